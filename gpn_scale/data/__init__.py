@@ -1,0 +1,1 @@
+"""From names, files and Python objects to one value object: `Graph`."""

@@ -1,0 +1,21 @@
+"""The exceptions a caller may want to catch; each message says what, got, expected, next step."""
+
+
+class GpnScaleError(Exception):
+    """Root of all errors that are the caller's to mend."""
+
+
+class ConfigError(GpnScaleError, ValueError):
+    """A configuration field, command-line option or override is wrong."""
+
+
+class GraphError(GpnScaleError, ValueError):
+    """A graph, a split or the file that should hold one is wrong."""
+
+
+class RunError(GpnScaleError):
+    """A run directory or a checkpoint cannot be used as asked."""
+
+
+class NumericalError(GpnScaleError, ArithmeticError):
+    """A non-finite number appeared where the mathematics has none."""

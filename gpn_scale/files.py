@@ -1,0 +1,44 @@
+"""Whole-or-nothing file writes: a reader sees the old file or the new one, never a part."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yields a temporary path beside `path`; on success it is flushed to disk and renamed over it.
+
+    On an exception the temporary file is removed and `path` keeps what it held. The process id in
+    the temporary name keeps two writers apart; a name left over after a crash is never read.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        _flush(temporary)
+        os.replace(temporary, path)
+        _flush(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replaces the file `path` by `text`, atomically."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Replaces the file `path` by `value` as indented JSON, atomically; NaN is refused."""
+    write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

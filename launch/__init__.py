@@ -1,0 +1,1 @@
+"""Command-line entry points and the recipes that they run."""

@@ -1,0 +1,1 @@
+"""From a graph to a store of approximate top-k personalised-PageRank rows."""
