@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from gpn_scale.data.graph import MISSING_LABEL, CSRFeatures, Features, Graph, Split
+from gpn_scale.data.graph import MISSING_LABEL, CSRFeatures, Features, Graph, NodeIds, Split
 from gpn_scale.errors import GraphError
 
 MAX_NODES = 2**31 - 1
@@ -84,7 +84,7 @@ def build_graph(
         labels=checked_labels,
         num_classes=num_classes,
         directed=directed,
-        marks={key: _as_ids(ids, key, name) for key, ids in (marks or {}).items()},
+        marks={key: _check_mark(ids, key, num_nodes, name) for key, ids in (marks or {}).items()},
         node_names=node_names,
     )
     return graph if split is None else graph.with_split(split)
@@ -93,6 +93,12 @@ def build_graph(
 def check_features(features: ArrayLike | CSRFeatures, name: str) -> Features:
     """`features` as float32 (float16 is kept) with two dimensions and finite numbers only."""
     if isinstance(features, CSRFeatures):
+        offsets = features.indptr
+        if offsets[0] != 0 or offsets[-1] != len(features.indices) or (np.diff(offsets) < 0).any():
+            raise GraphError(
+                f"graph {name!r}: feature row offsets must rise from 0 to {len(features.indices)}, "
+                "the number of stored values"
+            )
         if len(features.indices) and not (
             features.indices.min() >= 0 and features.indices.max() < features.num_columns
         ):
@@ -150,6 +156,16 @@ def _check_edges(source: NDArray[Any], target: NDArray[Any], num_nodes: int, nam
             )
 
 
+def _check_mark(ids: ArrayLike, key: str, num_nodes: int, name: str) -> NodeIds:
+    nodes = np.unique(_as_ids(ids, f"mark {key!r}", name)).astype(np.int64)
+    if len(nodes) and not (nodes[0] >= 0 and nodes[-1] < num_nodes):
+        wrong = nodes[0] if nodes[0] < 0 else nodes[-1]
+        raise GraphError(
+            f"graph {name!r}: mark {key!r} holds node {wrong}, expected ids in [0, {num_nodes})"
+        )
+    return nodes
+
+
 def _check_labels(
     labels: ArrayLike | None, num_classes: int | None, num_nodes: int, name: str
 ) -> tuple[NDArray[np.int32], int]:
@@ -172,7 +188,8 @@ def _check_labels(
 
 
 def _check_weights(edge_weight: ArrayLike, source: NDArray[Any], name: str) -> NDArray[np.float32]:
-    weight = np.asarray(edge_weight, dtype=np.float32)
+    with np.errstate(over="ignore"):  # what float32 cannot hold is refused below as infinite
+        weight = np.asarray(edge_weight).astype(np.float32)
     if weight.shape != source.shape:
         raise GraphError(f"graph {name!r}: {len(source)} edges but weights of shape {weight.shape}")
     wrong = np.flatnonzero(~(np.isfinite(weight) & (weight > 0)))

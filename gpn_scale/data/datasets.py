@@ -1,0 +1,124 @@
+"""A dataset's name -> `Graph`, from the data folder or by download.
+
+Sole user of `torch_geometric.datasets`.
+"""
+
+import warnings
+import zipfile
+from dataclasses import replace
+from difflib import get_close_matches
+from http.client import HTTPException
+from os.path import isdir, isfile
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+from gpn_scale.data.graph import Graph
+from gpn_scale.data.graph_folder import MANIFEST, open_graph
+from gpn_scale.data.npz import read_npz
+from gpn_scale.data.ogb import load_ogbn_arxiv
+from gpn_scale.data.pyg import graph_from_pyg
+from gpn_scale.data.tables import has_tables, read_tables
+from gpn_scale.errors import GraphError
+
+_PYG = {
+    "CoraML": ("CitationFull", "Cora_ML"),
+    "CiteSeer": ("Planetoid", "CiteSeer"),
+    "PubMed": ("Planetoid", "PubMed"),
+    "AmazonComputers": ("Amazon", "Computers"),
+    "AmazonPhotos": ("Amazon", "Photo"),
+    "CoauthorCS": ("Coauthor", "CS"),
+    "CoauthorPhysics": ("Coauthor", "Physics"),
+}
+DATASET_NAMES = (*_PYG, "ogbn-arxiv")
+"""The datasets of the paper, which can be downloaded."""
+
+_SYNTHETIC = "synthetic"
+# What a file cut short raises: PyG writes in place, so an interrupted download leaves one.
+_DAMAGED = (zipfile.BadZipFile, UnpicklingError, EOFError, KeyError, ValueError, RuntimeError)
+
+
+def load_graph(name: str, data_dir: Path) -> Graph:
+    """The graph called `name`; the first of these that exists.
+
+    1. `synthetic` or `synthetic:key=value,...`: generated.
+    2. `data_dir/name.npz`, then the folder `data_dir/name` with a saved graph or with tables.
+    3. One of `DATASET_NAMES`: read from PyG's or OGB's files in `data_dir`, downloaded if need be.
+    4. `name` as the path of an `.npz` file or of such a folder; the only way out of `data_dir`,
+       because a name with a folder in it is never looked up inside `data_dir`.
+
+    Raises:
+        GraphError: nothing of that name is found, the download fails, or the files are damaged.
+    """
+    if name == _SYNTHETIC or name.startswith(f"{_SYNTHETIC}:"):
+        from gpn_scale.data.synthetic import parse_synthetic, synthetic_graph
+
+        return synthetic_graph(parse_synthetic(name))
+    plain = name not in ("", ".", "..") and Path(name).name == name
+    if plain:
+        for file_name in (f"{name}.npz", name):
+            local = _from_disk(data_dir / file_name)
+            if local is not None:
+                return local
+    if name == "ogbn-arxiv":
+        return load_ogbn_arxiv(data_dir)
+    if name in _PYG:
+        return _from_pyg(name, data_dir)
+    given = _from_disk(Path(name))
+    if given is None:
+        raise GraphError(_unknown(name, data_dir, plain))
+    return given
+
+
+def _from_disk(path: Path) -> Graph | None:
+    """The graph in an `.npz` file or a folder, called like it; None if `path` is neither."""
+    if path.suffix == ".npz" and isfile(path):
+        return read_npz(path, path.stem)
+    if isdir(path) and isfile(path / MANIFEST):
+        return replace(open_graph(path), name=path.resolve().name)
+    if isdir(path) and has_tables(path):
+        return read_tables(path, path.resolve().name)
+    return None
+
+
+def _unknown(name: str, data_dir: Path, plain: bool) -> str:
+    known = [*DATASET_NAMES, _SYNTHETIC]
+    known += sorted(path.stem for path in data_dir.glob("*.npz") if path.stem not in known)
+    folded = {each.casefold(): each for each in known}
+    near = [folded[each] for each in get_close_matches(name.casefold(), folded, n=3)]
+    ordered = near + [each for each in known if each not in near]
+    looked = f"{data_dir / name}.npz and {data_dir / name}/ with {MANIFEST} or edges.parquet|csv"
+    files = looked if plain else "an .npz file or a graph folder at that path"
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"no dataset {name!r}: {hint}Known are {', '.join(ordered)}; also looked for {files}"
+
+
+def _from_pyg(name: str, data_dir: Path) -> Graph:
+    from aiohttp import ClientError  # what fsspec, and with it PyG, downloads by
+
+    instead = f"put {name}.npz into {data_dir}"
+    try:
+        data = _pyg_data(*_PYG[name], data_dir)
+    except (OSError, HTTPException, ClientError) as error:
+        raise GraphError(
+            f"{name} could not be downloaded into {data_dir} ({_brief(error)}): {instead}, "
+            "or run once with a network connection"
+        ) from error
+    except _DAMAGED as error:
+        raise GraphError(
+            f"{name}: PyG cannot read its files in {data_dir} ({_brief(error)}): "
+            f"remove its folder there to download again, or {instead}"
+        ) from error
+    return graph_from_pyg(data, name)
+
+
+def _brief(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _pyg_data(dataset: str, part: str, root: Path) -> Any:
+    with warnings.catch_warnings():
+        # Importing PyG compiles a class with what torch calls deprecated.
+        warnings.filterwarnings("ignore", "`torch.jit", DeprecationWarning)
+        from torch_geometric import datasets
+    return getattr(datasets, dataset)(str(root), part)[0]

@@ -1,0 +1,174 @@
+"""A graph as a folder of memory-mapped arrays: opening costs nothing until an array is read.
+
+The folder holds one `.npy` file per array and `graph.json`, which names them. File names carry
+a hash of the content and `graph.json` is swapped by one rename, so a save that is killed at any
+moment leaves the old graph or the new one, never a mixture.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpn_scale.data.graph import CSRFeatures, Features, Graph, Split
+from gpn_scale.errors import GraphError
+from gpn_scale.files import replacing, write_json
+
+FORMAT_VERSION = 1
+MANIFEST = "graph.json"
+
+_Arrays = Mapping[str, NDArray[Any]]
+
+
+def save_graph(graph: Graph, directory: Path) -> None:
+    """Writes `graph` into `directory`, over a graph that may already be there.
+
+    Costs one pass over all arrays for the fingerprint and one to write them. The old files are
+    removed once the new `graph.json` stands; whoever has them mapped keeps them.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    fingerprint = graph.fingerprint()
+    token = _content_token(graph, fingerprint)
+    arrays, marks = _arrays_of(graph)
+    entries = {}
+    for key, array in arrays.items():
+        file_name = f"{key}-{token}.npy"
+        with replacing(directory / file_name) as temporary, temporary.open("wb") as file:
+            np.save(file, np.ascontiguousarray(array), allow_pickle=False)
+        entries[key] = {"file": file_name, "dtype": array.dtype.str, "shape": list(array.shape)}
+    sparse = isinstance(graph.features, CSRFeatures)
+    manifest = {
+        "format_version": FORMAT_VERSION,
+        "name": graph.name,
+        "num_classes": graph.num_classes,
+        "directed": graph.directed,
+        "fingerprint": fingerprint,
+        "num_columns": graph.num_features if sparse else None,
+        "marks": marks,
+        "arrays": entries,
+    }
+    write_json(directory / MANIFEST, manifest)
+    kept = {entry["file"] for entry in entries.values()}
+    for path in directory.glob("*-????????????????.npy"):
+        if path.name not in kept:
+            path.unlink(missing_ok=True)
+
+
+def open_graph(directory: Path) -> Graph:
+    """The graph that `save_graph` put into `directory`; large arrays are mapped, not read.
+
+    Raises:
+        GraphError: `graph.json` or a file it names is missing, damaged, of another shape or
+            type than stated, or the folder is of another format version.
+    """
+    path = directory / MANIFEST
+    manifest = _read_manifest(path)
+    try:
+        return _graph_of(manifest, directory)
+    except (KeyError, TypeError) as error:
+        raise GraphError(f"{path} lacks a part ({error!r}): save the graph again") from error
+
+
+def _graph_of(manifest: Mapping[str, Any], directory: Path) -> Graph:
+    arrays = {
+        key: _open_array(directory / entry["file"], entry)
+        for key, entry in manifest["arrays"].items()
+    }
+    return Graph(
+        name=manifest["name"],
+        indptr=arrays["indptr"],
+        indices=arrays["indices"],
+        edge_weight=arrays.get("edge_weight"),
+        features=_features(arrays, manifest["num_columns"]),
+        labels=arrays["labels"],
+        num_classes=manifest["num_classes"],
+        directed=manifest["directed"],
+        split=_split(arrays),
+        marks={name: arrays[key] for name, key in manifest["marks"].items()},
+        node_names=arrays.get("node_names"),
+    )
+
+
+def _content_token(graph: Graph, fingerprint: str) -> str:
+    """Equal for equal arrays only: the fingerprint, and the names that it leaves out."""
+    digest = hashlib.blake2b(fingerprint.encode(), digest_size=8)
+    if graph.node_names is not None:
+        digest.update(graph.node_names.dtype.str.encode())
+        digest.update(np.ascontiguousarray(graph.node_names).view(np.uint8).data)
+    # `marks` become files by their order, so the order counts too.
+    digest.update(json.dumps(list(graph.marks)).encode())
+    return digest.hexdigest()
+
+
+def _arrays_of(graph: Graph) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """All arrays by file key, and the file key of each mark (whose name may be any text)."""
+    found: dict[str, NDArray[Any] | None] = {
+        "indptr": graph.indptr,
+        "indices": graph.indices,
+        "edge_weight": graph.edge_weight,
+        "labels": graph.labels,
+        "node_names": graph.node_names,
+    }
+    if isinstance(graph.features, CSRFeatures):
+        found["x_indptr"] = graph.features.indptr
+        found["x_indices"] = graph.features.indices
+        found["x_values"] = graph.features.values
+    else:
+        found["x"] = graph.features
+    if graph.split is not None:
+        found |= {"train": graph.split.train, "val": graph.split.val, "test": graph.split.test}
+    marks = {name: f"mark_{number}" for number, name in enumerate(graph.marks)}
+    found |= {marks[name]: ids for name, ids in graph.marks.items()}
+    return {key: array for key, array in found.items() if array is not None}, marks
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise GraphError(f"{path} cannot be read ({error}); expected a saved graph") from error
+    except ValueError as error:
+        raise GraphError(f"{path} is not JSON ({error}): save the graph again") from error
+    version = manifest.get("format_version") if isinstance(manifest, dict) else None
+    if version != FORMAT_VERSION:
+        raise GraphError(
+            f"{path} is of format version {version!r}, expected {FORMAT_VERSION}: "
+            "save the graph again with this version of gpn_scale"
+        )
+    return dict(manifest)
+
+
+def _open_array(path: Path, entry: Mapping[str, Any]) -> NDArray[Any]:
+    try:
+        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise GraphError(
+            f"{path} is missing or damaged ({error}), but graph.json names it: save the graph again"
+        ) from error
+    if array.dtype.str != entry["dtype"] or list(array.shape) != entry["shape"]:
+        raise GraphError(
+            f"{path} holds {array.dtype.str} of shape {list(array.shape)}, graph.json says "
+            f"{entry['dtype']} of shape {entry['shape']}: save the graph again"
+        )
+    return array
+
+
+def _features(arrays: _Arrays, num_columns: int | None) -> Features | None:
+    if num_columns is None:
+        return arrays.get("x")
+    return CSRFeatures(
+        indptr=arrays["x_indptr"],
+        indices=arrays["x_indices"],
+        values=arrays["x_values"],
+        num_columns=num_columns,
+    )
+
+
+def _split(arrays: _Arrays) -> Split | None:
+    if "train" not in arrays:
+        return None
+    return Split(train=arrays["train"], val=arrays["val"], test=arrays["test"])

@@ -1,0 +1,162 @@
+"""ogbn-arxiv from OGB's raw files.
+
+Deviation: OGB's own loaders are not used. They unpickle a cache that torch >= 2.6 refuses, and
+importing `ogb` asks the network for its newest version; the raw `.csv.gz` files need neither.
+"""
+
+import csv
+import shutil
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPException
+from importlib.util import find_spec
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.request import urlopen
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import csv as arrow_csv
+
+from gpn_scale.data.building import build_graph
+from gpn_scale.data.graph import Graph, Split
+from gpn_scale.errors import GraphError
+
+NAME = "ogbn-arxiv"
+FOLDER = "ogbn_arxiv"
+_ZIP_FOLDER = "arxiv"
+_RAW = ("edge", "node-feat", "node-label", "num-node-list", "num-edge-list")
+_FILES = tuple(f"raw/{part}.csv.gz" for part in _RAW)
+_FILES += tuple(f"split/time/{part}.csv.gz" for part in ("train", "valid", "test"))
+_TIMEOUT_SECONDS = 60.0
+
+
+def load_ogbn_arxiv(root: Path, url: str | None = None) -> Graph:
+    """ogbn-arxiv with its time split, made undirected; downloaded into `root` if not there.
+
+    Args:
+        root: The files stand in `root/ogbn_arxiv/raw` and `root/ogbn_arxiv/split/time`.
+        url: Where the zip file is; by default the address that the installed `ogb` gives.
+
+    Raises:
+        GraphError: the download fails, or the files are incomplete or damaged.
+    """
+    folder = root / FOLDER
+    if not folder.exists():
+        _download(url or ogbn_arxiv_url(), folder)
+    missing = [name for name in _FILES if not (folder / name).is_file()]
+    if missing:
+        raise GraphError(
+            f"{folder} lacks {', '.join(missing)}: add what is missing, or remove the folder "
+            "to have it downloaded again"
+        )
+    return _read(folder)
+
+
+def ogbn_arxiv_url() -> str:
+    """The address of the zip file in the installed ogb's table of datasets."""
+    spec = find_spec("ogb")  # finds the package without running its __init__
+    places = (spec.submodule_search_locations or []) if spec is not None else []
+    for place in places:
+        table = Path(place) / "nodeproppred" / "master.csv"
+        if table.is_file():
+            with table.open(newline="", encoding="utf-8") as file:
+                header, *rows = csv.reader(file)
+            facts = {row[0]: row[header.index(NAME)] for row in rows if NAME in header}
+            if "url" in facts:
+                return facts["url"]
+    raise GraphError(
+        f"the address of {NAME} is not known, since package 'ogb' or its nodeproppred/master.csv "
+        "is missing: pip install ogb"
+    )
+
+
+def _download(url: str, folder: Path) -> None:
+    """Fetches and unpacks the zip at `url`; `folder` appears whole or not at all."""
+    by_hand = f"put {_FILES[0]} and the other files of {_ZIP_FOLDER}.zip into {folder} by hand"
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=folder.parent, prefix=f".{FOLDER}.") as temporary:
+            archive = Path(temporary) / "download.zip"
+            with urlopen(url, timeout=_TIMEOUT_SECONDS) as remote, archive.open("wb") as local:
+                shutil.copyfileobj(remote, local)
+            _extract(archive, Path(temporary))
+            _move(Path(temporary) / _ZIP_FOLDER, folder)
+    except (OSError, HTTPException, zipfile.BadZipFile) as error:
+        raise GraphError(
+            f"{NAME} could not be downloaded from {url} ({error}): {by_hand}"
+        ) from error
+
+
+def _extract(archive: Path, target: Path) -> None:
+    with zipfile.ZipFile(archive) as opened:
+        for member in opened.namelist():
+            path = PurePosixPath(member)
+            if path.parts[:1] != (_ZIP_FOLDER,) or ".." in path.parts or "\\" in member:
+                raise zipfile.BadZipFile(
+                    f"the archive holds {member!r}, expected paths inside {_ZIP_FOLDER}/ only"
+                )
+        opened.extractall(target)
+
+
+def _move(source: Path, folder: Path) -> None:
+    try:
+        source.rename(folder)
+    except OSError:
+        if not folder.is_dir():  # else another process was faster, and what it put there is whole
+            raise
+
+
+def _read(folder: Path) -> Graph:
+    edge, feature, label, num_nodes, num_edges = (
+        _read_csv(folder / name, pa.float32() if "feat" in name else pa.int64())
+        for name in _FILES[: len(_RAW)]
+    )
+    train, val, test = (_read_csv(folder / name, pa.int64())[:, 0] for name in _FILES[len(_RAW) :])
+    raw = folder / "raw"
+    _check_shape(raw / "edge.csv.gz", edge, (int(num_edges[0, 0]), 2))
+    _check_shape(raw / "node-feat.csv.gz", feature, (int(num_nodes[0, 0]), feature.shape[1]))
+    _check_shape(raw / "node-label.csv.gz", label, (int(num_nodes[0, 0]), 1))
+    return build_graph(
+        edge[:, 0],
+        edge[:, 1],
+        name=NAME,
+        features=feature,
+        labels=label[:, 0],
+        split=Split(train=train, val=val, test=test),
+    )
+
+
+def _check_shape(path: Path, array: NDArray[Any], expected: tuple[int, int]) -> None:
+    if array.shape != expected:
+        raise GraphError(
+            f"{path} holds a table of {array.shape[0]} rows and {array.shape[1]} columns, "
+            f"expected {expected[0]} and {expected[1]}: fetch the file again"
+        )
+
+
+def _read_csv(path: Path, kind: pa.DataType) -> NDArray[Any]:
+    """The numbers of a `.csv.gz` without a header, as (rows, columns)."""
+    with _one_sentence(path):
+        options = arrow_csv.ReadOptions(autogenerate_column_names=True)
+        with arrow_csv.open_csv(path, read_options=options) as first_block:
+            names = first_block.schema.names
+        types = arrow_csv.ConvertOptions(column_types=dict.fromkeys(names, kind))
+        table = arrow_csv.read_csv(path, read_options=options, convert_options=types)
+    if any(column.null_count for column in table.columns):
+        raise GraphError(f"{path} has an empty field, expected numbers only: fetch the file again")
+    array = np.empty((table.num_rows, table.num_columns), kind.to_pandas_dtype())
+    for number, column in enumerate(table.columns):
+        array[:, number] = column.to_numpy()
+    return array
+
+
+@contextmanager
+def _one_sentence(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        raise GraphError(f"{path} cannot be read ({error}): fetch the file again") from error

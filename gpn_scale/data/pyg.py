@@ -1,0 +1,149 @@
+"""PyTorch Geometric's `Data` -> `Graph`.
+
+Shapes: N nodes, E edges, F feature columns.
+"""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpn_scale.data.building import build_graph
+from gpn_scale.data.graph import MISSING_LABEL, CSRFeatures, Graph, Split
+from gpn_scale.errors import GraphError
+
+SPARSE_BELOW = 0.2
+"""Share of nonzero features under which compressed rows are smaller and faster than an array."""
+
+
+def graph_from_pyg(data: Any, name: str = "graph") -> Graph:
+    """The graph in a `torch_geometric.data.Data`, made undirected.
+
+    Read are `edge_index` (2, E), `x` (dense or sparse tensor), `y` (N,) or (N, 1),
+    `edge_weight` (or a one-dimensional `edge_attr`), and the masks `train_mask`, `val_mask`,
+    `test_mask`. Masks of several columns are several splits: none of them is taken. NaN in
+    floating-point labels means a missing label.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> graph_from_pyg(SimpleNamespace(edge_index=[[0, 1], [1, 2]], y=[0, 1, 0]), "path")
+        Graph('path', nodes=3, edges=4, features=0, classes=2)
+
+    Raises:
+        GraphError: there is no `edge_index`, or an array does not fit.
+    """
+    edge_index = _array(data, "edge_index")
+    if edge_index is None or edge_index.ndim != 2 or edge_index.shape[0] != 2:
+        got = "none" if edge_index is None else f"shape {edge_index.shape}"
+        raise GraphError(f"graph {name!r}: data.edge_index: got {got}, expected (2, E)")
+    labels = _labels(_array(data, "y"), name)
+    features = _features(getattr(data, "x", None))
+    return build_graph(
+        edge_index[0],
+        edge_index[1],
+        name=name,
+        num_nodes=_num_nodes(data) if labels is None and features is None else None,
+        edge_weight=_edge_weight(data),
+        features=features,
+        labels=labels,
+        split=_split(data),
+    )
+
+
+def compact_features(dense: NDArray[Any]) -> NDArray[Any] | CSRFeatures:
+    """`dense` (N, F) as sparse rows if less than `SPARSE_BELOW` of it is not zero, else as is."""
+    if dense.ndim != 2 or np.count_nonzero(dense) >= SPARSE_BELOW * dense.size:
+        return dense
+    rows, columns = np.nonzero(dense)
+    return _sparse_rows(rows, columns, dense[rows, columns], dense.shape)
+
+
+def _sparse_rows(
+    rows: NDArray[Any], columns: NDArray[Any], values: NDArray[Any], shape: tuple[int, ...]
+) -> CSRFeatures:
+    """Compressed rows of entries that are sorted by row."""
+    indptr = np.zeros(shape[0] + 1, np.int64)
+    np.cumsum(np.bincount(rows, minlength=shape[0]), out=indptr[1:])
+    return CSRFeatures(
+        indptr=indptr,
+        indices=columns.astype(np.int32),
+        values=values.astype(np.float32),
+        num_columns=shape[1],
+    )
+
+
+def _array(data: Any, key: str) -> NDArray[Any] | None:
+    value = getattr(data, key, None)
+    return None if value is None else _to_numpy(value)
+
+
+def _to_numpy(value: Any) -> NDArray[Any]:
+    if not hasattr(value, "detach"):
+        return np.asarray(value)
+    tensor = value.detach().cpu()
+    if str(tensor.dtype) == "torch.bfloat16":
+        tensor = tensor.float()  # NumPy has no bfloat16
+    return np.asarray(tensor.numpy())
+
+
+def _features(x: Any) -> NDArray[Any] | CSRFeatures | None:
+    if x is None:
+        return None
+    if str(getattr(x, "layout", "torch.strided")) == "torch.strided":
+        return compact_features(_to_numpy(x))
+    entries = x.detach().cpu().to_sparse_coo().coalesce()
+    rows, columns = _to_numpy(entries.indices())
+    return _sparse_rows(rows, columns, _to_numpy(entries.values()), tuple(entries.shape))
+
+
+def _labels(y: NDArray[Any] | None, name: str) -> NDArray[Any] | None:
+    if y is None:
+        return None
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.dtype.kind == "b":
+        return y.astype(np.int64)
+    if y.dtype.kind != "f":
+        return y
+    whole = np.where(np.isnan(y), MISSING_LABEL, y)
+    if not (np.isfinite(whole) & (whole == np.floor(whole))).all():
+        raise GraphError(
+            f"graph {name!r}: data.y holds numbers with a fraction or infinity, "
+            "expected class indices (NaN where a label is missing)"
+        )
+    return whole.astype(np.int64)
+
+
+def _edge_weight(data: Any) -> NDArray[Any] | None:
+    weight = _array(data, "edge_weight")
+    if weight is not None:
+        return weight
+    attributes = _array(data, "edge_attr")
+    return attributes if attributes is not None and attributes.ndim == 1 else None
+
+
+def _num_nodes(data: Any) -> int | None:
+    with warnings.catch_warnings():
+        # PyG warns when it must guess from the edges; `build_graph` would guess the same.
+        warnings.filterwarnings("ignore", "Unable to accurately infer 'num_nodes'", UserWarning)
+        count = getattr(data, "num_nodes", None)
+    return None if count is None else int(count)
+
+
+def _split(data: Any) -> Split | None:
+    """The split of the masks; without `train_mask` there is none, other masks may be absent."""
+    masks = {part: _array(data, f"{part}_mask") for part in ("train", "val", "test")}
+    if masks["train"] is None:
+        return None
+    parts: dict[str, NDArray[np.int64]] = {}
+    for part, mask in masks.items():
+        if mask is None:
+            parts[part] = np.empty(0, np.int64)
+            continue
+        if mask.ndim == 2 and mask.shape[1] == 1:
+            mask = mask[:, 0]
+        if mask.ndim != 1:
+            return None
+        parts[part] = np.flatnonzero(mask).astype(np.int64)
+    return Split(**parts)

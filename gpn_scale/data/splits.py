@@ -1,0 +1,120 @@
+"""Seeded splits, classes left out of them, and the class prior of the training part."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpn_scale.data.graph import MISSING_LABEL, Graph, NodeIds, Split
+from gpn_scale.errors import ConfigError, GraphError
+
+LEFT_OUT_MARK = "left_out_classes"
+"""Mark of the test nodes whose class was left out."""
+
+
+def stratified_split(
+    graph: Graph, *, train: float = 0.05, val: float = 0.15, rng_seed: int
+) -> Graph:
+    """The same graph with a random split that has the same shares in every class.
+
+    A class gives at least one node to training and, if two are left then, at least one to
+    validation; the rest is for test. Marked nodes never join training or validation: those with a
+    label are test nodes, and the shares are those of the unmarked nodes.
+
+    Args:
+        graph: Any graph with labels; a split it already has is replaced.
+        train: Share for training, in (0, 1).
+        val: Share for validation, in (0, 1); `train + val` below 1.
+        rng_seed: The same seed gives the same split.
+
+    Raises:
+        ConfigError: a share is out of range.
+        GraphError: a class has no unmarked node, or the graph has no classes at all.
+    """
+    if not (0.0 < train < 1.0 and 0.0 < val < 1.0 and train + val < 1.0):
+        raise ConfigError(
+            "split: train and val must be shares in (0, 1) with a sum below 1, "
+            f"got train={train!r} and val={val!r}"
+        )
+    if graph.num_classes == 0:
+        raise GraphError(f"graph {graph.name!r}: has no classes, expected labels to split by")
+    part_of_node = np.full(graph.num_nodes, 2, np.int8)
+    for ids in _shuffled_classes(graph, np.random.default_rng(rng_seed)):
+        num_train, num_val = _class_counts(len(ids), train, val)
+        part_of_node[ids[:num_train]] = 0
+        part_of_node[ids[num_train : num_train + num_val]] = 1
+    labelled = np.flatnonzero(graph.labels != MISSING_LABEL)
+    part = part_of_node[labelled]
+    split = Split(train=labelled[part == 0], val=labelled[part == 1], test=labelled[part == 2])
+    return graph.with_split(split)
+
+
+def _shuffled_classes(graph: Graph, rng: np.random.Generator) -> list[NodeIds]:
+    """The unmarked nodes of each class, in random order."""
+    eligible = graph.labels != MISSING_LABEL
+    eligible[graph.marked] = False
+    order = rng.permutation(np.flatnonzero(eligible))
+    labels = graph.labels[order]
+    class_ptr = np.cumsum(np.bincount(labels, minlength=graph.num_classes))
+    return np.split(order[np.argsort(labels, kind="stable")], class_ptr[:-1])
+
+
+def _class_counts(num_nodes: int, train: float, val: float) -> tuple[int, int]:
+    num_train = min(max(1, round(train * num_nodes)), num_nodes)
+    left = num_nodes - num_train
+    num_val = max(1 if left >= 2 else 0, round(val * num_nodes))
+    return num_train, min(num_val, left)
+
+
+def leave_out_classes(graph: Graph, count: int) -> Graph:
+    """The same graph where the last `count` classes are no longer known: split first, then this.
+
+    Their nodes and edges stay, their labels become `MISSING_LABEL`, and the split loses them. Those
+    that were test nodes are the out-of-distribution nodes to find: `marks["left_out_classes"]`.
+    Other marks stay, so a node may stand in two.
+
+    Raises:
+        GraphError: there is no split yet, or `count` leaves fewer than two classes.
+    """
+    split = _split_of(graph)
+    known = graph.num_classes - count
+    if count < 1 or known < 2:
+        raise GraphError(
+            f"graph {graph.name!r}: cannot leave out {count} of {graph.num_classes} classes, "
+            "expected at least one to be left out and at least two to stay"
+        )
+    stays = graph.labels < known
+    left_out = split.test[~stays[split.test]]
+    earlier = graph.marks.get(LEFT_OUT_MARK, np.empty(0, np.int64))
+    unsplit = replace(
+        graph,
+        labels=np.where(stays, graph.labels, MISSING_LABEL).astype(np.int32),
+        num_classes=known,
+        split=None,
+        marks={**graph.marks, LEFT_OUT_MARK: np.union1d(earlier, left_out)},
+    )
+    return unsplit.with_split(
+        Split(
+            train=split.train[stays[split.train]],
+            val=split.val[stays[split.val]],
+            test=split.test[stays[split.test]],
+        )
+    )
+
+
+def class_prior(graph: Graph) -> NDArray[np.float64]:
+    """Frequency of each class in the training part, (C,); sums to 1.
+
+    Raises:
+        GraphError: there is no split yet.
+    """
+    train = _split_of(graph).train
+    return np.bincount(graph.labels[train], minlength=graph.num_classes) / len(train)
+
+
+def _split_of(graph: Graph) -> Split:
+    if graph.split is None:
+        raise GraphError(
+            f"graph {graph.name!r}: has no split, expected one: call `stratified_split` first"
+        )
+    return graph.split

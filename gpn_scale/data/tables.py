@@ -1,0 +1,233 @@
+"""A graph from two tables, `edges` and `nodes`, each a `.parquet` or a `.csv` file.
+
+`edges` has the columns `source`, `target` and optionally `weight` (others are ignored). `nodes`
+has `id`, optionally `label` and `split`; every other column is a feature, in file order.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyarrow import csv, parquet
+
+from gpn_scale.data.building import build_graph
+from gpn_scale.data.graph import MISSING_LABEL, Graph, Split
+from gpn_scale.errors import GraphError
+
+_SUFFIXES = (".parquet", ".csv")
+_TEXT_COLUMNS = {"source", "target", "id", "label", "split"}
+_SPLIT_NAMES = {"train": ["train"], "val": ["val", "valid", "validation"], "test": ["test"]}
+_MAX_LABEL = np.iinfo(np.int32).max - 1
+
+
+def read_tables(folder: Path, name: str) -> Graph:
+    """The undirected graph in `folder/edges.*` and `folder/nodes.*`.
+
+    Ids are integers or text; nodes are numbered in the order of the `nodes` file, and
+    `Graph.node_names` keeps the ids unless they are 0..N-1 already. Ids in a `.csv` are text:
+    "7" and "07" differ. Labels that are all non-negative integers are class indices; otherwise
+    the sorted distinct values become the classes 0..C-1. A missing label or split is null or
+    empty. `split` is `train`, `val` (or `valid`, `validation`) or `test`.
+
+    Raises:
+        GraphError: a file or column is missing or of a wrong kind, an edge names an unknown
+            id, an id stands twice, or a node of the split has no label.
+    """
+    edges, edges_path = _read_table(folder, "edges", ("source", "target"))
+    nodes, nodes_path = _read_table(folder, "nodes", ("id",))
+    kind = _id_type([nodes["id"].type, edges["source"].type, edges["target"].type])
+    ids = _read_ids(nodes["id"], kind, f"{nodes_path}: column 'id'")
+    repeated = pc.not_equal(pc.index_in(ids, value_set=ids), pa.array(np.arange(len(ids))))
+    _refuse(repeated, ids, f"{nodes_path}: column 'id'", "every id once")
+    source, target = (
+        _read_ends(edges[key], ids, f"{edges_path}: column {key!r}", nodes_path.name)
+        for key in ("source", "target")
+    )
+    weight = "weight" in edges.column_names
+    labels = _read_labels(nodes, f"{nodes_path}: column 'label'")
+    return build_graph(
+        source,
+        target,
+        name=name,
+        num_nodes=nodes.num_rows,
+        edge_weight=_read_numbers(edges["weight"], "weight", edges_path) if weight else None,
+        features=_read_features(nodes, nodes_path),
+        labels=labels,
+        split=_read_split(nodes, labels, f"{nodes_path}: column 'split'"),
+        node_names=_names(ids),
+    )
+
+
+def has_tables(folder: Path) -> bool:
+    """Whether `folder` holds an `edges` table."""
+    return any((folder / f"edges{suffix}").is_file() for suffix in _SUFFIXES)
+
+
+def _read_table(folder: Path, stem: str, required: tuple[str, ...]) -> tuple[pa.Table, Path]:
+    paths = [folder / f"{stem}{suffix}" for suffix in _SUFFIXES]
+    found = [path for path in paths if path.is_file()]
+    if len(found) != 1:
+        raise GraphError(
+            f"{folder} holds {len(found)} of {paths[0].name} and {paths[1].name}, "
+            "expected exactly one of them"
+        )
+    path = found[0]
+    try:
+        table = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
+    except (OSError, pa.ArrowException) as error:
+        raise GraphError(
+            f"{path} cannot be read ({error}); expected a {path.suffix[1:]} table"
+        ) from error
+    names = table.column_names
+    if len(set(names)) < len(names):
+        twice = next(each for each in names if names.count(each) > 1)
+        raise GraphError(f"{path}: column {twice!r} stands twice, expected distinct names")
+    for column in required:
+        if column not in names:
+            raise GraphError(
+                f"{path}: no column {column!r} among {', '.join(names[:8])}; "
+                f"expected {', '.join(required)}"
+            )
+    return table, path
+
+
+def _read_parquet(path: Path) -> pa.Table:
+    # `parquet.read_table` would make columns out of folder names such as "year=2020".
+    with parquet.ParquetFile(path) as opened:
+        return opened.read()
+
+
+def _read_csv(path: Path) -> pa.Table:
+    """Reads ids, labels and split as text, so that "007" stays, and all numbers as float64.
+
+    Arrow infers types from the first block alone, and would refuse 0.5 after a block of
+    integers; so the types are set.
+    """
+    with csv.open_csv(path) as first_block:
+        fields = list(first_block.schema)
+    types = {name: pa.string() for name in _TEXT_COLUMNS}
+    for field in fields:
+        if field.name not in types and (pa.types.is_integer(field.type) or field.type == pa.null()):
+            types[field.name] = pa.float64()
+    return csv.read_csv(path, convert_options=csv.ConvertOptions(column_types=types))
+
+
+def _refuse(wrong: Any, column: Any, where: str, expected: str) -> None:
+    """Raises for the first entry of `column` at which the mask `wrong` is true."""
+    mask = np.asarray(wrong)
+    if mask.any():
+        row = int(mask.argmax())
+        value = column[row].as_py()
+        got = "nothing" if value in (None, "") else repr(value)
+        raise GraphError(f"{where} holds {got} in data row {row}, expected {expected}")
+
+
+def _id_type(types: list[pa.DataType]) -> pa.DataType:
+    """Integers are compared as such only if all ids are; else everything is compared as text."""
+    integer = all(pa.types.is_integer(each) and each != pa.uint64() for each in types)
+    return pa.int64() if integer else pa.large_string()
+
+
+def _read_ids(column: pa.ChunkedArray, kind: pa.DataType, where: str) -> pa.Array:
+    plain = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    text = pa.types.is_string(plain) or pa.types.is_large_string(plain) or plain == pa.null()
+    if not text and not pa.types.is_integer(plain):
+        raise GraphError(f"{where} is of type {plain}, expected integers or text")
+    ids = column.cast(plain).cast(kind)
+    empty = pc.is_null(ids) if kind == pa.int64() else pc.fill_null(pc.equal(ids, ""), True)
+    _refuse(empty, ids, where, "an id")
+    return pa.concat_arrays(ids.chunks) if ids.num_chunks else pa.array([], kind)
+
+
+def _read_ends(column: pa.ChunkedArray, ids: pa.Array, where: str, nodes: str) -> NDArray[Any]:
+    """Node numbers of the ids in `column`, (E,)."""
+    ends = _read_ids(column, ids.type, where)
+    found = pc.index_in(ends, value_set=ids)
+    _refuse(found.is_null(), ends, where, f"an id of {nodes}: add the node or drop the edge")
+    return np.asarray(found)
+
+
+def _names(ids: pa.Array) -> NDArray[np.str_] | None:
+    text: NDArray[np.str_] = ids.to_numpy(zero_copy_only=False).astype(np.str_)
+    return None if np.array_equal(text, np.arange(len(ids)).astype(np.str_)) else text
+
+
+def _read_features(nodes: pa.Table, path: Path) -> NDArray[np.float32] | None:
+    """All numeric columns side by side, (N, F); None without any."""
+    names = [name for name in nodes.column_names if name not in ("id", "label", "split")]
+    features = np.empty((nodes.num_rows, len(names)), np.float32)
+    for number, name in enumerate(names):
+        features[:, number] = _read_numbers(nodes[name], name, path)
+    return features if names else None
+
+
+def _read_numbers(column: pa.ChunkedArray, name: str, path: Path) -> NDArray[np.float32]:
+    """A column of numbers (or of true and false) as float32."""
+    kind, where = column.type, f"{path}: column {name!r}"
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
+        column = pc.cast(column, pa.float64(), safe=False)
+    elif not pa.types.is_floating(kind):
+        _refuse(column.is_valid(), column, where, "a number: encode or drop the column")
+    _refuse(column.is_null(), column, where, "a number: fill it or drop the column")
+    return np.asarray(pc.cast(column, pa.float32(), safe=False))
+
+
+def _read_labels(nodes: pa.Table, where: str) -> NDArray[np.int64] | None:
+    """Class indices, (N,), `MISSING_LABEL` where there is none; None without the column."""
+    if "label" not in nodes.column_names:
+        return None
+    values = _label_values(nodes["label"], where)
+    present = values.drop_null()
+    if present.type == pa.int64() and not pc.any(pc.less(present, 0)).as_py():
+        codes = present
+        limit = f"class indices up to {_MAX_LABEL}: number the classes from 0"
+        _refuse(pc.fill_null(pc.greater(values, _MAX_LABEL), False), values, where, limit)
+    else:
+        classes = pc.unique(present)
+        codes = pc.index_in(present, value_set=classes.take(pc.array_sort_indices(classes)))
+    labels = np.full(len(values), MISSING_LABEL, np.int64)
+    labels[np.asarray(values.is_valid())] = np.asarray(codes)
+    return labels
+
+
+def _label_values(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
+    """The column as int64 if all labels are integers, else as text; null where one is missing."""
+    if pa.types.is_floating(column.type):
+        # pandas turns integers with gaps into floating-point numbers with NaN.
+        column = column.cast(pa.float64())
+        numbers = pc.if_else(pc.is_nan(column), pa.scalar(None, pa.float64()), column)
+        broken = pc.fill_null(pc.not_equal(numbers, pc.floor(numbers)), False)
+        _refuse(broken, numbers, where, "integers or text")
+        return numbers.cast(pa.int64(), safe=False)
+    text = _as_text(column, where)
+    text = pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.large_string()), text)
+    integers = pc.all(pc.match_substring_regex(text, r"^-?\d{1,18}$")).as_py()
+    return text.cast(pa.int64()) if integers is not False else text
+
+
+def _as_text(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
+    try:
+        return column.cast(pa.large_string())
+    except pa.ArrowException as error:
+        raise GraphError(f"{where} is of type {column.type}, expected text") from error
+
+
+def _read_split(nodes: pa.Table, labels: NDArray[np.int64] | None, where: str) -> Split | None:
+    """The split of column `split`; None without the column or with an empty one."""
+    if "split" not in nodes.column_names:
+        return None
+    column = _as_text(nodes["split"], where)
+    given = np.asarray(pc.fill_null(pc.not_equal(column, ""), False))
+    parts = {
+        part: np.flatnonzero(pc.is_in(column, value_set=pa.array(names, pa.large_string())))
+        for part, names in _SPLIT_NAMES.items()
+    }
+    unknown = given.copy()
+    unknown[np.concatenate(list(parts.values()))] = False
+    _refuse(unknown, column, where, "train, val, valid, validation, test or nothing")
+    unlabelled = given if labels is None else given & (labels == MISSING_LABEL)
+    _refuse(unlabelled, column, where, "nothing, since the node has no label: add one")
+    return Split(**parts) if given.any() else None

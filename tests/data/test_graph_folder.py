@@ -1,0 +1,175 @@
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from gpn_scale import files
+from gpn_scale.data.building import build_graph
+from gpn_scale.data.graph import Graph
+from gpn_scale.data.graph_folder import MANIFEST, open_graph, save_graph
+from gpn_scale.errors import GraphError
+from tests.strategies import assert_same_graph, graphs
+
+
+def small(num_nodes: int = 4, names: list[str] | None = None) -> Graph:
+    ids = np.arange(num_nodes - 1)
+    return build_graph(
+        ids,
+        ids + 1,
+        name="small",
+        features=np.eye(num_nodes, dtype=np.float32),
+        labels=np.zeros(num_nodes, int),
+        marks={"a/b": [0]},
+        node_names=None if names is None else np.array(names),
+    )
+
+
+@settings(deadline=None)  # it waits for the disk
+@given(graph=graphs())
+def test_a_saved_graph_is_opened_again(graph: Graph):
+    with TemporaryDirectory() as folder:
+        save_graph(graph, Path(folder) / "new" / "g")
+        opened = open_graph(Path(folder) / "new" / "g")
+        assert_same_graph(opened, graph)
+        assert opened.name == graph.name
+
+
+def test_arrays_are_mapped_and_not_read(tmp_path):
+    save_graph(small(), tmp_path)
+    opened = open_graph(tmp_path)
+    for array in (opened.indptr, opened.indices, opened.features, opened.labels):
+        assert isinstance(array, np.memmap)
+        assert not array.flags.writeable
+
+
+def test_graph_json_tells_the_facts(tmp_path):
+    graph = small()
+    save_graph(graph, tmp_path)
+    manifest = json.loads((tmp_path / MANIFEST).read_text())
+    assert manifest["fingerprint"] == graph.fingerprint()
+    assert manifest["arrays"]["x"]["shape"] == [4, 4]
+    assert manifest["marks"] == {"a/b": "mark_0"}
+
+
+def test_a_second_save_removes_the_files_of_the_first(tmp_path):
+    (tmp_path / "mine.npy").write_bytes(b"not ours")
+    save_graph(small(4), tmp_path)
+    count = len(list(tmp_path.iterdir()))
+    save_graph(small(5), tmp_path)
+    assert open_graph(tmp_path).num_nodes == 5
+    assert len(list(tmp_path.iterdir())) == count
+    assert (tmp_path / "mine.npy").exists()
+
+
+def test_a_graph_can_be_saved_over_itself(tmp_path):
+    save_graph(small(), tmp_path)
+    opened = open_graph(tmp_path)
+    save_graph(replace(opened, directed=True), tmp_path)
+    again = open_graph(tmp_path)
+    assert again.directed
+    np.testing.assert_array_equal(again.indices, small().indices)
+
+
+@pytest.mark.parametrize("new", [small(5), small(4, names=list("abcd"))], ids=["larger", "named"])
+def test_a_save_killed_at_any_write_leaves_a_whole_graph(tmp_path, monkeypatch, new):
+    old = small(4, names=["w", "x", "y", "longer"])
+    real, states = os.replace, []
+    for survived in range(20):
+        directory = tmp_path / str(survived)
+        save_graph(old, directory)
+        left = iter(range(survived))
+
+        def replace_or_die(source, target, left=left):
+            if next(left, None) is None:
+                raise KeyboardInterrupt
+            real(source, target)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(files.os, "replace", replace_or_die)
+            try:
+                save_graph(new, directory)
+            except KeyboardInterrupt:
+                states.append("old")
+                assert_same_graph(open_graph(directory), old)
+            else:
+                states.append("new")
+                assert_same_graph(open_graph(directory), new)
+                break
+    assert states[-1] == "new"
+    assert len(states) > 5
+
+
+def test_a_save_killed_before_the_old_files_are_removed_is_new(tmp_path, monkeypatch):
+    save_graph(small(4), tmp_path)
+
+    def die(path: Path, missing_ok: bool = False) -> None:
+        if path.suffix == ".npy":
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", die)
+        with pytest.raises(KeyboardInterrupt):
+            save_graph(small(5), tmp_path)
+    assert_same_graph(open_graph(tmp_path), small(5))
+
+
+def only(tmp_path: Path, pattern: str) -> Path:
+    (path,) = tmp_path.glob(pattern)
+    return path
+
+
+def test_a_folder_without_graph_json_is_refused(tmp_path):
+    with pytest.raises(GraphError, match=r"graph\.json cannot be read .*expected a saved graph"):
+        open_graph(tmp_path)
+
+
+def test_a_missing_array_is_refused(tmp_path):
+    save_graph(small(), tmp_path)
+    only(tmp_path, "labels-*").unlink()
+    with pytest.raises(GraphError, match=r"labels-.*\.npy is missing or damaged"):
+        open_graph(tmp_path)
+
+
+@pytest.mark.parametrize("size", [0, 20, 140])
+def test_a_cut_array_is_refused(tmp_path, size):
+    save_graph(small(), tmp_path)
+    path = only(tmp_path, "x-*")
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(GraphError, match=r"x-.*\.npy is missing or damaged"):
+        open_graph(tmp_path)
+
+
+@pytest.mark.parametrize("array", [np.zeros(3, np.int32), np.zeros(4, np.int64)])
+def test_an_array_of_another_shape_or_type_is_refused(tmp_path, array):
+    save_graph(small(), tmp_path)
+    np.save(only(tmp_path, "labels-*"), array)
+    with pytest.raises(GraphError, match=r"labels-.* holds <i. of shape .*graph\.json says <i4"):
+        open_graph(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda m: "no json", "is not JSON"),
+        (lambda m: "[]", "is of format version None, expected 1"),
+        (lambda m: json.dumps(m | {"format_version": 2}), "is of format version 2, expected 1"),
+        (lambda m: json.dumps(m | {"arrays": {}}), r"lacks a part \(KeyError\('indptr'\)\): save"),
+        (
+            lambda m: json.dumps(m | {"marks": {"a": "mark_9"}}),
+            r"lacks a part \(KeyError\('mark_9'",
+        ),
+        (lambda m: json.dumps(m | {"num_columns": 4}), r"lacks a part \(KeyError\('x_indptr'\)"),
+        (lambda m: json.dumps(m | {"arrays": {"x": 1}}), r"lacks a part \(TypeError"),
+    ],
+)
+def test_a_wrong_graph_json_is_refused(tmp_path, edit, message):
+    save_graph(small(), tmp_path)
+    path = tmp_path / MANIFEST
+    path.write_text(edit(json.loads(path.read_text())))
+    with pytest.raises(GraphError, match=f"graph.json {message}"):
+        open_graph(tmp_path)

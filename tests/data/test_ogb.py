@@ -1,0 +1,156 @@
+import gzip
+import os
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from gpn_scale.data import ogb
+from gpn_scale.data.ogb import load_ogbn_arxiv, ogbn_arxiv_url
+from gpn_scale.errors import GraphError
+
+FILES = {
+    "raw/edge.csv.gz": "0,1\n1,2\n3,1\n",
+    "raw/node-feat.csv.gz": "1,0.5\n2,0.25\n3,0\n4,-1e-3\n",
+    "raw/node-label.csv.gz": "0\n1\n0\n1\n",
+    "raw/num-node-list.csv.gz": "4\n",
+    "raw/num-edge-list.csv.gz": "3\n",
+    "split/time/train.csv.gz": "0\n1\n",
+    "split/time/valid.csv.gz": "2\n",
+    "split/time/test.csv.gz": "3\n",
+}
+
+
+def put_files(root: Path, **changed: str) -> Path:
+    for name, text in FILES.items():
+        path = root / "ogbn_arxiv" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stem = path.name.removesuffix(".csv.gz").replace("-", "_")
+        path.write_bytes(gzip.compress(changed.get(stem, text).encode()))
+    return root
+
+
+def zip_url(path: Path, prefix: str = "arxiv/") -> str:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("arxiv/RELEASE_v1.txt", "")
+        for name, text in FILES.items():
+            archive.writestr(prefix + name, gzip.compress(text.encode()))
+    return path.as_uri()
+
+
+def check(graph) -> None:
+    assert repr(graph) == "Graph('ogbn-arxiv', nodes=4, edges=6, features=2, classes=2)"
+    assert graph.indices.tolist() == [1, 0, 2, 3, 1, 1]
+    assert graph.features[:, 0].tolist() == [1, 2, 3, 4]
+    assert graph.features[3, 1] == pytest.approx(-1e-3)
+    assert graph.labels.tolist() == [0, 1, 0, 1]
+    assert graph.split.train.tolist() == [0, 1]
+    assert graph.split.val.tolist() == [2]
+    assert graph.split.test.tolist() == [3]
+
+
+def test_raw_files_are_read(tmp_path):
+    check(load_ogbn_arxiv(put_files(tmp_path), url="file:///nowhere"))
+
+
+def test_the_zip_is_downloaded_once_and_leaves_nothing_else(tmp_path):
+    root = tmp_path / "new" / "root"
+    check(load_ogbn_arxiv(root, zip_url(tmp_path / "arxiv.zip")))
+    assert os.listdir(root) == ["ogbn_arxiv"]
+    check(load_ogbn_arxiv(root, "file:///nowhere"))
+
+
+def test_the_address_is_read_without_importing_ogb():
+    imported_before = "ogb" in sys.modules
+    assert ogbn_arxiv_url().endswith("/arxiv.zip")
+    assert ("ogb" in sys.modules) == imported_before
+
+
+def test_the_address_is_the_default(tmp_path, monkeypatch):
+    url = zip_url(tmp_path / "arxiv.zip")
+    monkeypatch.setattr(ogb, "ogbn_arxiv_url", lambda: url)
+    check(load_ogbn_arxiv(tmp_path))
+
+
+@pytest.mark.parametrize("places", [None, ["/nowhere"]])
+def test_without_the_table_of_ogb_the_address_is_not_known(monkeypatch, places):
+    class Spec:
+        submodule_search_locations = places
+
+    monkeypatch.setattr(ogb, "find_spec", lambda name: places and Spec)
+    with pytest.raises(
+        GraphError, match=r"the address of ogbn-arxiv is not known.*pip install ogb"
+    ):
+        ogbn_arxiv_url()
+
+
+def test_a_failing_download_says_where_to_put_the_files(tmp_path):
+    with pytest.raises(
+        GraphError,
+        match=r"ogbn-arxiv could not be downloaded from file:///nowhere/arxiv\.zip "
+        r"\(.*No such file.*\): put raw/edge\.csv\.gz and the other files of arxiv\.zip into "
+        r".*/ogbn_arxiv by hand",
+    ):
+        load_ogbn_arxiv(tmp_path, "file:///nowhere/arxiv.zip")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_download_that_is_no_zip_is_refused(tmp_path):
+    (tmp_path / "arxiv.zip").write_bytes(b"<html>moved</html>")
+    with pytest.raises(GraphError, match=r"could not be downloaded .*not a zip file"):
+        load_ogbn_arxiv(tmp_path / "root", (tmp_path / "arxiv.zip").as_uri())
+    assert os.listdir(tmp_path / "root") == []
+
+
+@pytest.mark.parametrize("prefix", ["../", "/", "arxiv/../../", "other/"])
+def test_a_zip_that_leaves_its_folder_is_refused(tmp_path, prefix):
+    url = zip_url(tmp_path / "arxiv.zip", prefix)
+    with pytest.raises(GraphError, match=r"the archive holds .*expected paths inside arxiv/ only"):
+        load_ogbn_arxiv(tmp_path / "root", url)
+    assert sorted(os.listdir(tmp_path)) == ["arxiv.zip", "root"]
+
+
+def test_another_process_may_be_faster(tmp_path, monkeypatch):
+    root = tmp_path / "root"
+    extract = ogb._extract
+
+    def extract_slowly(archive: Path, target: Path) -> None:
+        extract(archive, target)
+        put_files(root)
+
+    monkeypatch.setattr(ogb, "_extract", extract_slowly)
+    check(load_ogbn_arxiv(root, zip_url(tmp_path / "arxiv.zip")))
+    assert os.listdir(root) == ["ogbn_arxiv"]
+
+
+def test_an_incomplete_folder_is_refused_and_kept(tmp_path):
+    put_files(tmp_path)
+    (tmp_path / "ogbn_arxiv/raw/edge.csv.gz").unlink()
+    with pytest.raises(GraphError, match=r"ogbn_arxiv lacks raw/edge\.csv\.gz: add what is"):
+        load_ogbn_arxiv(tmp_path, zip_url(tmp_path / "arxiv.zip"))
+    assert (tmp_path / "ogbn_arxiv/raw/node-feat.csv.gz").exists()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"edge": "0,1\n"}, r"edge\.csv\.gz holds a table of 1 rows and 2 columns, expected 3 and"),
+        ({"node_feat": "1,2\n"}, r"node-feat\.csv\.gz holds a table of 1 rows"),
+        ({"node_label": "0,1\n0,1\n0,1\n0,1\n"}, r"node-label\.csv\.gz .* 2 columns, expected 4"),
+        ({"node_label": '0\n""\n1\n1\n'}, r"node-label\.csv\.gz has an empty field"),
+        ({"train": "0\nx\n"}, r"train\.csv\.gz cannot be read .*invalid value 'x'"),
+        ({"test": ""}, r"test\.csv\.gz cannot be read .*Empty CSV"),
+        ({"test": "4\n"}, "test holds node 4"),
+    ],
+)
+def test_wrong_files_are_refused(tmp_path, changed, message):
+    with pytest.raises(GraphError, match=message):
+        load_ogbn_arxiv(put_files(tmp_path, **changed))
+
+
+def test_a_file_that_is_not_gzip_is_refused(tmp_path):
+    put_files(tmp_path)
+    (tmp_path / "ogbn_arxiv/raw/edge.csv.gz").write_bytes(b"0,1\n")
+    with pytest.raises(GraphError, match=r"edge\.csv\.gz cannot be read .*fetch the file again"):
+        load_ogbn_arxiv(tmp_path)

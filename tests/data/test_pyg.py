@@ -1,0 +1,130 @@
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from gpn_scale.data.graph import CSRFeatures
+from gpn_scale.data.pyg import compact_features, graph_from_pyg
+from gpn_scale.errors import GraphError
+
+with warnings.catch_warnings():
+    warnings.filterwarnings("ignore", "`torch.jit", DeprecationWarning)  # PyG's import
+    from torch_geometric.data import Data
+
+EDGES = torch.tensor([[0, 1], [1, 2]])
+BAG = torch.tensor([[0, 0, 0, 0, 0, 3.0], [0, 0, 0, 0, 0, 0], [0, 2.0, 0, 0, 0, 0]])
+
+
+def masks(*parts: list[int]) -> dict[str, torch.Tensor]:
+    names = ("train_mask", "val_mask", "test_mask")
+    return {
+        name: torch.tensor([node in part for node in range(3)])
+        for name, part in zip(names, parts, strict=False)
+    }
+
+
+def test_a_full_data_object():
+    data = Data(edge_index=EDGES, x=torch.ones(3, 2), y=torch.tensor([0, 1, 1]))
+    data.edge_weight = torch.tensor([0.5, 2.0], dtype=torch.float64)
+    data.update(masks([0, 1], [], [2]))
+    graph = graph_from_pyg(data, "g")
+    assert repr(graph) == "Graph('g', nodes=3, edges=4, features=2, classes=2)"
+    assert graph.indices.tolist() == [1, 0, 2, 1]
+    assert graph.edge_weight.tolist() == [0.5, 0.5, 2.0, 2.0]
+    assert graph.features.tolist() == [[1, 1]] * 3
+    assert graph.split.train.tolist() == [0, 1]
+    assert graph.split.val.tolist() == []
+    assert graph.split.test.tolist() == [2]
+
+
+def test_edges_alone():
+    graph = graph_from_pyg(Data(edge_index=EDGES))
+    assert graph.num_nodes == 3
+    assert graph.features is None
+    assert graph.split is None
+
+
+def test_a_stated_number_of_nodes_counts():
+    assert graph_from_pyg(Data(edge_index=EDGES, num_nodes=7)).num_nodes == 7
+
+
+def test_labels_of_one_column():
+    graph = graph_from_pyg(Data(edge_index=EDGES, y=torch.tensor([[1], [0], [2]])))
+    assert graph.labels.tolist() == [1, 0, 2]
+
+
+def test_nan_is_a_missing_label():
+    y = torch.tensor([[1.0], [float("nan")], [0.0]])
+    assert graph_from_pyg(Data(edge_index=EDGES, y=y)).labels.tolist() == [1, -1, 0]
+
+
+def test_boolean_labels():
+    y = torch.tensor([True, False, True])
+    assert graph_from_pyg(Data(edge_index=EDGES, y=y)).labels.tolist() == [1, 0, 1]
+
+
+def test_edge_attributes_count_only_as_a_vector():
+    vector = Data(edge_index=EDGES, edge_attr=torch.tensor([3.0, 4.0]), num_nodes=3)
+    assert graph_from_pyg(vector).edge_weight.tolist() == [3.0, 3.0, 4.0, 4.0]
+    table = Data(edge_index=EDGES, edge_attr=torch.ones(2, 5), num_nodes=3)
+    assert graph_from_pyg(table).edge_weight is None
+
+
+def test_several_splits_are_none():
+    data = Data(edge_index=EDGES, y=torch.tensor([0, 0, 0]))
+    data.update({key: torch.stack([mask] * 2, dim=1) for key, mask in masks([0], [1]).items()})
+    assert graph_from_pyg(data).split is None
+
+
+def test_masks_of_one_column_and_absent_masks():
+    data = Data(edge_index=EDGES, y=torch.tensor([0, 0, 0]))
+    data.train_mask = masks([0, 2])["train_mask"].unsqueeze(1)
+    split = graph_from_pyg(data).split
+    assert split.train.tolist() == [0, 2]
+    assert len(split.val) == len(split.test) == 0
+
+
+def test_without_a_training_mask_there_is_no_split():
+    data = Data(edge_index=EDGES, y=torch.tensor([0, 0, 0]), test_mask=torch.ones(3).bool())
+    assert graph_from_pyg(data).split is None
+
+
+@pytest.mark.parametrize("layout", ["dense", "coo", "csr", "csc"])
+@pytest.mark.filterwarnings("ignore:Sparse CS. tensor support is in beta:UserWarning")
+def test_few_nonzero_features_become_sparse_rows(layout):
+    x = BAG if layout == "dense" else getattr(BAG, f"to_sparse_{layout}")()
+    graph = graph_from_pyg(Data(edge_index=EDGES, x=x, num_nodes=3))
+    assert isinstance(graph.features, CSRFeatures)
+    assert graph.features.indptr.tolist() == [0, 1, 1, 2]
+    np.testing.assert_array_equal(graph.features.to_dense(), BAG.numpy(), strict=True)
+
+
+def test_many_nonzero_features_stay_dense():
+    dense = np.eye(5)  # a fifth is not zero
+    assert compact_features(dense) is dense
+    assert isinstance(compact_features(np.eye(6)), CSRFeatures)
+    assert compact_features(np.empty((3, 0))).shape == (3, 0)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64, torch.int32])
+def test_features_of_any_number_type(dtype):
+    x = torch.ones(3, 2, dtype=dtype, requires_grad=dtype.is_floating_point)
+    graph = graph_from_pyg(Data(edge_index=EDGES, x=x))
+    assert graph.features.dtype == np.float32
+    assert graph.features.tolist() == [[1, 1]] * 3
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (Data(x=torch.ones(3, 2)), r"data.edge_index: got none, expected \(2, E\)"),
+        (Data(edge_index=EDGES[0]), r"data.edge_index: got shape \(2,\), expected \(2, E\)"),
+        (Data(edge_index=EDGES, y=torch.tensor([0.5, 0, 1])), "data.y holds numbers with a frac"),
+        (Data(edge_index=EDGES, y=torch.zeros(3, 2).long()), "labels must be a vector of integers"),
+        (Data(edge_index=EDGES, x=torch.ones(2, 2)), "names a node outside"),
+    ],
+)
+def test_wrong_data_is_refused(data, message):
+    with pytest.raises(GraphError, match=message):
+        graph_from_pyg(data, "g")

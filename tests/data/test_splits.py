@@ -1,0 +1,129 @@
+"""Splits: shares per class, the part marked nodes have, classes left out, the prior."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpn_scale.data.building import build_graph
+from gpn_scale.data.graph import MISSING_LABEL, Graph, Split
+from gpn_scale.data.splits import class_prior, leave_out_classes, stratified_split
+from gpn_scale.errors import ConfigError, GraphError
+
+
+def labelled_graph(labels, marks=None) -> Graph:
+    return build_graph([], [], labels=np.asarray(labels), marks=marks)
+
+
+def parts(graph: Graph) -> list[np.ndarray]:
+    return [graph.split.train, graph.split.val, graph.split.test]
+
+
+LABELS = np.repeat([0, 1, 2, 3, MISSING_LABEL], [100, 60, 40, 7, 13])
+
+
+def test_shares_hold_in_every_class():
+    graph = stratified_split(labelled_graph(LABELS), rng_seed=1)
+    counts = [np.bincount(graph.labels[ids], minlength=4).tolist() for ids in parts(graph)]
+    assert counts == [[5, 3, 2, 1], [15, 9, 6, 1], [80, 48, 32, 5]]
+
+
+@given(st.data())
+def test_a_split_covers_labelled_nodes_and_keeps_marked_ones_for_test(data):
+    extra = data.draw(st.lists(st.integers(MISSING_LABEL, 2), max_size=40))
+    labels = np.array([0, 1, 2, *extra])
+    marked = data.draw(st.sets(st.integers(3, 2 + len(extra)), max_size=8)) if extra else set()
+    marks = {"odd": np.array(sorted(marked), dtype=np.int64)}
+    train = data.draw(st.floats(0.01, 0.6))
+    val = data.draw(st.floats(0.01, 0.39))
+    rng_seed = data.draw(st.integers(0, 9))
+    graph = stratified_split(labelled_graph(labels, marks), train=train, val=val, rng_seed=rng_seed)
+    together = np.sort(np.concatenate(parts(graph)))
+    np.testing.assert_array_equal(together, np.flatnonzero(labels != MISSING_LABEL))
+    assert not np.isin(np.concatenate(parts(graph)[:2]), graph.marked).any()
+    free = np.setdiff1d(together, graph.marked)
+    for label in range(3):
+        in_train, in_val = ((labels[ids] == label).sum() for ids in parts(graph)[:2])
+        size = (labels[free] == label).sum()
+        assert in_train == max(1, round(train * size))
+        assert in_val >= (size - in_train >= 2)
+
+
+def test_the_seed_decides():
+    graph = labelled_graph(LABELS)
+    first, again, other = (stratified_split(graph, rng_seed=s).fingerprint() for s in (1, 1, 2))
+    assert first == again != other
+
+
+@pytest.mark.parametrize(
+    "sizes_and_counts",
+    [([1, 1], [2, 0, 0]), ([2, 2], [2, 0, 2]), ([3, 3], [2, 2, 2])],
+    ids=repr,
+)
+def test_tiny_classes_train_first_then_validate_if_two_are_left(sizes_and_counts):
+    sizes, expected = sizes_and_counts
+    graph = stratified_split(labelled_graph(np.repeat([0, 1], sizes)), rng_seed=0)
+    assert [len(ids) for ids in parts(graph)] == expected
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [{"train": 0.0}, {"train": 1.0}, {"val": 0.0}, {"val": 0.95}, {"train": float("nan")}],
+    ids=repr,
+)
+def test_shares_out_of_range_are_refused(shares):
+    with pytest.raises(ConfigError, match=r"shares in \(0, 1\) with a sum below 1, got train="):
+        stratified_split(labelled_graph(LABELS), rng_seed=1, **shares)
+
+
+def test_a_class_of_marked_nodes_only_is_refused():
+    graph = labelled_graph([0, 0, 1], marks={"odd": [2]})
+    with pytest.raises(GraphError, match="class 1 has no node in the training set"):
+        stratified_split(graph, rng_seed=1)
+
+
+def test_a_graph_without_classes_is_refused():
+    with pytest.raises(GraphError, match="has no classes, expected labels to split by"):
+        stratified_split(build_graph([0], [1]), rng_seed=1)
+
+
+def test_left_out_classes_leave_labels_and_split_and_their_test_nodes_are_marked():
+    graph = stratified_split(labelled_graph(LABELS, marks={"odd": [0, 165, 215]}), rng_seed=1)
+    before = graph.fingerprint()
+    known = leave_out_classes(graph, 2)
+    assert known.num_classes == 2
+    assert known.num_nodes == graph.num_nodes
+    np.testing.assert_array_equal(known.labels, np.where(LABELS < 2, LABELS, MISSING_LABEL))
+    for old, new in zip(parts(graph), parts(known), strict=True):
+        np.testing.assert_array_equal(new, old[(LABELS[old] == 0) | (LABELS[old] == 1)])
+    test = graph.split.test
+    np.testing.assert_array_equal(known.marks["left_out_classes"], test[LABELS[test] >= 2])
+    np.testing.assert_array_equal(known.marks["odd"], [0, 165, 215])
+    assert graph.fingerprint() == before
+
+
+def test_leaving_out_one_class_twice_is_leaving_out_two():
+    graph = stratified_split(labelled_graph(LABELS), rng_seed=1)
+    twice = leave_out_classes(leave_out_classes(graph, 1), 1)
+    assert twice.fingerprint() == leave_out_classes(graph, 2).fingerprint()
+
+
+@pytest.mark.parametrize("count", [-1, 0, 3, 4, 9])
+def test_a_wrong_count_of_left_out_classes_is_refused(count):
+    graph = stratified_split(labelled_graph(LABELS), rng_seed=1)
+    with pytest.raises(GraphError, match=f"cannot leave out {count} of 4 classes, expected at"):
+        leave_out_classes(graph, count)
+
+
+@pytest.mark.parametrize("needs_split", [class_prior, lambda graph: leave_out_classes(graph, 1)])
+def test_a_missing_split_is_refused(needs_split):
+    with pytest.raises(GraphError, match="has no split, expected one: call `stratified_split`"):
+        needs_split(labelled_graph(LABELS))
+
+
+def test_class_prior_is_the_frequency_in_training():
+    graph = labelled_graph([0, 0, 0, 1, 1, 1])
+    graph = graph.with_split(Split(train=[0, 1, 2, 3], val=[4], test=[5]))
+    prior = class_prior(graph)
+    assert prior.dtype == np.float64
+    np.testing.assert_array_equal(prior, [0.75, 0.25])
