@@ -1,0 +1,40 @@
+# Two commands do everything from a fresh clone: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DATA_DIR ?= data
+DEMO := runs/demo
+
+.PHONY: help install demo test check results-exact clean
+
+help:
+	@echo "make demo           install, train on the embedded graph, show what the model does not know"
+	@echo "make test           install and run all tests"
+	@echo "make check          install and run ruff and mypy"
+	@echo "make results-exact  reproduce the table of docs/results.md (DATA_DIR=$(DATA_DIR))"
+	@echo "make clean          remove the virtual environment and the demo's output"
+
+install: $(VENV)/installed
+
+# The constraints file pins the tested versions; a changed requirement installs again.
+$(VENV)/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $@
+
+demo: install
+	$(BIN)/python launch/train.py --dataset synthetic --mode exact --out $(DEMO) --overwrite
+
+test: install
+	$(BIN)/python -m pytest -n auto
+
+check: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+results-exact: install
+	$(BIN)/python benchmarks/results_exact.py --data-dir $(DATA_DIR) --write docs/results.md
+
+clean:
+	rm -rf $(VENV) $(DEMO)

@@ -1,0 +1,281 @@
+"""What a run is made of: frozen dataclasses, one per component, and overrides by name."""
+
+import difflib
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from gpn_scale.errors import ConfigError
+
+FeatureScaling = Literal["none", "row_sum", "binary_row_sum"]
+"""`row_sum`: each row sums to 1; `binary_row_sum`: the same after making nonzeros 1."""
+Normalisation = Literal["sym", "rw"]
+Steps = int | Literal["inf"]
+
+
+def _require(condition: bool, name: str, value: object, expected: str) -> None:
+    if not condition:
+        raise ConfigError(f"{name} is {value!r}, expected {expected}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataConfig:
+    """Which graph, and how its features and labels are used."""
+
+    dataset: str = "synthetic"
+    """A known name, `synthetic[:key=value,...]`, or the name of a file or folder of your own."""
+    feature_scaling: FeatureScaling = "none"
+    """`row_sum` divides each row by its sum (bag of words), `binary_row_sum` makes it 0/1 first."""
+    left_out_classes: int = 0
+    """The last so many classes stay in the graph but leave all label sets, to be detected."""
+
+    def __post_init__(self) -> None:
+        _require(self.left_out_classes >= 0, "data.left_out_classes", self.left_out_classes, ">= 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitConfig:
+    """Which nodes are for training, validation and test."""
+
+    kind: Literal["stratified", "public"] = "stratified"
+    """`stratified` draws per class; `public` takes the split that came with the graph."""
+    train: float = 0.05
+    """Share of each class for training (stratified)."""
+    val: float = 0.15
+    """Share of each class for validation (stratified); the rest is for test."""
+    rng_seed: int = 1
+    """Seed of the stratified draw."""
+
+    def __post_init__(self) -> None:
+        _require(0.0 < self.train < 1.0, "split.train", self.train, "a share in (0, 1)")
+        _require(0.0 < self.val < 1.0, "split.val", self.val, "a share in (0, 1)")
+        total = self.train + self.val
+        _require(total <= 1.0, "split.train + split.val", total, "at most 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncoderConfig:
+    """Features -> latent position."""
+
+    hidden: int = 64
+    """Width of the hidden layers."""
+    layers: int = 2
+    """Number of linear layers, the last one into the latent space."""
+    latent: int = 16
+    """Dimension of the latent space in which the flows live."""
+    dropout: float = 0.5
+    """Share of hidden units dropped in training."""
+    batch_norm: bool = False
+    """Whether hidden layers are batch-normalised."""
+    standardise: bool = False
+    """Shift and scale every feature column to mean 0 and variance 1 (dense features only)."""
+
+    def __post_init__(self) -> None:
+        _require(self.hidden >= 1, "encoder.hidden", self.hidden, "at least 1")
+        _require(self.layers >= 1, "encoder.layers", self.layers, "at least 1")
+        _require(self.latent >= 1, "encoder.latent", self.latent, "at least 1")
+        _require(0.0 <= self.dropout < 1.0, "encoder.dropout", self.dropout, "a share in [0, 1)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowConfig:
+    """Latent position -> density per class."""
+
+    radial_layers: int = 10
+    """Radial maps per class."""
+    memory_mib: int = 1024
+    """Scratch memory of one pass; above it, nodes go in chunks that are recomputed backward."""
+
+    def __post_init__(self) -> None:
+        _require(self.radial_layers >= 0, "flow.radial_layers", self.radial_layers, "at least 0")
+        _require(self.memory_mib >= 1, "flow.memory_mib", self.memory_mib, "at least 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceConfig:
+    """Density per class -> pseudo-counts."""
+
+    budget: Literal["latent", "latent_classes"] = "latent"
+    """`latent`: sqrt(4 pi)^H; `latent_classes`: times the number of classes."""
+    log_limit: float = 30.0
+    """Log-evidence is clamped to [-log_limit, log_limit]."""
+
+    def __post_init__(self) -> None:
+        _require(self.log_limit > 0, "evidence.log_limit", self.log_limit, "a positive number")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffusionConfig:
+    """Evidence per node -> evidence aggregated over its soft neighbourhood."""
+
+    teleport: float = 0.1
+    """Probability of returning to the root, in (0, 1)."""
+    normalisation: Normalisation = "sym"
+    """`sym`: D^-1/2 A D^-1/2 (the authors' runs); `rw`: D^-1 A (the paper's text)."""
+    steps: Steps = 10
+    """Power-iteration steps, or `inf` for personalised PageRank to `tolerance`."""
+    tolerance: float = 1e-6
+    """With `steps=inf`: share of the diffusion's mass that may be left undistributed."""
+    self_loops: bool = True
+    """Whether every node also counts as its own neighbour."""
+
+    def __post_init__(self) -> None:
+        _require(
+            0.0 < self.teleport < 1.0, "diffusion.teleport", self.teleport, "a number in (0, 1)"
+        )
+        known = self.steps == "inf" or self.steps >= 0
+        _require(known, "diffusion.steps", self.steps, "at least 0, or inf")
+        _require(0.0 < self.tolerance < 1.0, "diffusion.tolerance", self.tolerance, "in (0, 1)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainConfig:
+    """How the parameters are found."""
+
+    epochs: int = 100_000
+    """At most so many epochs after the warm-up."""
+    patience: int = 50
+    """Stop after so many epochs without a better validation cross-entropy."""
+    warmup_epochs: int = 5
+    """Epochs at the start that move only the flows."""
+    learning_rate: float = 0.01
+    """Of Adam."""
+    weight_decay: float = 0.001
+    """Of the encoder's parameters; the flows have none."""
+    entropy_weight: float = 1e-4
+    """Weight of the posterior's entropy in the loss."""
+    rng_seed: int = 1
+    """Seed of initial values and dropout."""
+
+    def __post_init__(self) -> None:
+        _require(self.epochs >= 0, "train.epochs", self.epochs, "at least 0")
+        _require(self.patience >= 1, "train.patience", self.patience, "at least 1")
+        _require(self.warmup_epochs >= 0, "train.warmup_epochs", self.warmup_epochs, "at least 0")
+        _require(self.learning_rate > 0, "train.learning_rate", self.learning_rate, "positive")
+        _require(self.weight_decay >= 0, "train.weight_decay", self.weight_decay, "at least 0")
+        _require(self.entropy_weight >= 0, "train.entropy_weight", self.entropy_weight, ">= 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConfig:
+    """A whole run; `launch/recipes.py` has the paper's."""
+
+    mode: Literal["exact"] = "exact"
+    """`exact`: full-batch power iteration."""
+    data: DataConfig = field(default_factory=DataConfig)
+    split: SplitConfig = field(default_factory=SplitConfig)
+    encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    flow: FlowConfig = field(default_factory=FlowConfig)
+    evidence: EvidenceConfig = field(default_factory=EvidenceConfig)
+    diffusion: DiffusionConfig = field(default_factory=DiffusionConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Nested plain values, for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "RunConfig":
+        """The inverse of `to_dict`; fields that are absent take their defaults."""
+        flat = [
+            (f"{section}.{name}", str(value))
+            for section, content in values.items()
+            if isinstance(content, Mapping)
+            for name, value in content.items()
+        ]
+        top = [(name, str(v)) for name, v in values.items() if not isinstance(v, Mapping)]
+        return override(cls(), top + flat)
+
+    def fingerprint(self) -> str:
+        """Hash of every field's value."""
+        text = json.dumps(self.to_dict(), sort_keys=True)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def parse_assignments(assignments: Iterable[str]) -> list[tuple[str, str]]:
+    """`section.field=value` texts as (key, value) pairs."""
+    pairs = []
+    for assignment in assignments:
+        key, equals, value = assignment.partition("=")
+        if not equals:
+            raise ConfigError(f"--set got {assignment!r}, expected section.field=value")
+        pairs.append((key.strip(), value.strip()))
+    return pairs
+
+
+def override(config: RunConfig, pairs: Iterable[tuple[str, str]]) -> RunConfig:
+    """`config` with fields replaced by key (`section.field`) and text.
+
+    All pairs of one section are applied together, so that checks across fields see the result.
+
+    Raises:
+        ConfigError: a key is unknown (the nearest known ones are named) or a value does not parse.
+    """
+    changes: dict[str, dict[str, Any]] = {}
+    types = known_fields()
+    for key, text in pairs:
+        if key not in types:
+            raise ConfigError(_unknown_key(key, list(types)))
+        section, _, name = key.rpartition(".")
+        changes.setdefault(section, {})[name] = _parse(types[key], text, key)
+    top = changes.pop("", {})
+    for section, values in changes.items():
+        top[section] = replace(getattr(config, section), **values)
+    return replace(config, **top)
+
+
+def known_fields() -> dict[str, Any]:
+    """Every key that `--set` takes, with its type."""
+    types: dict[str, Any] = {}
+    for name, kind in get_type_hints(RunConfig).items():
+        if hasattr(kind, "__dataclass_fields__"):
+            hints = get_type_hints(kind)
+            types |= {f"{name}.{f.name}": hints[f.name] for f in fields(kind)}
+        else:
+            types[name] = kind
+    return types
+
+
+def _unknown_key(key: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(key, known, n=3, cutoff=0.5)
+    tail = key.rpartition(".")[2]
+    near += [name for name in known if name.rpartition(".")[2] == tail and name not in near]
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
+    return f"--set: there is no field {key!r}; {hint}"
+
+
+def _parse(kind: Any, text: str, key: str) -> Any:
+    parsers: dict[Any, Callable[[str], Any]] = {int: int, float: float, str: str, bool: _as_bool}
+    if get_origin(kind) in (Union, UnionType):
+        for option in get_args(kind):
+            try:
+                return _parse(option, text, key)
+            except ConfigError:
+                continue
+    elif get_origin(kind) is Literal:
+        if text in get_args(kind):
+            return text
+    else:
+        try:
+            return parsers[kind](text)
+        except ValueError:
+            pass
+    raise ConfigError(f"{key} got {text!r}, expected {_describe(kind)}")
+
+
+def _as_bool(text: str) -> bool:
+    words = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
+    if text.lower() not in words:
+        raise ValueError(text)
+    return words[text.lower()]
+
+
+def _describe(kind: Any) -> str:
+    if get_origin(kind) in (Union, UnionType):
+        return " or ".join(_describe(option) for option in get_args(kind))
+    if get_origin(kind) is Literal:
+        return " or ".join(map(str, get_args(kind)))
+    return {int: "a whole number", float: "a number", bool: "true or false"}.get(kind, "a text")

@@ -1,0 +1,1 @@
+"""The forward pass and nothing else: features -> latent -> density -> evidence -> posterior."""

@@ -1,0 +1,127 @@
+"""Features -> latent position, by a small perceptron.
+
+Shapes: N nodes, F features, H hidden units, D latent dimensions.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from gpn_scale.nn.sparse import SparseMatrix
+
+Inputs = Tensor | SparseMatrix
+
+
+class InputLinear(nn.Module):
+    """Affine map of dense or sparse rows, (N, F) -> (N, H); sparse rows are never made dense.
+
+    Columns may be standardised; shift and scale are folded into the weights, so the rows stay as
+    they are.
+    """
+
+    shift_F: Tensor
+    scale_F: Tensor
+
+    def __init__(self, num_features: int, num_outputs: int, generator: torch.Generator) -> None:
+        super().__init__()
+        bound = 1.0 / math.sqrt(max(num_features, 1))
+        self.weight = nn.Parameter(_uniform((num_outputs, num_features), bound, generator))
+        self.bias = nn.Parameter(_uniform((num_outputs,), bound, generator))
+        self.register_buffer("shift_F", torch.zeros(num_features))
+        self.register_buffer("scale_F", torch.ones(num_features))
+
+    @torch.no_grad()
+    def standardise(self, inputs: Inputs) -> None:
+        """From now on columns count as (x - mean) / deviation, both those of `inputs`.
+
+        Constant columns are only shifted.
+        """
+        mean_F, square_F = column_moments(inputs)
+        deviation_F = (square_F - mean_F.square()).clamp_min(0.0).sqrt()
+        # A constant column's variance is round-off, not 0.
+        constant = deviation_F <= 1e-6 * square_F.sqrt()
+        self.shift_F.copy_(mean_F)
+        self.scale_F.copy_(deviation_F.masked_fill(constant, 1.0))
+
+    def forward(self, inputs: Inputs) -> Tensor:
+        """(N, F) -> (N, H)."""
+        weight_HF = self.weight / self.scale_F
+        return inputs @ weight_HF.T + (self.bias - weight_HF @ self.shift_F)
+
+
+class Encoder(nn.Module):
+    """Linear, [batch-norm,] ReLU, dropout, ..., Linear: (N, F) -> (N, D).
+
+    Dropout draws from the generator given to `forward` and is off without one.
+
+    Args:
+        num_features: F.
+        hidden: H.
+        layers: Number of linear maps, at least 1.
+        latent: D.
+        dropout: Share of hidden units dropped.
+        batch_norm: Whether hidden layers are batch-normalised.
+        generator: Source of the initial values.
+    """
+
+    def __init__(
+        self,
+        *,
+        num_features: int,
+        hidden: int,
+        layers: int,
+        latent: int,
+        dropout: float,
+        batch_norm: bool,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        widths = [*[hidden] * (layers - 1), latent]
+        self.first = InputLinear(num_features, widths[0], generator)
+        self.norms = nn.ModuleList(nn.BatchNorm1d(hidden) for _ in widths[1:] if batch_norm)
+        self.further = nn.ModuleList(_linear(hidden, width, generator) for width in widths[1:])
+        self.dropout = dropout
+
+    def forward(self, inputs: Inputs, generator: torch.Generator | None = None) -> Tensor:
+        """(N, F) -> (N, D); with a generator, hidden units are dropped."""
+        hidden_NH: Tensor = self.first(inputs)
+        for depth, linear in enumerate(self.further):
+            if len(self.norms):
+                hidden_NH = self.norms[depth](hidden_NH)
+            hidden_NH = linear(dropped(torch.relu(hidden_NH), self.dropout, generator))
+        return hidden_NH
+
+
+def column_moments(inputs: Inputs) -> tuple[Tensor, Tensor]:
+    """Mean and mean square of every column, in float64: (F,), (F,)."""
+    if isinstance(inputs, Tensor):
+        sum_F = inputs.sum(0, dtype=torch.float64)
+        square_F = inputs.new_zeros(inputs.shape[1], dtype=torch.float64)
+        for block in torch.split(inputs, 1 << 16):  # bounds the float64 copy
+            square_F += block.double().square().sum(0)
+    else:
+        values = inputs.values.double()
+        sum_F = values.new_zeros(inputs.shape[1]).index_add_(0, inputs.indices, values)
+        square_F = values.new_zeros(inputs.shape[1]).index_add_(0, inputs.indices, values.square())
+    return sum_F / inputs.shape[0], square_F / inputs.shape[0]
+
+
+def dropped(hidden: Tensor, share: float, generator: torch.Generator | None) -> Tensor:
+    """A random `share` set to 0 and the rest scaled up; without a generator, `hidden` itself."""
+    if generator is None or share == 0.0:
+        return hidden
+    keep = torch.empty_like(hidden).bernoulli_(1.0 - share, generator=generator)
+    return hidden * keep.div_(1.0 - share)
+
+
+def _linear(num_inputs: int, num_outputs: int, generator: torch.Generator) -> nn.Linear:
+    linear = nn.Linear(num_inputs, num_outputs, device="meta").to_empty(device="cpu")
+    bound = 1.0 / math.sqrt(num_inputs)
+    for parameter in linear.parameters():
+        nn.init.uniform_(parameter, -bound, bound, generator=generator)
+    return linear
+
+
+def _uniform(shape: tuple[int, ...], bound: float, generator: torch.Generator) -> Tensor:
+    return nn.init.uniform_(torch.empty(shape), -bound, bound, generator=generator)

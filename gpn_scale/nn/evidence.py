@@ -1,0 +1,44 @@
+"""Log-density and class prior -> evidence, the pseudo-counts of a node's own features.
+
+Shapes: N nodes, C classes.
+"""
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+
+class Evidence(nn.Module):
+    """beta_c = N_H p(z | c) p(c) with the budget N_H = sqrt(4 pi)^D (Charpentier et al., 2022).
+
+    Log-evidence is clamped to [-log_limit, log_limit]; no gradient passes where it is clamped.
+
+    Args:
+        class_prior_C: Class frequencies in the training set; positive, summing to 1.
+        latent: D, the latent dimension.
+        budget: `latent` for N_H, `latent_classes` for N_H C.
+        log_limit: The clamp.
+    """
+
+    log_prior_C: Tensor
+
+    def __init__(
+        self,
+        class_prior_C: Tensor,
+        *,
+        latent: int,
+        budget: Literal["latent", "latent_classes"],
+        log_limit: float,
+    ) -> None:
+        super().__init__()
+        self.register_buffer("log_prior_C", class_prior_C.log())
+        classes = len(class_prior_C) if budget == "latent_classes" else 1
+        self.log_budget = 0.5 * latent * math.log(4.0 * math.pi) + math.log(classes)
+        self.log_limit = log_limit
+
+    def forward(self, log_density_NC: Tensor) -> Tensor:
+        """Evidence per class, in [exp(-log_limit), exp(log_limit)]; (N, C)."""
+        log_evidence_NC = log_density_NC + self.log_prior_C + self.log_budget
+        return torch.exp(log_evidence_NC.clamp(-self.log_limit, self.log_limit))

@@ -1,0 +1,114 @@
+"""Latent position -> log-density per class, by one radial flow per class.
+
+Shapes: N nodes, C classes, D latent dimensions, R radial layers.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import softplus
+from torch.utils.checkpoint import checkpoint
+
+_SAVED_PER_LAYER = 4
+"""(N, C, D) arrays that autograd keeps per radial layer: offset, its norm's input, product, sum."""
+
+
+class RadialLayer(nn.Module):
+    """One radial map per class (Rezende & Mohamed, 2015): z_NCD -> (y_NCD, log_det_NC).
+
+    y = z + b g (z - c), g = 1 / (a + |z - c|), a = softplus(a') and b = softplus(b') - a, so that
+    b > -a and the map is invertible.
+    """
+
+    def __init__(self, num_classes: int, latent: int, generator: torch.Generator) -> None:
+        super().__init__()
+        bound = 1.0 / math.sqrt(latent)
+
+        def uniform(*shape: int) -> nn.Parameter:
+            return nn.Parameter(
+                nn.init.uniform_(torch.empty(shape), -bound, bound, generator=generator)
+            )
+
+        self.centre_CD = uniform(num_classes, latent)
+        self.raw_scale_C = uniform(num_classes)
+        self.raw_strength_C = uniform(num_classes)
+
+    def constrained(self) -> tuple[Tensor, Tensor]:
+        """Radial scale a > 0 and strength b > -a; (C,), (C,)."""
+        radial_scale_C = softplus(self.raw_scale_C)
+        return radial_scale_C, softplus(self.raw_strength_C) - radial_scale_C
+
+    def forward(self, z_NCD: Tensor) -> tuple[Tensor, Tensor]:
+        """Image (N, C, D) and log |det J| (N, C)."""
+        radial_scale_C, radial_strength_C = self.constrained()
+        offset_NCD = z_NCD - self.centre_CD
+        radius_NC = offset_NCD.norm(dim=-1)
+        decay_NC = 1.0 / (radial_scale_C + radius_NC)
+        pull_NC = radial_strength_C * decay_NC
+        tangential_NC = torch.log1p(pull_NC)
+        radial_NC = torch.log1p(pull_NC - pull_NC * decay_NC * radius_NC)
+        log_det_NC = (z_NCD.shape[-1] - 1) * tangential_NC + radial_NC
+        return z_NCD + pull_NC.unsqueeze(-1) * offset_NCD, log_det_NC
+
+
+class RadialFlow(nn.Module):
+    """Density of a latent position under each class: z_ND -> log p(z | c)_NC.
+
+    R radial layers per class map the data to a standard normal. When the intermediate (N, C, D)
+    arrays would take more than `memory_mib`, nodes are handled in chunks which the backward pass
+    computes again, so memory does not grow with N x C x R.
+
+    Args:
+        num_classes: C.
+        latent: D.
+        radial_layers: R.
+        memory_mib: Scratch memory of one chunk.
+        generator: Source of the initial values.
+    """
+
+    def __init__(
+        self,
+        *,
+        num_classes: int,
+        latent: int,
+        radial_layers: int,
+        memory_mib: int,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(
+            RadialLayer(num_classes, latent, generator) for _ in range(radial_layers)
+        )
+        self.num_classes = num_classes
+        self.memory_bytes = memory_mib << 20
+
+    def chunk_rows(self, z_ND: Tensor) -> int:
+        """How many nodes fit the scratch memory at once, at least 1."""
+        row = self.num_classes * z_ND.shape[1] * z_ND.element_size()
+        return max(1, self.memory_bytes // (row * (1 + _SAVED_PER_LAYER * len(self.layers))))
+
+    def forward(self, z_ND: Tensor) -> Tensor:
+        """(N, D) -> (N, C)."""
+        rows = self.chunk_rows(z_ND)
+        if len(z_ND) <= rows:
+            return self.log_density(z_ND)
+        if not torch.is_grad_enabled():
+            return torch.cat([self.log_density(chunk) for chunk in torch.split(z_ND, rows)])
+        # The chunks draw no random numbers, so there is no state to preserve for recomputation.
+        return torch.cat(
+            [
+                checkpoint(self.log_density, chunk, use_reentrant=False, preserve_rng_state=False)
+                for chunk in torch.split(z_ND, rows)
+            ]
+        )
+
+    def log_density(self, z_ND: Tensor) -> Tensor:
+        """(N, D) -> (N, C), all nodes at once."""
+        z_NCD = z_ND.unsqueeze(1).expand(-1, self.num_classes, -1)
+        log_det_NC = z_ND.new_zeros(len(z_ND), self.num_classes)
+        for layer in self.layers:
+            z_NCD, layer_log_det_NC = layer(z_NCD)
+            log_det_NC = log_det_NC + layer_log_det_NC
+        base_NC = -0.5 * (z_NCD.square().sum(-1) + z_ND.shape[1] * math.log(2.0 * math.pi))
+        return base_NC + log_det_NC

@@ -1,0 +1,90 @@
+"""`GPN`: encoder, flows, evidence, aggregation and posterior in one module.
+
+Shapes: N nodes, C classes, F features, D latent dimensions.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from gpn_scale.config import RunConfig
+from gpn_scale.nn.encoder import Encoder, Inputs
+from gpn_scale.nn.evidence import Evidence
+from gpn_scale.nn.flow import RadialFlow
+from gpn_scale.nn.posterior import DirichletPosterior
+
+Aggregation = Callable[[Tensor], Tensor]
+"""(N, C) evidence of nodes -> evidence of their soft neighbourhoods."""
+
+
+@dataclass(frozen=True, slots=True)
+class GPNOutput:
+    """Posteriors with the network's influence, and from each node's own features alone."""
+
+    with_network: DirichletPosterior
+    without_network: DirichletPosterior
+
+
+class GPN(nn.Module):
+    """Graph Posterior Network (Stadler et al., NeurIPS 2021). Takes tensors, never graphs.
+
+    Args:
+        config: Sections encoder, flow and evidence are used.
+        num_features: F.
+        class_prior_C: Class frequencies in the whole training set.
+        generator: Source of the initial values.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        *,
+        num_features: int,
+        class_prior_C: Tensor,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        encoder = config.encoder
+        self.encoder = Encoder(
+            num_features=num_features,
+            hidden=encoder.hidden,
+            layers=encoder.layers,
+            latent=encoder.latent,
+            dropout=encoder.dropout,
+            batch_norm=encoder.batch_norm,
+            generator=generator,
+        )
+        self.flow = RadialFlow(
+            num_classes=len(class_prior_C),
+            latent=encoder.latent,
+            radial_layers=config.flow.radial_layers,
+            memory_mib=config.flow.memory_mib,
+            generator=generator,
+        )
+        self.evidence = Evidence(
+            class_prior_C,
+            latent=encoder.latent,
+            budget=config.evidence.budget,
+            log_limit=config.evidence.log_limit,
+        )
+
+    def feature_evidence(self, inputs: Inputs, generator: torch.Generator | None = None) -> Tensor:
+        """Evidence from each node's own features, (N, F) -> (N, C)."""
+        latent_ND = self.encoder(inputs, generator)
+        evidence_NC: Tensor = self.evidence(self.flow(latent_ND))
+        return evidence_NC
+
+    def forward(
+        self,
+        inputs: Inputs,
+        aggregate: Aggregation,
+        generator: torch.Generator | None = None,
+    ) -> GPNOutput:
+        """(N, F) features -> both posteriors; a generator turns dropout on."""
+        evidence_NC = self.feature_evidence(inputs, generator)
+        return GPNOutput(
+            with_network=DirichletPosterior.from_evidence(aggregate(evidence_NC)),
+            without_network=DirichletPosterior.from_evidence(evidence_NC),
+        )

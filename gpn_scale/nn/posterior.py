@@ -1,0 +1,91 @@
+"""`DirichletPosterior`: what is known of a node's class probabilities, and closed forms of it.
+
+Shapes: N nodes, C classes.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+_SERIES_FROM = 30.0
+"""Above it five terms of Stirling's series reach double precision, and direct forms cancel."""
+
+
+@dataclass(frozen=True, slots=True)
+class DirichletPosterior:
+    """Dirichlet distributions, one per node: the uniform prior 1 plus evidence.
+
+    Attributes:
+        alpha_NC: Concentrations, all at least 1.
+    """
+
+    alpha_NC: Tensor
+
+    @classmethod
+    def from_evidence(cls, evidence_NC: Tensor) -> "DirichletPosterior":
+        """Bayesian update of the flat prior by pseudo-counts."""
+        return cls(1.0 + evidence_NC)
+
+    @property
+    def total_N(self) -> Tensor:
+        """alpha_0, the certainty: number of classes plus all evidence; (N,)."""
+        return self.alpha_NC.sum(-1)
+
+    @property
+    def mean_NC(self) -> Tensor:
+        """Expected class probabilities alpha / alpha_0."""
+        return self.alpha_NC / self.total_N.unsqueeze(-1)
+
+    def expected_nll(self, label_N: Tensor) -> Tensor:
+        """Uncertainty-aware cross-entropy E[-log p_y] = digamma(alpha_0) - digamma(alpha_y); (N,).
+
+        Charpentier et al. (2020). Not reduced: the caller knows the global count.
+        """
+        alpha_y_N = self.alpha_NC.gather(-1, label_N.unsqueeze(-1)).squeeze(-1)
+        return torch.digamma(self.total_N) - torch.digamma(alpha_y_N)
+
+    def entropy(self) -> Tensor:
+        """Differential entropy, (N,), without the cancellation of the textbook form.
+
+        log B(alpha) + (alpha_0 - C) digamma(alpha_0) - sum (alpha_c - 1) digamma(alpha_c) has terms
+        of size alpha_0 log alpha_0 whose sum is of size log alpha_0. Since sum alpha_c = alpha_0,
+        +alpha_c may join every class term and -alpha_0 the total's, after which each of them is of
+        logarithmic size by itself and has a convergent series for large arguments.
+        """
+        num_classes = self.alpha_NC.shape[-1]
+        total_N = self.total_N
+        per_class_N = _class_term(self.alpha_NC).sum(-1)
+        return per_class_N + _total_term(total_N) - num_classes * torch.digamma(total_N)
+
+
+def _class_term(a: Tensor) -> Tensor:
+    """lgamma(a) - (a - 1) digamma(a) + a, for a >= 1."""
+    direct = torch.lgamma(a) - (a - 1.0) * torch.digamma(a) + a
+    large = a.clamp_min(_SERIES_FROM)
+    series = _lgamma_minus_leading(large) - _a_digamma_minus_leading(large) + torch.digamma(large)
+    # Leading parts: lgamma ~ (a - 1/2) log a - a, a digamma ~ a log a - 1/2.
+    series = series - 0.5 * large.log() + 0.5
+    return torch.where(a < _SERIES_FROM, direct, series)
+
+
+def _total_term(a: Tensor) -> Tensor:
+    """-lgamma(a) + a digamma(a) - a, for a >= 1."""
+    direct = -torch.lgamma(a) + a * torch.digamma(a) - a
+    large = a.clamp_min(_SERIES_FROM)
+    series = 0.5 * large.log() - 0.5
+    series = series - _lgamma_minus_leading(large) + _a_digamma_minus_leading(large)
+    return torch.where(a < _SERIES_FROM, direct, series)
+
+
+def _lgamma_minus_leading(a: Tensor) -> Tensor:
+    """lgamma(a) - (a - 1/2) log a + a, by Stirling's series."""
+    x = 1.0 / (a * a)
+    return 0.5 * math.log(2.0 * math.pi) + (1 / 12 - x * (1 / 360 - x * (1 / 1260 - x / 1680))) / a
+
+
+def _a_digamma_minus_leading(a: Tensor) -> Tensor:
+    """digamma(a) a - a log a + 1/2, by its asymptotic series."""
+    x = 1.0 / (a * a)
+    return -(1 / 12 - x * (1 / 120 - x * (1 / 252 - x / 240))) / a

@@ -1,0 +1,1 @@
+"""Finding the parameters, and keeping what was found."""

@@ -1,0 +1,118 @@
+"""A trainer's whole state in one safetensors file, its JSON in the header; written atomically."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from gpn_scale.config import RunConfig
+from gpn_scale.errors import RunError
+from gpn_scale.files import replacing
+from gpn_scale.train.trainer import Trainer
+
+FORMAT = 1
+_MAY_DIFFER = {"train.epochs", "train.patience", "flow.memory_mib"}
+"""Fields that change the length or memory of training but, up to round-off, not its path."""
+
+
+def save_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+    """Replaces `path` by the tensors, with `facts` as JSON in the file's header."""
+    header = {"format": str(FORMAT), "facts": json.dumps(facts)}
+    with replacing(path) as temporary:
+        save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, temporary, header)
+
+
+def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """What `save_tensors` wrote.
+
+    Raises:
+        RunError: the file is missing, damaged or of another format.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = file.metadata() or {}
+            if header.get("format") != str(FORMAT):
+                raise RunError(
+                    f"{path} has format {header.get('format')!r}, expected {FORMAT!r}: "
+                    "it was written by another version, train again"
+                )
+            names = file.keys()
+            return {name: file.get_tensor(name) for name in names}, json.loads(header["facts"])
+    except FileNotFoundError:
+        raise RunError(f"{path} does not exist, expected a file written by training") from None
+    except (SafetensorError, OSError) as error:
+        raise RunError(f"{path} cannot be read ({error}); remove it and train again") from error
+
+
+def save_checkpoint(path: Path, trainer: Trainer, config: RunConfig, graph: str) -> None:
+    """Everything that `restore_checkpoint` needs; `graph` is the graph's fingerprint."""
+    progress = trainer.progress
+    tensors = {f"model.{name}": value for name, value in trainer.model.state_dict().items()}
+    tensors |= {f"best.{name}": value for name, value in progress.best_state.items()}
+    for index, slots in trainer.optimiser.state_dict()["state"].items():
+        tensors |= {f"optimiser.{index}.{name}": value for name, value in slots.items()}
+    tensors["generator"] = trainer.generator.get_state()
+    best = progress.best_cross_entropy
+    facts = {
+        "config": config.to_dict(),
+        "graph": graph,
+        "epoch": progress.epoch,
+        "best_epoch": progress.best_epoch,
+        "best_cross_entropy": best if progress.best_epoch else None,
+    }
+    save_tensors(path, tensors, facts)
+
+
+def restore_checkpoint(path: Path, trainer: Trainer, config: RunConfig, graph: str) -> None:
+    """Puts `trainer` where the saved one was.
+
+    Raises:
+        RunError: the file cannot be used, or is of another configuration or graph.
+    """
+    tensors, facts = load_tensors(path)
+    _check_same_run(path, facts, config, graph)
+    progress = trainer.progress
+    progress.epoch, progress.best_epoch = facts["epoch"], facts["best_epoch"]
+    if facts["best_cross_entropy"] is not None:
+        progress.best_cross_entropy = facts["best_cross_entropy"]
+    progress.best_state = _below("best.", tensors)
+    trainer.model.load_state_dict(_below("model.", tensors))
+    trainer.optimiser = trainer.new_optimiser(trainer.phase(max(progress.epoch, 1)))
+    slots: dict[int, dict[str, Tensor]] = {}
+    for key, value in _below("optimiser.", tensors).items():
+        index, name = key.split(".")
+        slots.setdefault(int(index), {})[name] = value
+    groups = trainer.optimiser.state_dict()["param_groups"]
+    trainer.optimiser.load_state_dict({"state": slots, "param_groups": groups})
+    trainer.generator.set_state(tensors["generator"])
+
+
+def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {key[len(prefix) :]: t for key, t in tensors.items() if key.startswith(prefix)}
+
+
+def _check_same_run(path: Path, facts: dict[str, Any], config: RunConfig, graph: str) -> None:
+    if facts["graph"] != graph:
+        raise RunError(
+            f"{path} was trained on another graph or split (fingerprint {facts['graph']}, now "
+            f"{graph}): use the same data, or --overwrite to start anew"
+        )
+    saved, now = _flat(facts["config"]), _flat(config.to_dict())
+    for key in sorted(saved.keys() | now.keys()):
+        if key not in _MAY_DIFFER and saved.get(key) != now.get(key):
+            raise RunError(
+                f"{path} was trained with {key}={saved.get(key)}, now it is {now.get(key)}: "
+                "give the same options to resume, or --overwrite to start anew"
+            )
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        flat |= (
+            _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+        )
+    return flat

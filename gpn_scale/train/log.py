@@ -1,0 +1,72 @@
+"""Training curves on disk: JSON lines always, TensorBoard when it is installed."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from gpn_scale.files import write_text
+from gpn_scale.train.trainer import EpochRecord
+
+
+class MetricsLog:
+    """One line per epoch in `metrics.jsonl`; the same scalars for TensorBoard.
+
+    Args:
+        path: The file of JSON lines; appended to.
+        writer: A TensorBoard `SummaryWriter`, or None.
+    """
+
+    def __init__(self, path: Path, writer: Any = None) -> None:
+        self._file = path.open("a", encoding="utf-8", buffering=1)
+        self._writer = writer
+
+    def write(self, record: EpochRecord) -> None:
+        """Adds one epoch."""
+        values = asdict(record)
+        self._file.write(json.dumps(values) + "\n")
+        if self._writer is not None:
+            for name in ("loss", "val_cross_entropy", "val_accuracy"):
+                self._writer.add_scalar(name, values[name], record.epoch)
+
+    def close(self) -> None:
+        """Flushes both."""
+        self._file.close()
+        if self._writer is not None:
+            self._writer.close()
+
+
+@contextmanager
+def metrics_log(path: Path, tensorboard: Path, *, done_epochs: int) -> Iterator[MetricsLog]:
+    """A log that goes on after `done_epochs`; lines beyond, of a run cut off, are dropped."""
+    kept = [line for line in read_metrics(path) if line["epoch"] <= done_epochs]
+    write_text(path, "".join(json.dumps(line) + "\n" for line in kept))
+    log = MetricsLog(path, _summary_writer(tensorboard, done_epochs))
+    try:
+        yield log
+    finally:
+        log.close()
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """The lines of a metrics log; a last line that was cut off by a crash is left out."""
+    if not path.exists():
+        return []
+    lines = path.read_text(encoding="utf-8").splitlines()
+    records = []
+    for line in lines:
+        try:
+            records.append(json.loads(line))
+        except json.JSONDecodeError:
+            break
+    return records
+
+
+def _summary_writer(directory: Path, done_epochs: int) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        return None
+    return SummaryWriter(str(directory), purge_step=done_epochs + 1)

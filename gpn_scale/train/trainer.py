@@ -1,0 +1,153 @@
+"""Warm-up, main phase, early stopping; knows no files, flags or environment."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from torch.optim import Adam
+
+from gpn_scale.config import TrainConfig
+from gpn_scale.errors import NumericalError
+from gpn_scale.nn.model import GPN
+from gpn_scale.train.task import AbstractTask, Validation
+
+
+@dataclass(frozen=True, slots=True)
+class EpochRecord:
+    """What one epoch brought; a line of the metrics log."""
+
+    epoch: int
+    """Counted from 1, warm-up included."""
+    phase: str
+    """`warmup` or `main`."""
+    loss: float
+    """Sum over the training nodes."""
+    val_cross_entropy: float
+    val_accuracy: float
+    best_epoch: int
+    """Epoch of the best validation cross-entropy so far."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far training has come; with the tensors, all that a resumed run needs."""
+
+    epoch: int = 0
+    """Finished epochs, warm-up included."""
+    best_epoch: int = 0
+    best_cross_entropy: float = math.inf
+    best_state: dict[str, Tensor] = field(default_factory=dict)
+    """Parameters and buffers at `best_epoch`."""
+
+
+class Trainer:
+    """Moves a model towards a task, epoch by epoch, remembering its best state.
+
+    `records()` may be left after any epoch: `progress`, the model, `optimiser` and `generator` then
+    hold everything that a later trainer needs to go on to the same weights.
+
+    Args:
+        model: Changed in place.
+        task: Where losses come from.
+        config: Epochs, patience, learning rate.
+        generator: Source of dropout; its device is the model's.
+    """
+
+    def __init__(
+        self, model: GPN, task: AbstractTask, config: TrainConfig, generator: torch.Generator
+    ) -> None:
+        self.model = model
+        self.task = task
+        self.config = config
+        self.generator = generator
+        self.progress = Progress()
+        self.optimiser = self.new_optimiser("warmup" if config.warmup_epochs else "main")
+
+    def new_optimiser(self, phase: str) -> Adam:
+        """Adam over the flows alone (`warmup`) or, with decay on the encoder, over all (`main`)."""
+        flows = {"params": list(self.model.flow.parameters()), "weight_decay": 0.0}
+        encoder = {
+            "params": list(self.model.encoder.parameters()),
+            "weight_decay": self.config.weight_decay,
+        }
+        groups = [flows] if phase == "warmup" else [encoder, flows]
+        groups = [group for group in groups if group["params"]]
+        return Adam(groups, lr=self.config.learning_rate)
+
+    def phase(self, epoch: int) -> str:
+        """Of an epoch counted from 1."""
+        return "warmup" if epoch <= self.config.warmup_epochs else "main"
+
+    @property
+    def finished(self) -> bool:
+        """Whether all epochs are done or validation has stopped improving."""
+        done = self.progress.epoch - self.config.warmup_epochs
+        stale = self.progress.epoch - self.progress.best_epoch
+        return done >= self.config.epochs or (done > 0 and stale >= self.config.patience)
+
+    def records(self) -> Iterator[EpochRecord]:
+        """Trains until finished, one epoch per record.
+
+        Raises:
+            NumericalError: a loss or validation score is not finite.
+        """
+        while not self.finished:
+            yield self._epoch()
+
+    def restore_best(self) -> None:
+        """Puts the best state into the model, which is then no longer the one to train on."""
+        if self.progress.best_state:
+            self.model.load_state_dict(self.progress.best_state)
+        self.model.eval()
+
+    def _epoch(self) -> EpochRecord:
+        progress = self.progress
+        epoch = progress.epoch + 1
+        phase = self.phase(epoch)
+        if epoch == self.config.warmup_epochs + 1:
+            self.optimiser = self.new_optimiser("main")
+        loss = self._optimise(epoch, phase)
+        self.model.eval()
+        validation = self.task.validate(self.model)
+        _require_finite(validation.cross_entropy, "validation cross-entropy", epoch, phase)
+        progress.epoch = epoch
+        if phase == "main":
+            self._remember(validation)
+        return EpochRecord(
+            epoch=epoch,
+            phase=phase,
+            loss=loss,
+            val_cross_entropy=validation.cross_entropy,
+            val_accuracy=validation.accuracy,
+            best_epoch=progress.best_epoch,
+        )
+
+    def _optimise(self, epoch: int, phase: str) -> float:
+        self.model.train()
+        total = 0.0
+        for loss in self.task.losses(self.model, self.generator):
+            value = float(loss.detach())
+            _require_finite(value, "training loss", epoch, phase)
+            self.model.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+            self.optimiser.step()
+            total += value
+        return total
+
+    def _remember(self, validation: Validation) -> None:
+        if validation.cross_entropy < self.progress.best_cross_entropy:
+            self.progress.best_cross_entropy = validation.cross_entropy
+            self.progress.best_epoch = self.progress.epoch
+            self.progress.best_state = {
+                name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()
+            }
+
+
+def _require_finite(value: float, what: str, epoch: int, phase: str) -> None:
+    if not math.isfinite(value):
+        raise NumericalError(
+            f"{what} is {value} in epoch {epoch} ({phase}), expected a finite number: "
+            "try a smaller train.learning_rate or scale the features"
+        )
