@@ -1,5 +1,6 @@
 """Small graphs for hypothesis, and what it means that two graphs are the same."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ def graphs(draw: st.DrawFn) -> Graph:
     node_sets = st.sets(node).map(lambda ids: np.array(sorted(ids), np.int64))
     names = st.lists(st.text(_letters(), min_size=1), min_size=num_nodes, max_size=num_nodes)
     labels, num_classes, split = draw(labellings(num_nodes))
-    return build_graph(
+    graph = build_graph(
         edge_index[:, 0],
         edge_index[:, 1],
         name="drawn",
@@ -40,6 +41,10 @@ def graphs(draw: st.DrawFn) -> Graph:
         marks=draw(st.dictionaries(st.text(_letters(), min_size=1), node_sets, max_size=2)),
         node_names=draw(st.none() | names.map(lambda texts: np.array(texts, np.str_))),
     )
+    size = graph.num_classes
+    class_names = st.lists(st.text(_letters()), min_size=size, max_size=size)
+    texts = draw(st.none() | class_names.map(lambda texts: np.array(texts, np.str_)))
+    return replace(graph, class_names=texts)
 
 
 @st.composite
@@ -96,11 +101,10 @@ def assert_same_graph(got: Graph, expected: Graph) -> None:
     assert got.marks.keys() == expected.marks.keys()
     for key, ids in expected.marks.items():
         np.testing.assert_array_equal(got.marks[key], ids, strict=True)
-    if expected.node_names is None:
-        assert got.node_names is None
-    else:
-        assert got.node_names is not None
-        assert got.node_names.tolist() == expected.node_names.tolist()
+    for what in ("node_names", "class_names"):
+        names, texts = getattr(got, what), getattr(expected, what)
+        assert (names is None) == (texts is None)
+        assert texts is None or names.tolist() == texts.tolist()
 
 
 def _letters() -> st.SearchStrategy[str]:

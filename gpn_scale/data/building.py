@@ -1,20 +1,32 @@
 """Edge lists and arrays from outside -> a checked `Graph`.
 
-Shapes: N nodes, E edges, F feature columns.
+Shapes: N nodes, E edges, F feature columns, C classes.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from gpn_scale.data.graph import MISSING_LABEL, CSRFeatures, Features, Graph, NodeIds, Split
+from gpn_scale.data.graph import (
+    MISSING_LABEL,
+    CSRFeatures,
+    Features,
+    Graph,
+    NodeIds,
+    Split,
+    as_array,
+    as_node_ids,
+)
 from gpn_scale.errors import GraphError
 
-MAX_NODES = 2**31 - 1
-"""Columns are int32."""
+MAX_NODES = MAX_COLUMNS = 2**31 - 1
+"""Neighbours and the columns of sparse features are int32."""
+
+MAX_CLASSES = 1_000_000
+"""The model keeps a density per class; larger labels are surely ids and not class indices."""
 
 _CHUNK_ROWS = 1 << 16
 
@@ -32,7 +44,8 @@ def build_graph(
     directed: bool = False,
     split: Split | None = None,
     marks: Mapping[str, ArrayLike] | None = None,
-    node_names: NDArray[np.str_] | None = None,
+    node_names: ArrayLike | None = None,
+    class_names: ArrayLike | None = None,
 ) -> Graph:
     """A checked graph from an edge list.
 
@@ -53,28 +66,38 @@ def build_graph(
         directed: Keep edges as given instead of adding the reverse ones.
         split: A public split.
         marks: Named sets of out-of-distribution node ids.
-        node_names: The user's ids, (N,).
+        node_names: The user's ids, (N,); integers become texts.
+        class_names: The user's names of the classes, (C,); integers become texts.
 
     Raises:
         GraphError: an array has a wrong shape, an id or label is out of range, a feature or
             weight is not finite.
     """
     checked_features = None if features is None else check_features(features, name)
-    source_E = _as_ids(source, "source", name)
-    target_E = _as_ids(target, "target", name)
+    source_E = as_node_ids(source, f"graph {name!r}: source")
+    target_E = as_node_ids(target, f"graph {name!r}: target")
     if len(source_E) != len(target_E):
         raise GraphError(
-            f"graph {name!r}: {len(source_E)} edge sources but {len(target_E)} targets"
+            f"graph {name!r}: {len(source_E)} edge sources but {len(target_E)} targets, "
+            "expected one of each per edge"
         )
+    given_labels = None if labels is None else _as_labels(labels, name)
     if num_nodes is None:
-        known = [len(np.asarray(labels))] if labels is not None else []
+        known = [len(given_labels)] if given_labels is not None else []
         known += [checked_features.shape[0]] if checked_features is not None else []
         largest = max((int(ids.max()) for ids in (source_E, target_E) if len(ids)), default=-1)
         num_nodes = max(known, default=largest + 1)
     _check_edges(source_E, target_E, num_nodes, name)
-    checked_labels, num_classes = _check_labels(labels, num_classes, num_nodes, name)
+    if given_labels is None:
+        given_labels = np.full(num_nodes, MISSING_LABEL, np.int32)
+    checked_labels, num_classes = _check_labels(given_labels, num_classes, name)
     weight_E = None if edge_weight is None else _check_weights(edge_weight, source_E, name)
     indptr, indices, merged = _compress(source_E, target_E, weight_E, num_nodes, directed)
+    if merged is not None and not np.isfinite(merged).all():
+        raise GraphError(
+            f"graph {name!r}: the weights of a repeated edge add up to infinity, expected a sum "
+            "that float32 can hold: scale the weights down"
+        )
     graph = Graph(
         name=name,
         indptr=indptr,
@@ -85,7 +108,8 @@ def build_graph(
         num_classes=num_classes,
         directed=directed,
         marks={key: _check_mark(ids, key, num_nodes, name) for key, ids in (marks or {}).items()},
-        node_names=node_names,
+        node_names=_check_names(node_names, "node_names", name),
+        class_names=_check_names(class_names, "class_names", name),
     )
     return graph if split is None else graph.with_split(split)
 
@@ -93,55 +117,80 @@ def build_graph(
 def check_features(features: ArrayLike | CSRFeatures, name: str) -> Features:
     """`features` as float32 (float16 is kept) with two dimensions and finite numbers only."""
     if isinstance(features, CSRFeatures):
-        offsets = features.indptr
-        if offsets[0] != 0 or offsets[-1] != len(features.indices) or (np.diff(offsets) < 0).any():
-            raise GraphError(
-                f"graph {name!r}: feature row offsets must rise from 0 to {len(features.indices)}, "
-                "the number of stored values"
-            )
-        if len(features.indices) and not (
-            features.indices.min() >= 0 and features.indices.max() < features.num_columns
-        ):
-            raise GraphError(
-                f"graph {name!r}: a feature column lies outside [0, {features.num_columns})"
-            )
-        _check_finite(features.values, name)
-        return features
-    dense = np.asarray(features)
+        return _check_sparse(features, name)
+    dense = _check_numbers(features, "features", name)
     if dense.ndim != 2:
         raise GraphError(f"graph {name!r}: features have shape {dense.shape}, expected (N, F)")
-    if dense.dtype not in (np.float16, np.float32):
-        dense = dense.astype(np.float32)
+    dense = dense if dense.dtype == np.float16 else _to_float32(dense)
     _check_finite(dense, name)
     return dense
 
 
+def _check_sparse(features: CSRFeatures, name: str) -> CSRFeatures:
+    """Compressed rows of any number types, checked before a cast could hide a wrong number."""
+    indptr, indices = features.indptr, features.indices
+    values = _check_numbers(features.values, "feature values", name)
+    for what, array in (("row offsets", indptr), ("columns", indices)):
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+            raise GraphError(
+                f"graph {name!r}: feature {what} are {array.dtype} of shape {array.shape}, "
+                "expected a vector of integers"
+            )
+    if not len(indptr) or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
+        raise GraphError(
+            f"graph {name!r}: the {len(indptr)} feature row offsets must begin with 0 and not fall"
+        )
+    if not values.shape == indices.shape == (int(indptr[-1]),):
+        raise GraphError(
+            f"graph {name!r}: got feature columns of shape {indices.shape} and values of shape "
+            f"{values.shape}, expected ({indptr[-1]},) as the row offsets say"
+        )
+    width = features.num_columns
+    if not 0 <= width <= MAX_COLUMNS:
+        raise GraphError(f"graph {name!r}: got {width} features, expected 0 to {MAX_COLUMNS}")
+    if indices.size and not (indices.min() >= 0 and indices.max() < width):
+        raise GraphError(f"graph {name!r}: a feature column lies outside [0, {width})")
+    checked = CSRFeatures(
+        indptr=indptr.astype(np.int64, copy=False),
+        indices=indices.astype(np.int32, copy=False),
+        values=_to_float32(values),
+        num_columns=width,
+    )
+    _check_finite(checked.values, name)
+    return checked
+
+
+def _check_numbers(values: ArrayLike, what: str, name: str) -> NDArray[Any]:
+    array = as_array(values, f"graph {name!r}: {what}")
+    if array.dtype.kind not in "fiub":
+        raise GraphError(f"graph {name!r}: {what} are {array.dtype}, expected real numbers")
+    return array
+
+
+def _to_float32(values: NDArray[Any]) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):  # what float32 cannot hold is refused later as infinite
+        return values.astype(np.float32, copy=False)
+
+
 def _check_finite(values: NDArray[Any], name: str) -> None:
-    for start, chunk in _row_chunks(values):
+    for start in range(0, len(values), _CHUNK_ROWS):
+        chunk = values[start : start + _CHUNK_ROWS]
         if not np.isfinite(chunk).all():
             row = start + int(np.flatnonzero(~np.isfinite(chunk).reshape(len(chunk), -1).all(1))[0])
             where = f"at node {row}" if values.ndim == 2 else f"at stored value {row}"
             raise GraphError(
-                f"graph {name!r}: features hold NaN or infinity {where}, expected finite numbers: "
-                "fill or drop them first"
+                f"graph {name!r}: features hold NaN or infinity {where}, expected numbers that "
+                "are finite in float32: fill, scale or drop them first"
             )
 
 
-def _row_chunks(values: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
-    for start in range(0, len(values), _CHUNK_ROWS):
-        yield start, values[start : start + _CHUNK_ROWS]
-
-
-def _as_ids(ids: ArrayLike, what: str, name: str) -> NDArray[Any]:
-    array = np.asarray(ids)
-    if array.size == 0:
-        return np.empty(0, np.int64)
-    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
-        raise GraphError(
-            f"graph {name!r}: {what} must be a vector of integer node ids, "
-            f"got {array.dtype} of shape {array.shape}"
-        )
-    return array
+def _check_names(names: ArrayLike | None, what: str, name: str) -> NDArray[np.str_] | None:
+    if names is None:
+        return None
+    array = as_array(names, f"graph {name!r}: {what}")
+    if array.size and array.dtype.kind not in "Uiu":
+        raise GraphError(f"graph {name!r}: {what} are {array.dtype}, expected text or integers")
+    return array.astype(np.str_, copy=False)
 
 
 def _check_edges(source: NDArray[Any], target: NDArray[Any], num_nodes: int, name: str) -> None:
@@ -152,12 +201,12 @@ def _check_edges(source: NDArray[Any], target: NDArray[Any], num_nodes: int, nam
             at = int(np.flatnonzero((ids < 0) | (ids >= num_nodes))[0])
             raise GraphError(
                 f"graph {name!r}: edge {at} ({source[at]} -> {target[at]}) names a node outside "
-                f"[0, {num_nodes})"
+                f"[0, {num_nodes}): mend the edge, or give every node its features and label"
             )
 
 
 def _check_mark(ids: ArrayLike, key: str, num_nodes: int, name: str) -> NodeIds:
-    nodes = np.unique(_as_ids(ids, f"mark {key!r}", name)).astype(np.int64)
+    nodes = np.unique(as_node_ids(ids, f"graph {name!r}: mark {key!r}")).astype(np.int64)
     if len(nodes) and not (nodes[0] >= 0 and nodes[-1] < num_nodes):
         wrong = nodes[0] if nodes[0] < 0 else nodes[-1]
         raise GraphError(
@@ -166,32 +215,42 @@ def _check_mark(ids: ArrayLike, key: str, num_nodes: int, name: str) -> NodeIds:
     return nodes
 
 
-def _check_labels(
-    labels: ArrayLike | None, num_classes: int | None, num_nodes: int, name: str
-) -> tuple[NDArray[np.int32], int]:
-    if labels is None:
-        return np.full(num_nodes, MISSING_LABEL, np.int32), num_classes or 0
-    array = np.asarray(labels)
-    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
+def _as_labels(labels: ArrayLike, name: str) -> NDArray[Any]:
+    array = as_array(labels, f"graph {name!r}: labels")
+    if array.ndim != 1 or array.dtype.kind not in "iu":
         raise GraphError(
             f"graph {name!r}: labels must be a vector of integers, "
             f"got {array.dtype} of shape {array.shape}"
         )
-    limit = num_classes if num_classes is not None else int(array.max(initial=-1)) + 1
-    wrong = np.flatnonzero((array < MISSING_LABEL) | (array >= limit))
+    return array
+
+
+def _check_labels(
+    labels: NDArray[Any], num_classes: int | None, name: str
+) -> tuple[NDArray[np.int32], int]:
+    if num_classes is None:
+        num_classes = max(int(labels.max()), MISSING_LABEL) + 1 if labels.size else 0
+    if not 0 <= num_classes <= MAX_CLASSES:
+        raise GraphError(
+            f"graph {name!r}: got {num_classes} classes, expected 0 to {MAX_CLASSES}: "
+            "number the classes from 0 without gaps"
+        )
+    wrong = np.flatnonzero((labels < MISSING_LABEL) | (labels >= num_classes))
     if len(wrong):
         raise GraphError(
-            f"graph {name!r}: node {wrong[0]} has label {array[wrong[0]]}, expected a class in "
-            f"[0, {limit}) or {MISSING_LABEL} for a missing label"
+            f"graph {name!r}: node {wrong[0]} has label {labels[wrong[0]]}, expected a class in "
+            f"[0, {num_classes}) or {MISSING_LABEL} for a missing label"
         )
-    return array.astype(np.int32), limit
+    return labels.astype(np.int32), num_classes
 
 
 def _check_weights(edge_weight: ArrayLike, source: NDArray[Any], name: str) -> NDArray[np.float32]:
-    with np.errstate(over="ignore"):  # what float32 cannot hold is refused below as infinite
-        weight = np.asarray(edge_weight).astype(np.float32)
+    weight = _to_float32(_check_numbers(edge_weight, "weights", name))
     if weight.shape != source.shape:
-        raise GraphError(f"graph {name!r}: {len(source)} edges but weights of shape {weight.shape}")
+        raise GraphError(
+            f"graph {name!r}: {len(source)} edges but weights of shape {weight.shape}, "
+            "expected one per edge"
+        )
     wrong = np.flatnonzero(~(np.isfinite(weight) & (weight > 0)))
     if len(wrong):
         raise GraphError(

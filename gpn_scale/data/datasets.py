@@ -18,6 +18,8 @@ from gpn_scale.data.graph_folder import MANIFEST, open_graph
 from gpn_scale.data.npz import read_npz
 from gpn_scale.data.ogb import load_ogbn_arxiv
 from gpn_scale.data.pyg import graph_from_pyg
+from gpn_scale.data.synthetic import NAME as SYNTHETIC
+from gpn_scale.data.synthetic import parse_synthetic, synthetic_graph
 from gpn_scale.data.tables import has_tables, read_tables
 from gpn_scale.errors import GraphError
 
@@ -33,7 +35,6 @@ _PYG = {
 DATASET_NAMES = (*_PYG, "ogbn-arxiv")
 """The datasets of the paper, which can be downloaded."""
 
-_SYNTHETIC = "synthetic"
 # What a file cut short raises: PyG writes in place, so an interrupted download leaves one.
 _DAMAGED = (zipfile.BadZipFile, UnpicklingError, EOFError, KeyError, ValueError, RuntimeError)
 
@@ -48,12 +49,17 @@ def load_graph(name: str, data_dir: Path) -> Graph:
        because a name with a folder in it is never looked up inside `data_dir`.
 
     Raises:
-        GraphError: nothing of that name is found, the download fails, or the files are damaged.
+        ConfigError: `name` is `synthetic:...` with a wrong key or value.
+        GraphError: nothing of that name is found, `data_dir` is a file, the download fails, or
+            the files are damaged.
     """
-    if name == _SYNTHETIC or name.startswith(f"{_SYNTHETIC}:"):
-        from gpn_scale.data.synthetic import parse_synthetic, synthetic_graph
-
+    if name == SYNTHETIC or name.startswith(f"{SYNTHETIC}:"):
         return synthetic_graph(parse_synthetic(name))
+    if isfile(data_dir):
+        raise GraphError(
+            f"the data folder {data_dir} is a file, expected a folder: to read a graph from a file "
+            "give its path as the dataset"
+        )
     plain = name not in ("", ".", "..") and Path(name).name == name
     if plain:
         for file_name in (f"{name}.npz", name):
@@ -82,12 +88,14 @@ def _from_disk(path: Path) -> Graph | None:
 
 
 def _unknown(name: str, data_dir: Path, plain: bool) -> str:
-    known = [*DATASET_NAMES, _SYNTHETIC]
-    known += sorted(path.stem for path in data_dir.glob("*.npz") if path.stem not in known)
+    known = [*DATASET_NAMES, SYNTHETIC]
+    local = [path.stem for path in data_dir.glob("*.npz") if isfile(path)]
+    known += sorted(stem for stem in local if stem not in known)
     folded = {each.casefold(): each for each in known}
     near = [folded[each] for each in get_close_matches(name.casefold(), folded, n=3)]
     ordered = near + [each for each in known if each not in near]
     looked = f"{data_dir / name}.npz and {data_dir / name}/ with {MANIFEST} or edges.parquet|csv"
+    looked += "" if isdir(data_dir) else f", but there is no folder {data_dir}"
     files = looked if plain else "an .npz file or a graph folder at that path"
     hint = f"did you mean {near[0]!r}? " if near else ""
     return f"no dataset {name!r}: {hint}Known are {', '.join(ordered)}; also looked for {files}"

@@ -1,6 +1,7 @@
 """`Graph`: the one value object for a graph; NumPy arrays only, so it can be memory-mapped.
 
-Shapes: N nodes, E stored edges (both directions of an undirected edge), F feature columns.
+Shapes: N nodes, E stored edges (both directions of an undirected edge), F feature columns,
+C classes.
 """
 
 import hashlib
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gpn_scale.errors import GraphError
 
@@ -65,8 +66,8 @@ class Split:
 
     def __post_init__(self) -> None:
         for name in ("train", "val", "test"):
-            ids = np.unique(np.asarray(getattr(self, name), dtype=np.int64))
-            object.__setattr__(self, name, ids)
+            ids = as_node_ids(getattr(self, name), f"split: {name}")
+            object.__setattr__(self, name, np.unique(ids).astype(np.int64))
         parts = np.concatenate([self.train, self.val, self.test])
         ids, counts = np.unique(parts, return_counts=True)
         if (counts > 1).any():
@@ -106,6 +107,8 @@ class Graph:
     """Named sets of out-of-distribution nodes that evaluation looks for; never trained on."""
     node_names: NDArray[np.str_] | None = None
     """The user's own node ids, where they were not 0..N-1; (N,)."""
+    class_names: NDArray[np.str_] | None = None
+    """The user's own class names, where labels were texts and not class indices; (C,)."""
 
     def __post_init__(self) -> None:
         if self.indptr.dtype != np.int64 or self.indices.dtype != np.int32:
@@ -113,13 +116,18 @@ class Graph:
                 f"graph {self.name!r}: offsets and columns must be int64 and int32, "
                 f"got {self.indptr.dtype} and {self.indices.dtype}"
             )
-        rows = {"labels": self.num_nodes, "features": self.num_nodes}
-        rows |= {"node_names": self.num_nodes, "edge_weight": self.num_edges}
-        for what, expected in rows.items():
+        expected = {
+            "edge_weight": (self.num_edges,),
+            "features": (self.num_nodes, self.num_features),
+            "labels": (self.num_nodes,),
+            "node_names": (self.num_nodes,),
+            "class_names": (self.num_classes,),
+        }
+        for what, shape in expected.items():
             array = getattr(self, what)
-            if array is not None and array.shape[0] != expected:
+            if array is not None and array.shape != shape:
                 raise GraphError(
-                    f"graph {self.name!r}: {what} has {array.shape[0]} rows, expected {expected}"
+                    f"graph {self.name!r}: {what} has shape {array.shape}, expected {shape}"
                 )
 
     def __repr__(self) -> str:
@@ -141,7 +149,7 @@ class Graph:
     @property
     def num_features(self) -> int:
         """F; 0 without features."""
-        return 0 if self.features is None else self.features.shape[1]
+        return 0 if self.features is None else self.features.shape[-1]
 
     @property
     def out_degree(self) -> NDArray[np.int64]:
@@ -205,6 +213,30 @@ class Graph:
                 "each: use another split seed, a larger training share, or leave the class out"
             )
         return replace(self, split=split)
+
+
+def as_node_ids(ids: ArrayLike, what: str) -> NDArray[Any]:
+    """`ids` as a vector of integers of any width; `what` begins the message if they are not.
+
+    Raises:
+        GraphError: `ids` are a mask, a table, or not integers.
+    """
+    array = as_array(ids, what)
+    if array.size == 0:
+        return np.empty(0, np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise GraphError(
+            f"{what} must be a vector of integer node ids, got {array.dtype} of shape {array.shape}"
+        )
+    return array
+
+
+def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
+    """`np.asarray`, where rows of unequal length are a `GraphError` that begins with `what`."""
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise GraphError(f"{what} cannot become an array, expected equal rows ({error})") from error
 
 
 def _hash(parts: list[tuple[str, NDArray[Any] | None]]) -> str:

@@ -69,7 +69,7 @@ def open_graph(directory: Path) -> Graph:
     manifest = _read_manifest(path)
     try:
         return _graph_of(manifest, directory)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise GraphError(f"{path} lacks a part ({error!r}): save the graph again") from error
 
 
@@ -90,15 +90,17 @@ def _graph_of(manifest: Mapping[str, Any], directory: Path) -> Graph:
         split=_split(arrays),
         marks={name: arrays[key] for name, key in manifest["marks"].items()},
         node_names=arrays.get("node_names"),
+        class_names=arrays.get("class_names"),
     )
 
 
 def _content_token(graph: Graph, fingerprint: str) -> str:
     """Equal for equal arrays only: the fingerprint, and the names that it leaves out."""
     digest = hashlib.blake2b(fingerprint.encode(), digest_size=8)
-    if graph.node_names is not None:
-        digest.update(graph.node_names.dtype.str.encode())
-        digest.update(np.ascontiguousarray(graph.node_names).view(np.uint8).data)
+    for names in (graph.node_names, graph.class_names):
+        digest.update(repr(None if names is None else (names.dtype.str, names.shape)).encode())
+        if names is not None:
+            digest.update(np.ascontiguousarray(names).view(np.uint8).data)
     # `marks` become files by their order, so the order counts too.
     digest.update(json.dumps(list(graph.marks)).encode())
     return digest.hexdigest()
@@ -112,6 +114,7 @@ def _arrays_of(graph: Graph) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
         "edge_weight": graph.edge_weight,
         "labels": graph.labels,
         "node_names": graph.node_names,
+        "class_names": graph.class_names,
     }
     if isinstance(graph.features, CSRFeatures):
         found["x_indptr"] = graph.features.indptr

@@ -7,6 +7,7 @@ importing `ogb` asks the network for its newest version; the raw `.csv.gz` files
 import csv
 import shutil
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPException
@@ -85,7 +86,7 @@ def _download(url: str, folder: Path) -> None:
                 shutil.copyfileobj(remote, local)
             _extract(archive, Path(temporary))
             _move(Path(temporary) / _ZIP_FOLDER, folder)
-    except (OSError, HTTPException, zipfile.BadZipFile) as error:
+    except (OSError, HTTPException, zipfile.BadZipFile, zlib.error) as error:
         raise GraphError(
             f"{NAME} could not be downloaded from {url} ({error}): {by_hand}"
         ) from error

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpn_scale.data.building import build_graph
-from gpn_scale.data.graph import MISSING_LABEL, CSRFeatures, Graph, Split
+from gpn_scale.data.graph import MISSING_LABEL, CSRFeatures, Graph, Split, as_array
 from gpn_scale.errors import GraphError
 
 SPARSE_BELOW = 0.2
 """Share of nonzero features under which compressed rows are smaller and faster than an array."""
+
+_WHOLE_FLOATS = 2.0**53
 
 
 def graph_from_pyg(data: Any, name: str = "graph") -> Graph:
@@ -47,7 +49,7 @@ def graph_from_pyg(data: Any, name: str = "graph") -> Graph:
         edge_weight=_edge_weight(data),
         features=features,
         labels=labels,
-        split=_split(data),
+        split=_split(data, labels, name),
     )
 
 
@@ -68,33 +70,42 @@ def _sparse_rows(
     return CSRFeatures(
         indptr=indptr,
         indices=columns.astype(np.int32),
-        values=values.astype(np.float32),
+        values=values,
         num_columns=shape[1],
     )
 
 
 def _array(data: Any, key: str) -> NDArray[Any] | None:
     value = getattr(data, key, None)
-    return None if value is None else _to_numpy(value)
+    return None if value is None else _to_numpy(value, f"data.{key}")
 
 
-def _to_numpy(value: Any) -> NDArray[Any]:
+def _to_numpy(value: Any, what: str) -> NDArray[Any]:
     if not hasattr(value, "detach"):
-        return np.asarray(value)
+        return as_array(value, what)
     tensor = value.detach().cpu()
     if str(tensor.dtype) == "torch.bfloat16":
         tensor = tensor.float()  # NumPy has no bfloat16
-    return np.asarray(tensor.numpy())
+    try:
+        return np.asarray(tensor.numpy())
+    except TypeError as error:
+        raise GraphError(
+            f"{what} is a {tensor.layout} tensor of {tensor.dtype}, expected a dense one of a type "
+            f"that NumPy has ({error})"
+        ) from error
 
 
 def _features(x: Any) -> NDArray[Any] | CSRFeatures | None:
     if x is None:
         return None
     if str(getattr(x, "layout", "torch.strided")) == "torch.strided":
-        return compact_features(_to_numpy(x))
+        return compact_features(_to_numpy(x, "data.x"))
     entries = x.detach().cpu().to_sparse_coo().coalesce()
-    rows, columns = _to_numpy(entries.indices())
-    return _sparse_rows(rows, columns, _to_numpy(entries.values()), tuple(entries.shape))
+    if entries.sparse_dim() != 2 or entries.dense_dim() != 0:
+        return compact_features(_to_numpy(entries.to_dense(), "data.x"))
+    rows, columns = entries.indices().numpy()
+    values = _to_numpy(entries.values(), "data.x")
+    return _sparse_rows(rows, columns, values, tuple(entries.shape))
 
 
 def _labels(y: NDArray[Any] | None, name: str) -> NDArray[Any] | None:
@@ -107,9 +118,9 @@ def _labels(y: NDArray[Any] | None, name: str) -> NDArray[Any] | None:
     if y.dtype.kind != "f":
         return y
     whole = np.where(np.isnan(y), MISSING_LABEL, y)
-    if not (np.isfinite(whole) & (whole == np.floor(whole))).all():
+    if not ((np.abs(whole) < _WHOLE_FLOATS) & (whole == np.floor(whole))).all():
         raise GraphError(
-            f"graph {name!r}: data.y holds numbers with a fraction or infinity, "
+            f"graph {name!r}: data.y holds numbers with a fraction or too large to be exact, "
             "expected class indices (NaN where a label is missing)"
         )
     return whole.astype(np.int64)
@@ -131,7 +142,7 @@ def _num_nodes(data: Any) -> int | None:
     return None if count is None else int(count)
 
 
-def _split(data: Any) -> Split | None:
+def _split(data: Any, labels: NDArray[Any] | None, name: str) -> Split | None:
     """The split of the masks; without `train_mask` there is none, other masks may be absent."""
     masks = {part: _array(data, f"{part}_mask") for part in ("train", "val", "test")}
     if masks["train"] is None:
@@ -143,7 +154,18 @@ def _split(data: Any) -> Split | None:
             continue
         if mask.ndim == 2 and mask.shape[1] == 1:
             mask = mask[:, 0]
-        if mask.ndim != 1:
+        if mask.ndim == 2:
             return None
+        _check_mask(mask, labels, f"graph {name!r}: data.{part}_mask")
         parts[part] = np.flatnonzero(mask).astype(np.int64)
     return Split(**parts)
+
+
+def _check_mask(mask: NDArray[Any], labels: NDArray[Any] | None, what: str) -> None:
+    """Refuses what is not one truth value per node, above all a list of node ids."""
+    expected = mask.shape if labels is None else labels.shape[:1]
+    binary = mask.dtype.kind == "b" or (mask.dtype.kind in "iu" and np.isin(mask, (0, 1)).all())
+    if mask.ndim != 1 or mask.shape != expected or not binary:
+        raise GraphError(
+            f"{what} is {mask.dtype} of shape {mask.shape}, expected a boolean for each node"
+        )

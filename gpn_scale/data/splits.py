@@ -25,10 +25,10 @@ def stratified_split(
         graph: Any graph with labels; a split it already has is replaced.
         train: Share for training, in (0, 1).
         val: Share for validation, in (0, 1); `train + val` below 1.
-        rng_seed: The same seed gives the same split.
+        rng_seed: The same seed gives the same split; at least 0.
 
     Raises:
-        ConfigError: a share is out of range.
+        ConfigError: a share or the seed is out of range.
         GraphError: a class has no unmarked node, or the graph has no classes at all.
     """
     if not (0.0 < train < 1.0 and 0.0 < val < 1.0 and train + val < 1.0):
@@ -36,6 +36,8 @@ def stratified_split(
             "split: train and val must be shares in (0, 1) with a sum below 1, "
             f"got train={train!r} and val={val!r}"
         )
+    if rng_seed < 0:
+        raise ConfigError(f"split: rng_seed must be at least 0, got {rng_seed!r}")
     if graph.num_classes == 0:
         raise GraphError(f"graph {graph.name!r}: has no classes, expected labels to split by")
     part_of_node = np.full(graph.num_nodes, 2, np.int8)
@@ -90,6 +92,7 @@ def leave_out_classes(graph: Graph, count: int) -> Graph:
         graph,
         labels=np.where(stays, graph.labels, MISSING_LABEL).astype(np.int32),
         num_classes=known,
+        class_names=None if graph.class_names is None else graph.class_names[:known],
         split=None,
         marks={**graph.marks, LEFT_OUT_MARK: np.union1d(earlier, left_out)},
     )

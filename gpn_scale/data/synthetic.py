@@ -39,11 +39,11 @@ class SyntheticConfig:
     """Feature columns, at least 1."""
     degree: float = 8.0
     """Mean number of neighbours, from 2 to half the mean class size; met but for repeated edges."""
-    homophily: float = 0.8
+    homophily: float = 0.85
     """Share of edges within a class, in [0, 1]."""
     degree_exponent: float = 2.5
     """Exponent of the power law of degrees, above 2.01; smaller means larger hubs."""
-    separation: float = 2.5
+    separation: float = 3.0
     """Typical distance between two class means, in standard deviations of the noise."""
     isolated: float = 0.01
     """Share of nodes without edges, of known classes; the mark `isolated`."""

@@ -20,7 +20,7 @@ from gpn_scale.errors import GraphError
 _SUFFIXES = (".parquet", ".csv")
 _TEXT_COLUMNS = {"source", "target", "id", "label", "split"}
 _SPLIT_NAMES = {"train": ["train"], "val": ["val", "valid", "validation"], "test": ["test"]}
-_MAX_LABEL = np.iinfo(np.int32).max - 1
+_WHOLE_FLOATS = 2.0**53
 
 
 def read_tables(folder: Path, name: str) -> Graph:
@@ -28,9 +28,10 @@ def read_tables(folder: Path, name: str) -> Graph:
 
     Ids are integers or text; nodes are numbered in the order of the `nodes` file, and
     `Graph.node_names` keeps the ids unless they are 0..N-1 already. Ids in a `.csv` are text:
-    "7" and "07" differ. Labels that are all non-negative integers are class indices; otherwise
-    the sorted distinct values become the classes 0..C-1. A missing label or split is null or
-    empty. `split` is `train`, `val` (or `valid`, `validation`) or `test`.
+    "7" and "07" differ, and blanks count. Labels that are all non-negative integers (or such with
+    ".0") are class indices; otherwise the sorted distinct values become the classes 0..C-1 and
+    `Graph.class_names` keeps them. A missing label or split is null or empty. `split` is
+    `train`, `val` (or `valid`, `validation`) or `test`.
 
     Raises:
         GraphError: a file or column is missing or of a wrong kind, an edge names an unknown
@@ -47,7 +48,7 @@ def read_tables(folder: Path, name: str) -> Graph:
         for key in ("source", "target")
     )
     weight = "weight" in edges.column_names
-    labels = _read_labels(nodes, f"{nodes_path}: column 'label'")
+    labels, class_names = _read_labels(nodes, f"{nodes_path}: column 'label'")
     return build_graph(
         source,
         target,
@@ -58,6 +59,7 @@ def read_tables(folder: Path, name: str) -> Graph:
         labels=labels,
         split=_read_split(nodes, labels, f"{nodes_path}: column 'split'"),
         node_names=_names(ids),
+        class_names=class_names,
     )
 
 
@@ -77,9 +79,10 @@ def _read_table(folder: Path, stem: str, required: tuple[str, ...]) -> tuple[pa.
     path = found[0]
     try:
         table = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise GraphError(
-            f"{path} cannot be read ({error}); expected a {path.suffix[1:]} table"
+            f"{path} cannot be read ({error}); expected a {path.suffix[1:]} table with the columns "
+            f"{', '.join(required)}"
         ) from error
     names = table.column_names
     if len(set(names)) < len(names):
@@ -88,7 +91,7 @@ def _read_table(folder: Path, stem: str, required: tuple[str, ...]) -> tuple[pa.
     for column in required:
         if column not in names:
             raise GraphError(
-                f"{path}: no column {column!r} among {', '.join(names[:8])}; "
+                f"{path}: no column {column!r} among {', '.join(map(repr, names[:8]))}; "
                 f"expected {', '.join(required)}"
             )
     return table, path
@@ -146,13 +149,21 @@ def _read_ends(column: pa.ChunkedArray, ids: pa.Array, where: str, nodes: str) -
     """Node numbers of the ids in `column`, (E,)."""
     ends = _read_ids(column, ids.type, where)
     found = pc.index_in(ends, value_set=ids)
-    _refuse(found.is_null(), ends, where, f"an id of {nodes}: add the node or drop the edge")
+    _refuse(
+        found.is_null(),
+        ends,
+        where,
+        f"an id of {nodes} (blanks count): add the node or drop the edge",
+    )
     return np.asarray(found)
 
 
 def _names(ids: pa.Array) -> NDArray[np.str_] | None:
+    """The ids as text; None if they count the rows."""
+    if ids.equals(pa.array(np.arange(len(ids))).cast(ids.type)):
+        return None
     text: NDArray[np.str_] = ids.to_numpy(zero_copy_only=False).astype(np.str_)
-    return None if np.array_equal(text, np.arange(len(ids)).astype(np.str_)) else text
+    return text
 
 
 def _read_features(nodes: pa.Table, path: Path) -> NDArray[np.float32] | None:
@@ -175,22 +186,25 @@ def _read_numbers(column: pa.ChunkedArray, name: str, path: Path) -> NDArray[np.
     return np.asarray(pc.cast(column, pa.float32(), safe=False))
 
 
-def _read_labels(nodes: pa.Table, where: str) -> NDArray[np.int64] | None:
-    """Class indices, (N,), `MISSING_LABEL` where there is none; None without the column."""
+def _read_labels(
+    nodes: pa.Table, where: str
+) -> tuple[NDArray[np.int64] | None, NDArray[np.str_] | None]:
+    """Class indices, (N,), `MISSING_LABEL` where there is none; and the values they number, (C,).
+
+    Both are None without the column; there are no values where the labels were class indices.
+    """
     if "label" not in nodes.column_names:
-        return None
+        return None, None
     values = _label_values(nodes["label"], where)
-    present = values.drop_null()
-    if present.type == pa.int64() and not pc.any(pc.less(present, 0)).as_py():
-        codes = present
-        limit = f"class indices up to {_MAX_LABEL}: number the classes from 0"
-        _refuse(pc.fill_null(pc.greater(values, _MAX_LABEL), False), values, where, limit)
-    else:
-        classes = pc.unique(present)
-        codes = pc.index_in(present, value_set=classes.take(pc.array_sort_indices(classes)))
+    codes, class_names = values.drop_null(), None
+    if codes.type != pa.int64() or pc.any(pc.less(codes, 0)).as_py():
+        classes = pc.unique(codes)
+        classes = classes.take(pc.array_sort_indices(classes))
+        codes = pc.index_in(codes, value_set=classes)
+        class_names = classes.to_numpy(zero_copy_only=False).astype(np.str_)
     labels = np.full(len(values), MISSING_LABEL, np.int64)
     labels[np.asarray(values.is_valid())] = np.asarray(codes)
-    return labels
+    return labels, class_names
 
 
 def _label_values(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
@@ -199,13 +213,16 @@ def _label_values(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
         # pandas turns integers with gaps into floating-point numbers with NaN.
         column = column.cast(pa.float64())
         numbers = pc.if_else(pc.is_nan(column), pa.scalar(None, pa.float64()), column)
-        broken = pc.fill_null(pc.not_equal(numbers, pc.floor(numbers)), False)
-        _refuse(broken, numbers, where, "integers or text")
+        whole = pc.and_(
+            pc.equal(numbers, pc.floor(numbers)), pc.less(pc.abs(numbers), _WHOLE_FLOATS)
+        )
+        _refuse(pc.invert(pc.fill_null(whole, True)), numbers, where, "integers or text")
         return numbers.cast(pa.int64(), safe=False)
     text = _as_text(column, where)
     text = pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.large_string()), text)
-    integers = pc.all(pc.match_substring_regex(text, r"^-?\d{1,18}$")).as_py()
-    return text.cast(pa.int64()) if integers is not False else text
+    if pc.all(pc.match_substring_regex(text, r"^-?\d{1,18}(\.0)?$")).as_py() is False:
+        return text
+    return pc.replace_substring_regex(text, r"\.0$", "").cast(pa.int64())
 
 
 def _as_text(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:

@@ -113,8 +113,11 @@ def write_predictions(path: Path, prediction: Prediction, graph: Graph) -> None:
     columns: dict[str, Any] = {"node": np.arange(graph.num_nodes)}
     if graph.node_names is not None:
         columns["node_name"] = pa.array(graph.node_names.tolist())
+    columns["predicted_class"] = prediction.predicted_class
+    if graph.class_names is not None:
+        names = pa.array(graph.class_names.tolist(), pa.string())
+        columns["predicted_class_name"] = names.take(pa.array(prediction.predicted_class))
     columns |= {
-        "predicted_class": prediction.predicted_class,
         "alpha_0": prediction.alpha_0,
         "alpha_0_no_network": prediction.alpha_0_no_network,
         "aleatoric": prediction.aleatoric,

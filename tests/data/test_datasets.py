@@ -13,7 +13,7 @@ from gpn_scale.data.datasets import DATASET_NAMES, load_graph
 from gpn_scale.data.graph import CSRFeatures, Graph
 from gpn_scale.data.graph_folder import save_graph
 from gpn_scale.data.npz import write_npz
-from gpn_scale.errors import GraphError
+from gpn_scale.errors import ConfigError, GraphError
 from tests.data.test_ogb import put_files
 
 BAG = scipy.sparse.csr_array(np.array([[0, 0, 0, 0, 0, 2], [0, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0]]))
@@ -106,8 +106,10 @@ def test_ogbn_arxiv_is_read_from_raw_files(tmp_path):
 
 
 def test_a_synthetic_name_is_generated(tmp_path):
-    pytest.importorskip("gpn_scale.data.synthetic")
-    assert load_graph("synthetic", tmp_path).num_nodes > 0
+    assert load_graph("synthetic:nodes=200", tmp_path).num_nodes == 200
+    assert load_graph("synthetic:", tmp_path).name == "synthetic"
+    with pytest.raises(ConfigError, match="nodes must be a whole number, got '1e4'"):
+        load_graph("synthetic:nodes=1e4", tmp_path)
 
 
 def test_the_data_folder_comes_before_pyg_and_ogb(tmp_path):
@@ -162,6 +164,32 @@ def test_an_unknown_name_lists_the_known_ones(tmp_path):
     assert message.index("CoauthorCS, ") < message.index("CoraML")
     assert all(name in message for name in (*DATASET_NAMES, "synthetic", "my-graph"))
     assert f"{tmp_path}/coauthorcs.npz and {tmp_path}/coauthorcs/ with graph.json" in message
+
+
+def test_only_files_are_offered(tmp_path):
+    (tmp_path / "mine.npz").mkdir()
+    (tmp_path / "yours.npz").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(GraphError, match=r"no dataset 'mine': Known are .*, synthetic; also"):
+        load_graph("mine", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["mine", "CoraML", "ogbn-arxiv", "a/path"])
+def test_a_data_folder_that_is_a_file_is_refused(tmp_path, name):
+    (tmp_path / "mine.npz").touch()
+    with pytest.raises(GraphError, match=r"data folder .*mine\.npz is a file, expected a folder"):
+        load_graph(name, tmp_path / "mine.npz")
+
+
+def test_a_data_folder_that_is_missing_is_named(tmp_path):
+    with pytest.raises(GraphError, match=r"no dataset 'mine': .*but there is no folder .*/none$"):
+        load_graph("mine", tmp_path / "none")
+
+
+def test_edges_without_nodes_are_refused(tmp_path):
+    put_tables(tmp_path / "mine")
+    (tmp_path / "mine" / "nodes.csv").unlink()
+    with pytest.raises(GraphError, match=r"mine holds 0 of nodes\.parquet and nodes\.csv"):
+        load_graph("mine", tmp_path)
 
 
 @pytest.mark.parametrize("name", ["zzzzzz", "a\0b", "x" * 5000])

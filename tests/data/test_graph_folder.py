@@ -16,7 +16,9 @@ from gpn_scale.errors import GraphError
 from tests.strategies import assert_same_graph, graphs
 
 
-def small(num_nodes: int = 4, names: list[str] | None = None) -> Graph:
+def small(
+    num_nodes: int = 4, names: list[str] | None = None, class_name: str | None = None
+) -> Graph:
     ids = np.arange(num_nodes - 1)
     return build_graph(
         ids,
@@ -25,7 +27,8 @@ def small(num_nodes: int = 4, names: list[str] | None = None) -> Graph:
         features=np.eye(num_nodes, dtype=np.float32),
         labels=np.zeros(num_nodes, int),
         marks={"a/b": [0]},
-        node_names=None if names is None else np.array(names),
+        node_names=names,
+        class_names=None if class_name is None else [class_name],
     )
 
 
@@ -75,9 +78,16 @@ def test_a_graph_can_be_saved_over_itself(tmp_path):
     np.testing.assert_array_equal(again.indices, small().indices)
 
 
-@pytest.mark.parametrize("new", [small(5), small(4, names=list("abcd"))], ids=["larger", "named"])
+OLD_NAMES = ["w", "x", "y", "longer"]
+
+
+@pytest.mark.parametrize(
+    "new",
+    [small(5), small(names=list("abcd"), class_name="c"), small(names=OLD_NAMES, class_name="d")],
+    ids=["larger", "other names", "another class name"],
+)
 def test_a_save_killed_at_any_write_leaves_a_whole_graph(tmp_path, monkeypatch, new):
-    old = small(4, names=["w", "x", "y", "longer"])
+    old = small(names=OLD_NAMES, class_name="c")
     real, states = os.replace, []
     for survived in range(20):
         directory = tmp_path / str(survived)
@@ -165,6 +175,7 @@ def test_an_array_of_another_shape_or_type_is_refused(tmp_path, array):
         ),
         (lambda m: json.dumps(m | {"num_columns": 4}), r"lacks a part \(KeyError\('x_indptr'\)"),
         (lambda m: json.dumps(m | {"arrays": {"x": 1}}), r"lacks a part \(TypeError"),
+        (lambda m: json.dumps(m | {"marks": []}), r"lacks a part \(AttributeError"),
     ],
 )
 def test_a_wrong_graph_json_is_refused(tmp_path, edit, message):

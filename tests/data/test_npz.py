@@ -62,6 +62,7 @@ def test_all_optional_arrays_arrive(tmp_path):
         edge_weight=np.array([0.5, 2.0]),
         mark_odd=np.array([2, 1], np.int32),
         node_names=np.array([10, 20, 30]),
+        class_names=np.array(["cat", "dog"]),
         **CSR,
         **SPLIT,
     )
@@ -72,6 +73,7 @@ def test_all_optional_arrays_arrive(tmp_path):
     assert graph.marks["odd"].tolist() == [1, 2]
     assert graph.marks["odd"].dtype == np.int64
     assert graph.node_names.tolist() == ["10", "20", "30"]
+    assert graph.class_names.tolist() == ["cat", "dog"]
 
 
 def test_unknown_arrays_are_not_even_read(tmp_path):
@@ -89,24 +91,27 @@ def test_unknown_arrays_are_not_even_read(tmp_path):
         ({"node_names": np.array([0.5, 1, 2])}, "node_names are float64, expected text"),
         ({"num_nodes": np.array([3, 3])}, r"num_nodes is int64 of shape \(2,\), expected one"),
         ({"directed": np.array("yes")}, "directed is <U3 .*expected one integer"),
-        ({"num_classes": np.array(-1)}, "num_classes is -1, expected no negative"),
-        ({"edge_weight": np.array(["a", "b"])}, "edge_weight is <U1, expected real numbers"),
-        ({"x": np.array([["a"], ["b"], ["c"]])}, "x is <U1, expected real numbers"),
+        ({"num_classes": np.array(-1)}, "got -1 classes, expected 0 to"),
+        ({"edge_weight": np.array(["a", "b"])}, "weights are <U1, expected real numbers"),
+        ({"x": np.array([["a"], ["b"], ["c"]])}, "features are <U1, expected real numbers"),
         ({"x": np.zeros(3)}, r"features have shape \(3,\), expected \(N, F\)"),
         ({"y": np.zeros((3, 1), int)}, "labels must be a vector of integers"),
         ({"train_idx": np.array([0])}, "part of a split but no val_idx, test_idx; expected all"),
-        (SPLIT | {"test_idx": np.array([True])}, "test_idx is bool .*expected a vector of integer"),
-        ({"mark_odd": np.array([0.5])}, "mark_odd is float64 .*expected a vector of integer"),
-        ({"mark_odd": np.array([0, 3])}, r"mark_odd holds node 3, expected ids in \[0, 3\)"),
-        ({"mark_odd": np.array([-1, 2])}, r"mark_odd holds node -1, expected ids in \[0, 3\)"),
+        (SPLIT | {"test_idx": np.array([True])}, "test must be a vector of integer .*got bool"),
+        ({"mark_odd": np.array([0.5])}, "mark 'odd' must be a vector of integer"),
+        ({"mark_odd": np.array([0, 3])}, r"mark 'odd' holds node 3, expected ids in \[0, 3\)"),
+        ({"mark_odd": np.array([-1, 2])}, r"mark 'odd' holds node -1, expected ids in \[0, 3\)"),
         ({"x_data": np.ones(2)}, "has x_data but no x_indices, x_indptr, x_shape; expected all"),
-        (CSR | {"x_data": np.array(["a", "b"])}, "x_data is <U1, expected real numbers"),
-        (CSR | {"x_indices": np.array([0.0, 3.0])}, "x_indices is float64 .*vector of integers"),
-        (CSR | {"x_shape": np.array([3])}, r"x_shape is \[3\], expected \[N, F\]"),
-        (CSR | {"x_shape": np.array([5, 4])}, "x_indptr has 4 entries, expected 6 for the 5 rows"),
-        (CSR | {"x_indptr": np.array([0, 2, 1, 2])}, "x_indptr must rise from 0"),
-        (CSR | {"x_data": np.ones(3)}, "x_indptr must rise .*0 to 2 for 3 values and 2 columns"),
-        (CSR | {"x_indices": np.array([0, 2**32])}, r"a column outside \[0, 4\)"),
+        (CSR | {"x_data": np.array(["a", "b"])}, "feature values are <U1, expected real numbers"),
+        (CSR | {"x_indices": np.array([0.0, 3.0])}, "feature columns are float64 .*integers"),
+        (CSR | {"x_shape": np.array([3])}, r"x_shape is \[3\], expected two integers \[N, F\]"),
+        (
+            CSR | {"x_shape": np.array([5, 4])},
+            r"x_indptr has shape \(4,\), expected \(6,\) for the 5",
+        ),
+        (CSR | {"x_indptr": np.array([0, 2, 1, 2])}, "feature row offsets must begin with 0"),
+        (CSR | {"x_indices": np.array([0, 2**32])}, r"a feature column lies outside \[0, 4\)"),
+        ({"y": np.array([0, 1, 1]), "class_names": np.array(["a"])}, r"class_names has shape \(1,"),
     ],
 )
 def test_wrong_arrays_are_refused(tmp_path, arrays, message):
@@ -123,6 +128,16 @@ def test_a_file_without_edges_is_refused(tmp_path):
 def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(GraphError, match=r"none\.npz is not a file, expected a graph"):
         read_npz(tmp_path / "none.npz", "g")
+
+
+def test_a_file_that_may_not_be_read_is_refused(tmp_path, monkeypatch):
+    def deny(*_):
+        raise PermissionError(13, "Permission denied")
+
+    (tmp_path / "g.npz").touch()
+    monkeypatch.setattr(Path, "open", deny)  # root may read everything
+    with pytest.raises(GraphError, match=r"g\.npz cannot be opened .*denied.*: make it readable"):
+        read_npz(tmp_path / "g.npz", "g")
 
 
 @pytest.mark.parametrize("content", [b"", b"not a zip", b"PK\x03\x04 and no more"])

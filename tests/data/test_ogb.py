@@ -2,6 +2,7 @@ import gzip
 import os
 import sys
 import zipfile
+import zlib
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,16 @@ def test_a_download_that_is_no_zip_is_refused(tmp_path):
     (tmp_path / "arxiv.zip").write_bytes(b"<html>moved</html>")
     with pytest.raises(GraphError, match=r"could not be downloaded .*not a zip file"):
         load_ogbn_arxiv(tmp_path / "root", (tmp_path / "arxiv.zip").as_uri())
+    assert os.listdir(tmp_path / "root") == []
+
+
+def test_a_zip_with_damaged_contents_is_refused(tmp_path, monkeypatch):
+    def fail(*_):
+        raise zlib.error("invalid stored block lengths")
+
+    monkeypatch.setattr(zipfile.ZipFile, "extractall", fail)
+    with pytest.raises(GraphError, match=r"could not be downloaded .*invalid stored block"):
+        load_ogbn_arxiv(tmp_path / "root", zip_url(tmp_path / "arxiv.zip"))
     assert os.listdir(tmp_path / "root") == []
 
 

@@ -24,6 +24,10 @@ def masks(*parts: list[int]) -> dict[str, torch.Tensor]:
     }
 
 
+def labelled(**arrays: torch.Tensor) -> Data:
+    return Data(edge_index=EDGES, y=torch.tensor([0, 0, 0]), **arrays)
+
+
 def test_a_full_data_object():
     data = Data(edge_index=EDGES, x=torch.ones(3, 2), y=torch.tensor([0, 1, 1]))
     data.edge_weight = torch.tensor([0.5, 2.0], dtype=torch.float64)
@@ -107,6 +111,12 @@ def test_many_nonzero_features_stay_dense():
     assert compact_features(np.empty((3, 0))).shape == (3, 0)
 
 
+def test_a_tensor_with_sparse_rows_only_is_read():
+    x = torch.tensor([[1.0, 2.0], [0, 0], [3.0, 4.0]])
+    graph = graph_from_pyg(Data(edge_index=EDGES, x=x.to_sparse(1), num_nodes=3))
+    assert graph.features.tolist() == x.tolist()
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64, torch.int32])
 def test_features_of_any_number_type(dtype):
     x = torch.ones(3, 2, dtype=dtype, requires_grad=dtype.is_floating_point)
@@ -123,6 +133,21 @@ def test_features_of_any_number_type(dtype):
         (Data(edge_index=EDGES, y=torch.tensor([0.5, 0, 1])), "data.y holds numbers with a frac"),
         (Data(edge_index=EDGES, y=torch.zeros(3, 2).long()), "labels must be a vector of integers"),
         (Data(edge_index=EDGES, x=torch.ones(2, 2)), "names a node outside"),
+        (Data(edge_index=EDGES, y=torch.tensor([1e30, 0, 1])), "data.y holds .* too large"),
+        (
+            Data(edge_index=EDGES, x=torch.ones(3, 2, 2).to_sparse(2)),
+            r"shape \(3, 2, 2\), expected",
+        ),
+        (Data(edge_index=EDGES, x=torch.ones(3).to_sparse()), r"features have shape \(3,\), exp"),
+        (Data(edge_index=EDGES, x=np.full((3, 2), 1e300)), "NaN or infinity at node 0"),
+        (Data(edge_index=EDGES.to_sparse()), "data.edge_index is a torch.sparse_coo tensor of"),
+        (labelled(train_mask=torch.tensor([0, 2])), r"data.train_mask is int64 of shape \(2,\), e"),
+        (labelled(train_mask=torch.tensor([0, 1, 2])), "train_mask is int64 .*a boolean for each"),
+        (
+            labelled(train_mask=torch.tensor([True])),
+            r"train_mask is bool of shape \(1,\), expected",
+        ),
+        (labelled(train_mask=torch.tensor(True)), r"train_mask is bool of shape \(\), expected"),
     ],
 )
 def test_wrong_data_is_refused(data, message):

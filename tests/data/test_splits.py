@@ -1,5 +1,7 @@
 """Splits: shares per class, the part marked nodes have, classes left out, the prior."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -76,6 +78,11 @@ def test_shares_out_of_range_are_refused(shares):
         stratified_split(labelled_graph(LABELS), rng_seed=1, **shares)
 
 
+def test_a_negative_seed_is_refused():
+    with pytest.raises(ConfigError, match="rng_seed must be at least 0, got -1"):
+        stratified_split(labelled_graph(LABELS), rng_seed=-1)
+
+
 def test_a_class_of_marked_nodes_only_is_refused():
     graph = labelled_graph([0, 0, 1], marks={"odd": [2]})
     with pytest.raises(GraphError, match="class 1 has no node in the training set"):
@@ -100,6 +107,12 @@ def test_left_out_classes_leave_labels_and_split_and_their_test_nodes_are_marked
     np.testing.assert_array_equal(known.marks["left_out_classes"], test[LABELS[test] >= 2])
     np.testing.assert_array_equal(known.marks["odd"], [0, 165, 215])
     assert graph.fingerprint() == before
+
+
+def test_the_names_of_known_classes_stay():
+    named = replace(labelled_graph(LABELS), class_names=np.array(["a", "b", "c", "d"]))
+    known = leave_out_classes(stratified_split(named, rng_seed=1), 2)
+    assert known.class_names.tolist() == ["a", "b"]
 
 
 def test_leaving_out_one_class_twice_is_leaving_out_two():

@@ -46,6 +46,7 @@ def test_every_column_arrives(tmp_path, suffix):
     assert graph.features.tolist() == [[1, 0.5], [2, 1.5], [3, 2.5]]
     assert graph.features.dtype == np.float32
     assert graph.labels.tolist() == [0, 0, 1]
+    assert graph.class_names.tolist() == ["cat", "dog"]
     assert graph.node_names.tolist() == ["c", "a", "b"]
     assert graph.split.train.tolist() == [1, 2]
     assert graph.split.val.tolist() == [0]
@@ -99,22 +100,23 @@ def test_a_graph_may_have_no_edges(tmp_path, suffix):
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
 @pytest.mark.parametrize(
-    ("labels", "expected"),
+    ("labels", "expected", "names"),
     [
-        ([4, 0, 1], [4, 0, 1]),
-        (["4", "0", "10"], [4, 0, 10]),
-        ([3, None, 0], [3, -1, 0]),
-        ([-5, 10, 9], [0, 2, 1]),
-        (["10", "9", "x"], [0, 1, 2]),
-        (["b", "", "a"], [1, -1, 0]),
-        (["b", None, "a"], [1, -1, 0]),
-        ([True, False, True], [1, 0, 1]),
+        ([4, 0, 1], [4, 0, 1], None),
+        (["4", "0", "10"], [4, 0, 10], None),
+        (["4.0", "", "10.0"], [4, -1, 10], None),
+        ([3, None, 0], [3, -1, 0], None),
+        ([-5, 10, 9], [0, 2, 1], ["-5", "9", "10"]),
+        (["10", "9", "x"], [0, 1, 2], ["10", "9", "x"]),
+        (["b", "", "a"], [1, -1, 0], ["a", "b"]),
+        (["b", None, "a"], [1, -1, 0], ["a", "b"]),
+        ([True, False, True], [1, 0, 1], ["false", "true"]),
     ],
 )
-def test_labels_are_indices_or_names(tmp_path, labels, expected, suffix):
-    assert (
-        read(tmp_path, nodes=NODES | {"label": labels}, suffix=suffix).labels.tolist() == expected
-    )
+def test_labels_are_indices_or_names(tmp_path, labels, expected, names, suffix):
+    graph = read(tmp_path, nodes=NODES | {"label": labels}, suffix=suffix)
+    assert graph.labels.tolist() == expected
+    assert names == (None if graph.class_names is None else graph.class_names.tolist())
 
 
 def test_nan_is_a_missing_label(tmp_path):
@@ -176,11 +178,11 @@ def test_has_tables_sees_the_edges(tmp_path):
     ("edges", "nodes", "message"),
     [
         (EDGES | {"target": ["b", "z"]}, NODES, r"edges\.\w+: column 'target' holds 'z' in data "
-         r"row 1, expected an id of nodes\.\w+: add the node"),
+         r"row 1, expected an id of nodes\.\w+ \(blanks count\): add the node"),
         (EDGES, {"id": ["a", "b", "a", "c"]}, r"nodes\.\w+: column 'id' holds 'a' in data row 2, "
          "expected every id once"),
-        ({"source": ["a"]}, NODES, r"edges\.\w+: no column 'target' among source; expected source"),
-        (EDGES, {"name": ["a"]}, r"nodes\.\w+: no column 'id' among name; expected id"),
+        ({"source": ["a"]}, NODES, r"edges\.\w+: no column 'target' among 'source'; expected"),
+        (EDGES, {"name": ["a"]}, r"nodes\.\w+: no column 'id' among 'name'; expected id"),
         (EDGES, {"id": ["a", "", "c"]}, r"column 'id' holds nothing in data row 1, expected an id"),
         (EDGES | {"source": ["a", None]}, NODES, "column 'source' holds nothing in data row 1"),
         (EDGES, NODES | {"colour": ["red", "blue", ""]}, r"nodes\.\w+: column 'colour' holds 'red' "
@@ -196,8 +198,8 @@ def test_has_tables_sees_the_edges(tmp_path):
          "expected nothing, since the node has no label"),
         (EDGES, NODES | {"label": ["x", None, "x"], "split": ["train", "test", ""]},
          "column 'split' holds 'test' in data row 1, expected nothing"),
-        (EDGES, NODES | {"label": [0, 2**31, 1]}, "column 'label' holds 2147483648 in data row 1, "
-         "expected class indices up to"),
+        (EDGES, NODES | {"label": [0, 2**31, 1]}, "got 2147483649 classes, expected 0 to 1000000: "
+         "number the classes from 0"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
@@ -214,6 +216,8 @@ def test_wrong_tables_are_refused(tmp_path, edges, nodes, message, suffix):
             NODES | {"label": [0.0, 0.5, 1.0]},
             "column 'label' holds 0.5 in data row 1, expected int",
         ),
+        (NODES | {"label": [0.0, np.inf, 1.0]}, "column 'label' holds inf in data row 1"),
+        (NODES | {"label": [0.0, 1.0, 1e300]}, r"column 'label' holds 1e\+300 in data row 2"),
         (NODES | {"label": [[0], [1], [2]]}, "column 'label' is of type list.*, expected text"),
         (NODES | {"split": [[0], [1], [2]]}, "column 'split' is of type list.*, expected text"),
         (NODES | {"size": [1.0, np.inf, 2.0]}, "features hold NaN or infinity at node 1"),
@@ -231,11 +235,12 @@ def test_a_column_that_stands_twice_is_refused(tmp_path):
         read_tables(tmp_path, "t")
 
 
-@pytest.mark.parametrize("content", ["", "id,x\na,1\nb\n", "id\n\xff\n"])
+@pytest.mark.parametrize("content", ["", "id,x\na,1\nb\n", "id\n\xff\n", "\xff\xfeid\na\n"])
 def test_an_unreadable_csv_is_refused(tmp_path, content):
     write(tmp_path, "edges", EDGES)
     (tmp_path / "nodes.csv").write_bytes(content.encode("latin1"))
-    with pytest.raises(GraphError, match=r"nodes\.csv cannot be read .*expected a csv table"):
+    message = r"nodes\.csv cannot be read .*expected a csv table with the columns id"
+    with pytest.raises(GraphError, match=message):
         read_tables(tmp_path, "t")
 
 
