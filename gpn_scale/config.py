@@ -53,7 +53,8 @@ class SplitConfig:
         _require(0.0 < self.train < 1.0, "split.train", self.train, "a share in (0, 1)")
         _require(0.0 < self.val < 1.0, "split.val", self.val, "a share in (0, 1)")
         total = self.train + self.val
-        _require(total <= 1.0, "split.train + split.val", total, "at most 1")
+        _require(total < 1.0, "split.train + split.val", total, "below 1, to leave test nodes")
+        _require(self.rng_seed >= 0, "split.rng_seed", self.rng_seed, "at least 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +152,7 @@ class TrainConfig:
     """Seed of initial values and dropout."""
 
     def __post_init__(self) -> None:
+        _require(self.rng_seed >= 0, "train.rng_seed", self.rng_seed, "at least 0")
         _require(self.epochs >= 0, "train.epochs", self.epochs, "at least 0")
         _require(self.patience >= 1, "train.patience", self.patience, "at least 1")
         _require(self.warmup_epochs >= 0, "train.warmup_epochs", self.warmup_epochs, "at least 0")

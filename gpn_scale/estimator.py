@@ -8,7 +8,7 @@ import torch
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.splits import class_prior, leave_out_classes, stratified_split
-from gpn_scale.errors import GraphError, RunError
+from gpn_scale.errors import ConfigError, GraphError, RunError
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.nn.model import GPN
 from gpn_scale.train.checkpoint import load_tensors, save_tensors
@@ -40,10 +40,20 @@ def prepare_graph(graph: Graph, config: RunConfig) -> Graph:
 
 
 def pick_device(name: str) -> torch.device:
-    """`auto` is CUDA where there is one, else the CPU; other names are torch's."""
+    """`auto` is CUDA where there is one, else the CPU; other names are torch's.
+
+    Raises:
+        ConfigError: there is no such device.
+    """
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return torch.device(name)
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        return torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(
+            f"device {name!r} cannot be used ({reason}), expected auto, cpu or cuda"
+        ) from error
 
 
 class GPNClassifier:

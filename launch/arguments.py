@@ -89,7 +89,7 @@ def run_config(options: argparse.Namespace, graph: Graph) -> RunConfig:
 
 def _field_help() -> str:
     defaults = RunConfig().to_dict()
-    docs = _field_docs()
+    docs = field_docs()
     lines = []
     for key in known_fields():
         section, _, name = key.rpartition(".")
@@ -100,7 +100,7 @@ def _field_help() -> str:
     return "\n".join(lines)
 
 
-def _field_docs() -> dict[str, str]:
+def field_docs() -> dict[str, str]:
     """The docstring under every configuration field, read from the source."""
     classes = {
         node.name: node

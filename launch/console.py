@@ -31,6 +31,8 @@ def exit_code_of(run: Callable[[], None]) -> int:
         return BAD_INPUT
     except Stopped as stopped:
         return 128 + stopped.number
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
     return 0
 
 

@@ -58,8 +58,16 @@ def arxiv(dataset: str) -> RunConfig:
 
 
 def synthetic(dataset: str) -> RunConfig:
-    """The embedded graph: dense features used as they are, otherwise setting (2)."""
-    return RunConfig(data=DataConfig(dataset=dataset), train=TrainConfig(epochs=500))
+    """The embedded graph: dense features as they are; shorter walks and a larger budget than (2).
+
+    On it, neighbours of neighbours are often of another class, which makes long walks timid.
+    """
+    return RunConfig(
+        data=DataConfig(dataset=dataset),
+        evidence=EvidenceConfig(budget="latent_classes"),
+        diffusion=DiffusionConfig(teleport=0.2),
+        train=TrainConfig(epochs=500),
+    )
 
 
 RECIPES: dict[str, Callable[[str], RunConfig]] = {
@@ -85,18 +93,19 @@ _RECIPE_OF = {
 def recipe_for(dataset: str, graph: Graph) -> RunConfig:
     """The paper's setting for its datasets; for others one that fits the graph's features.
 
-    A graph of the user's own keeps the split it came with. Its sparse features are taken for
-    bag-of-words, its dense ones are standardised.
+    A graph of the user's own keeps the split it came with. Its sparse, non-negative features are
+    taken for bag-of-words; all others are standardised.
     """
     if dataset in _RECIPE_OF:
         return _RECIPE_OF[dataset](dataset)
     if dataset.partition(":")[0] == "synthetic":
         return synthetic(dataset)
-    sparse = isinstance(graph.features, CSRFeatures)
+    features = graph.features
+    bag = isinstance(features, CSRFeatures) and bool(features.values.min(initial=0.0) >= 0)
     return RunConfig(
-        data=DataConfig(dataset=dataset, feature_scaling="row_sum" if sparse else "none"),
+        data=DataConfig(dataset=dataset, feature_scaling="row_sum" if bag else "none"),
         split=SplitConfig(kind="stratified" if graph.split is None else "public"),
-        encoder=EncoderConfig(standardise=not sparse),
+        encoder=EncoderConfig(standardise=not bag),
     )
 
 

@@ -27,6 +27,8 @@ def train(options: argparse.Namespace) -> None:
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ConfigError("--mode exact runs in one process, got several ranks: use plain python")
     if options.threads is not None:
+        if options.threads < 1:
+            raise ConfigError(f"--threads got {options.threads}, expected at least 1")
         torch.set_num_threads(options.threads)
     directory = RunDirectory(options.out)
     directory.claim(overwrite=options.overwrite, resume=options.resume)

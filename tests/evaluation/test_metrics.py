@@ -1,0 +1,75 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import brier_score_loss
+from torchmetrics.functional.classification import multiclass_accuracy, multiclass_calibration_error
+
+from gpn_scale.evaluation import metrics
+
+
+@st.composite
+def classifications(draw):
+    rows, classes = draw(st.integers(1, 60)), draw(st.integers(2, 5))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    probability = rng.dirichlet(np.full(classes, 0.5), rows)
+    return probability, rng.integers(classes, size=rows)
+
+
+@given(classifications())
+def test_accuracy_and_calibration_are_those_of_torchmetrics(case):
+    probability, label = case
+    tensors = torch.from_numpy(probability), torch.from_numpy(label)
+    classes = probability.shape[1]
+    accuracy = multiclass_accuracy(*tensors, num_classes=classes, average="micro")
+    assert metrics.accuracy(probability, label) == pytest.approx(accuracy.item(), abs=1e-6)
+    ece = multiclass_calibration_error(*tensors, num_classes=classes, n_bins=10, norm="l1")
+    got = metrics.expected_calibration_error(probability, label)
+    assert got == pytest.approx(ece.item(), abs=1e-5)
+
+
+@given(classifications())
+def test_brier_is_that_of_scikit_learn(case):
+    probability, label = case
+    expected = brier_score_loss(
+        label, probability, labels=range(probability.shape[1]), scale_by_half=True
+    )
+    assert metrics.brier_score(probability, label) == pytest.approx(expected)
+    assert 0 <= expected <= 1
+
+
+def test_confidence_on_a_bin_edge_belongs_to_the_lower_bin():
+    probability = np.array([[0.5, 0.5], [0.55, 0.45]])
+    assert metrics.expected_calibration_error(probability, np.array([0, 1])) == pytest.approx(
+        (0.5 + 0.55) / 2
+    )
+
+
+def test_auroc_is_the_share_of_ordered_pairs():
+    positive = np.array([True, False, True, False, False])
+    score = np.array([3.0, 1.0, 2.0, 2.0, 0.0])
+    pairs = [(p, n) for p in score[positive] for n in score[~positive]]
+    share = np.mean([1.0 if p > n else 0.5 if p == n else 0.0 for p, n in pairs])
+    assert metrics.auroc(positive, score) == pytest.approx(share)
+
+
+def test_aupr_of_a_perfect_and_of_a_constant_score():
+    positive = np.array([True, True, False, False, False])
+    assert metrics.aupr(positive, positive.astype(float)) == 1.0
+    assert metrics.aupr(positive, np.zeros(5)) == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize("positive", [[], [True], [False, False]])
+def test_detection_without_both_kinds_is_not_a_number(positive):
+    positive = np.array(positive, bool)
+    assert math.isnan(metrics.auroc(positive, np.zeros(len(positive))))
+    assert math.isnan(metrics.aupr(positive, np.zeros(len(positive))))
+
+
+def test_no_nodes_have_no_accuracy():
+    none, label = np.zeros((0, 3)), np.zeros(0, int)
+    for metric in (metrics.accuracy, metrics.expected_calibration_error, metrics.brier_score):
+        assert math.isnan(metric(none, label))

@@ -1,0 +1,105 @@
+import pytest
+
+from gpn_scale.config import (
+    DiffusionConfig,
+    RunConfig,
+    known_fields,
+    override,
+    parse_assignments,
+)
+from gpn_scale.errors import ConfigError
+
+
+def changed(*assignments: str) -> RunConfig:
+    return override(RunConfig(), parse_assignments(assignments))
+
+
+def test_every_field_can_be_set_to_what_it_is():
+    config = RunConfig()
+    for section, values in config.to_dict().items():
+        pairs = values.items() if isinstance(values, dict) else [("", values)]
+        for name, value in pairs:
+            key = f"{section}.{name}" if name else section
+            assert changed(f"{key}={value}") == config
+
+
+def test_values_are_parsed_by_type():
+    config = changed("diffusion.steps=inf", "encoder.batch_norm=on", "train.learning_rate=1e-3")
+    assert config.diffusion.steps == "inf"
+    assert config.encoder.batch_norm is True
+    assert config.train.learning_rate == 1e-3
+    assert changed("diffusion.steps=7").diffusion.steps == 7
+
+
+def test_fields_of_one_section_are_checked_together():
+    assert changed("split.train=0.9", "split.val=0.05").split.train == 0.9
+
+
+def test_dictionary_round_trip():
+    config = changed("diffusion.steps=inf", "encoder.dropout=0.1", "data.dataset=x=y")
+    assert RunConfig.from_dict(config.to_dict()) == config
+
+
+def test_fingerprint_follows_every_field():
+    assert RunConfig().fingerprint() == RunConfig().fingerprint()
+    assert changed("train.patience=51").fingerprint() != RunConfig().fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        (
+            "train.lerning_rate=1",
+            r"no field 'train.lerning_rate'; did you mean train.learning_rate",
+        ),
+        ("teleport=0.3", r"did you mean .*diffusion.teleport"),
+        ("zzz=0.3", r"known are mode, data.dataset"),
+        ("train.epochs", r"got 'train.epochs', expected section.field=value"),
+        ("train.epochs=many", r"train.epochs got 'many', expected a whole number"),
+        ("train.learning_rate=fast", r"expected a number"),
+        ("encoder.batch_norm=perhaps", r"expected true or false"),
+        ("diffusion.steps=few", r"expected a whole number or inf"),
+        ("diffusion.normalisation=row", r"expected sym or rw"),
+    ],
+)
+def test_wrong_assignments_are_refused(assignment, message):
+    with pytest.raises(ConfigError, match=message):
+        changed(assignment)
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("diffusion.teleport=0", r"diffusion.teleport is 0.0, expected a number in \(0, 1\)"),
+        ("diffusion.teleport=1", "diffusion.teleport"),
+        ("diffusion.steps=-1", "diffusion.steps is -1, expected at least 0, or inf"),
+        ("diffusion.tolerance=0", "diffusion.tolerance"),
+        ("split.train=0", "split.train"),
+        ("split.val=1", "split.val"),
+        ("split.val=0.99", r"split.train \+ split.val"),
+        ("split.rng_seed=-1", "split.rng_seed"),
+        ("train.rng_seed=-1", "train.rng_seed"),
+        ("data.left_out_classes=-1", "data.left_out_classes"),
+        ("encoder.hidden=0", "encoder.hidden"),
+        ("encoder.layers=0", "encoder.layers"),
+        ("encoder.latent=0", "encoder.latent"),
+        ("encoder.dropout=1", "encoder.dropout"),
+        ("flow.radial_layers=-1", "flow.radial_layers"),
+        ("flow.memory_mib=0", "flow.memory_mib"),
+        ("evidence.log_limit=0", "evidence.log_limit"),
+        ("train.epochs=-1", "train.epochs"),
+        ("train.patience=0", "train.patience"),
+        ("train.warmup_epochs=-1", "train.warmup_epochs"),
+        ("train.learning_rate=0", "train.learning_rate"),
+        ("train.weight_decay=-1", "train.weight_decay"),
+        ("train.entropy_weight=-1", "train.entropy_weight"),
+    ],
+)
+def test_values_out_of_range_are_refused(assignment, message):
+    with pytest.raises(ConfigError, match=message):
+        changed(assignment)
+
+
+def test_known_fields_name_every_section():
+    assert {"mode", "diffusion.teleport", "train.rng_seed"} <= set(known_fields())
+    assert DiffusionConfig().teleport == 0.1

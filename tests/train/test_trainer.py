@@ -1,0 +1,141 @@
+import itertools
+
+import pytest
+import torch
+
+from gpn_scale.config import RunConfig, TrainConfig
+from gpn_scale.data.splits import class_prior
+from gpn_scale.errors import NumericalError
+from gpn_scale.estimator import GPNClassifier
+from gpn_scale.nn.posterior import DirichletPosterior
+from gpn_scale.train.task import AbstractTask, ExactTask, Validation
+
+
+def trainer_for(graph, task=None, **options):
+    config = RunConfig(train=TrainConfig(**options))
+    trainer = GPNClassifier(config).trainer(graph)
+    if task is not None:
+        trainer.task = task
+    return trainer
+
+
+class ScriptedTask(AbstractTask):
+    """Validation scores from a list; the loss pulls every parameter by the same amount."""
+
+    def __init__(self, scores):
+        self.scores = iter(scores)
+
+    def losses(self, model, generator):
+        yield sum(parameter.sum() for parameter in model.parameters())
+
+    def validate(self, model):
+        return Validation(cross_entropy=next(self.scores), accuracy=0.5)
+
+
+def weights(model):
+    return {name: value.clone() for name, value in model.state_dict().items()}
+
+
+def test_warm_up_moves_only_the_flows(small_graph):
+    trainer = trainer_for(small_graph, warmup_epochs=2, epochs=1)
+    before = weights(trainer.model)
+    for record in itertools.islice(trainer.records(), 2):
+        assert record.phase == "warmup"
+    after = weights(trainer.model)
+    moved = {name for name in before if not torch.equal(before[name], after[name])}
+    assert moved
+    assert all(name.startswith("flow.") for name in moved)
+    assert next(trainer.records()).phase == "main"
+    assert not torch.equal(before["encoder.first.weight"], trainer.model.encoder.first.weight)
+
+
+def test_stops_after_patience_and_restores_the_best(small_graph):
+    scores = [9.0, 5.0, 4.0, 3.0, 6.0, 6.0, 6.0, 1.0]
+    trainer = trainer_for(
+        small_graph, ScriptedTask(scores), warmup_epochs=1, epochs=100, patience=3
+    )
+    states = {}
+    for record in trainer.records():
+        states[record.epoch] = weights(trainer.model)
+    assert record.epoch == 7
+    assert trainer.progress.best_epoch == 4
+    assert trainer.finished
+    trainer.restore_best()
+    best = states[4]
+    assert all(torch.equal(best[name], value) for name, value in weights(trainer.model).items())
+    assert not torch.equal(states[7]["encoder.first.weight"], best["encoder.first.weight"])
+
+
+def test_the_warm_up_does_not_count_for_the_best(small_graph):
+    trainer = trainer_for(small_graph, ScriptedTask([1.0, 5.0, 4.0]), warmup_epochs=1, epochs=2)
+    list(trainer.records())
+    assert trainer.progress.best_epoch == 3
+
+
+def test_no_epochs_train_nothing(small_graph):
+    trainer = trainer_for(small_graph, warmup_epochs=0, epochs=0)
+    assert list(trainer.records()) == []
+    trainer.restore_best()
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_validation_score_that_is_not_finite_stops(small_graph, bad):
+    trainer = trainer_for(small_graph, ScriptedTask([1.0, bad]), warmup_epochs=1, epochs=5)
+    with pytest.raises(NumericalError, match=r"validation cross-entropy is .* epoch 2 \(main\)"):
+        list(trainer.records())
+
+
+def test_a_loss_that_is_not_finite_stops_before_the_step(small_graph):
+    class NaNTask(ScriptedTask):
+        def losses(self, model, generator):
+            yield sum(p.sum() for p in model.parameters()) * float("nan")
+
+    trainer = trainer_for(small_graph, NaNTask([1.0]), warmup_epochs=0, epochs=5)
+    before = weights(trainer.model)
+    with pytest.raises(NumericalError, match=r"training loss is nan in epoch 1 \(main\)"):
+        list(trainer.records())
+    assert all(torch.equal(before[name], value) for name, value in weights(trainer.model).items())
+
+
+def test_weight_decay_is_on_the_encoder_only(small_graph):
+    trainer = trainer_for(small_graph, weight_decay=0.25)
+    groups = trainer.new_optimiser("main").param_groups
+    decay = {id(p): group["weight_decay"] for group in groups for p in group["params"]}
+    assert all(decay[id(p)] == 0.25 for p in trainer.model.encoder.parameters())
+    assert all(decay[id(p)] == 0.0 for p in trainer.model.flow.parameters())
+
+
+def test_exact_loss_is_the_sum_over_training_nodes(small_graph, generator):
+    config = RunConfig(train=TrainConfig(entropy_weight=0.1))
+    classifier = GPNClassifier(config, dtype=torch.float64)
+    model = classifier.trainer(small_graph).model
+    task = ExactTask(small_graph, config, torch.device("cpu"), torch.float64)
+    state = generator.get_state()
+    (loss,) = task.losses(model, generator)
+    generator.set_state(state)
+    alpha = model(task.inputs, task.diffusion, generator).with_network.alpha_NC
+    total = 0.0
+    for node in small_graph.split.train:
+        one = DirichletPosterior(alpha[node : node + 1])
+        label = torch.tensor([small_graph.labels[node]]).long()
+        total += (one.expected_nll(label) - 0.1 * one.entropy()).item()
+    assert loss.item() == pytest.approx(total)
+
+
+def test_validation_is_on_the_validation_nodes(small_graph):
+    classifier = GPNClassifier(RunConfig(train=TrainConfig(epochs=3)))
+    trainer = classifier.trainer(small_graph)
+    model = classifier.fit(small_graph, trainer=trainer).model
+    validation = trainer.task.validate(model)
+    val = small_graph.split.val
+    prediction = classifier.predict(small_graph)
+    correct = prediction.predicted_class[val] == small_graph.labels[val]
+    assert validation.accuracy == pytest.approx(correct.mean())
+    p = prediction.probabilities[val, small_graph.labels[val]]
+    assert validation.cross_entropy == pytest.approx(float(-torch.tensor(p).log().mean()), rel=1e-5)
+
+
+def test_the_prior_is_that_of_the_training_set(small_graph):
+    model = trainer_for(small_graph).model
+    expected = torch.from_numpy(class_prior(small_graph)).log().float()
+    torch.testing.assert_close(model.evidence.log_prior_C, expected)
