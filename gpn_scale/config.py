@@ -87,7 +87,7 @@ class FlowConfig:
 
     radial_layers: int = 10
     """Radial maps per class."""
-    memory_mib: int = 1024
+    memory_mib: int = 512
     """Scratch memory of one pass; above it, nodes go in chunks that are recomputed backward."""
 
     def __post_init__(self) -> None:

@@ -13,6 +13,10 @@ class GraphError(GpnScaleError, ValueError):
     """A graph, a split or the file that should hold one is wrong."""
 
 
+class StoreError(GpnScaleError, ValueError):
+    """A store of PPR rows, or the directory that should hold one, cannot be used as asked."""
+
+
 class RunError(GpnScaleError):
     """A run directory or a checkpoint cannot be used as asked."""
 

@@ -12,6 +12,7 @@ LAYERS = [
     {"errors", "files", "progress", "__init__"},
     {"config"},
     {"data", "nn"},
+    {"ppr"},
     {"evaluation"},
     {"train"},
     {"estimator"},
@@ -63,6 +64,14 @@ def test_a_package_has_one_user(package):
 def test_the_data_layer_loads_no_torch():
     code = (
         "import sys, gpn_scale.data.datasets, gpn_scale.config; assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=REPOSITORY)
+
+
+def test_the_store_loads_neither_torch_nor_numba_nor_mpi():
+    code = (
+        "import sys, gpn_scale.ppr.store, gpn_scale.ppr.writer; "
+        "assert not {'torch', 'numba', 'mpi4py', 'scipy'} & sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=REPOSITORY)
 
