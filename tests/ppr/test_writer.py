@@ -1,0 +1,260 @@
+import errno
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gpn_scale.errors import StoreError
+from gpn_scale.ppr.store import PPRStore, verify_store
+from gpn_scale.ppr.writer import StoreWriter
+from tests.ppr.test_store import content, example
+
+
+@pytest.fixture
+def built(tmp_path):
+    example().build(tmp_path / "s")
+    return tmp_path / "s"
+
+
+def test_a_shard_of_another_build_is_not_done(built, tmp_path):
+    example(rows=[[(1, 0.125)]] * 5).build(tmp_path / "rows")  # same build, other content
+    example(parameters={"teleport": 0.1}).build(tmp_path / "other")
+    (built / "shard-00000.ppr").write_bytes((tmp_path / "rows/shard-00000.ppr").read_bytes())
+    (built / "shard-00001.ppr").write_bytes((tmp_path / "other/shard-00001.ppr").read_bytes())
+    first, second = verify_store(built)
+    assert "shard-00000.ppr is not the shard that manifest.json names" in first
+    assert "shard-00001.ppr belongs to another build" in second
+    with pytest.raises(StoreError, match=r"lacks 1 of 3 shards .shard-00001.ppr.: .*--resume"):
+        example().begin(built, resume=True).finish()
+    assert example().build(built, resume=True) == [1]
+
+
+def test_other_clusters_make_all_shards_undone(built):
+    writer = example().begin(built, resume=True)
+    assert all(map(writer.is_done, range(3)))
+    writer.write_clusters(example().clusters[::-1].copy())
+    assert not any(map(writer.is_done, range(3)))
+    assert not (built / "manifest.json").exists()
+
+
+def test_resuming_leaves_finished_shards_untouched(built, tmp_path):
+    path = tmp_path / "stopped"
+    writer = example().begin(path)
+    writer.write_clusters(example().clusters)
+    example().write(writer, 1)
+    stamp = (path / "shard-00001.ppr").stat()
+    assert example().build(path, resume=True) == [0, 2]
+    assert (path / "shard-00001.ppr").stat().st_mtime_ns == stamp.st_mtime_ns
+    assert (path / "shard-00001.ppr").stat().st_ino == stamp.st_ino
+    assert content(path) == content(built)
+
+
+def test_resuming_a_finished_store_changes_nothing(built):
+    before = {entry.name: entry.stat().st_ino for entry in built.iterdir()}
+    assert example().build(built, resume=True) == []
+    assert {entry.name: entry.stat().st_ino for entry in built.iterdir()} == before
+
+
+def test_several_writers_make_one_store(built, tmp_path):
+    first = example().begin(tmp_path / "t")
+    first.write_clusters(example().clusters)
+    others = [StoreWriter.join(tmp_path / "t") for _ in range(2)]
+    for index in reversed(range(3)):
+        example().write(others[index % 2], index)
+    first.finish()
+    assert content(tmp_path / "t") == content(built)
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["raised", "killed"])
+def test_a_build_stopped_at_any_rename_resumes_to_the_same_bytes(
+    built, tmp_path, monkeypatch, killed
+):
+    real, left = os.replace, 0
+
+    def stop(source, target):
+        nonlocal left
+        left -= 1
+        if left < 0:
+            if killed:  # no clean-up: the temporary file of a dead process stays behind
+                name = Path(target).name
+                Path(target).with_name(f".{name}.99999.tmp").write_bytes(b"half")
+            raise KeyboardInterrupt
+        real(source, target)
+
+    monkeypatch.setattr(os, "replace", stop)
+    for count in range(len(content(built))):
+        left, path = count, tmp_path / str(count)
+        with pytest.raises(KeyboardInterrupt):
+            example().build(path)
+        with pytest.raises(StoreError):
+            PPRStore.open(path)
+        left = 100
+        example().build(path, resume=True)
+        assert content(path) == content(built)
+        left = count
+        with pytest.raises(KeyboardInterrupt):
+            example(parameters={"teleport": 0.5}).build(path, overwrite=True)
+        left = 100
+        example().build(path, overwrite=True)
+        assert content(path) == content(built)
+
+
+@pytest.mark.parametrize("flags", [{}, {"resume": True}, {"overwrite": True}], ids=str)
+def test_a_directory_of_something_else_is_not_touched(tmp_path, flags):
+    for name in ("notes.txt", "build.json", "shard-00000.ppr"):
+        (tmp_path / name).write_text("{}")
+    before = content(tmp_path)
+    with pytest.raises(
+        StoreError, match=r"not empty and not a PPR store .it holds build.json.*out"
+    ):
+        example().begin(tmp_path, **flags)
+    assert content(tmp_path) == before
+    with pytest.raises(StoreError, match=r"cannot hold a store .*; use another --out"):
+        example().begin(tmp_path / "notes.txt", **flags)
+
+
+def test_what_is_there_is_kept_unless_a_flag_says_otherwise(built):
+    before = content(built)
+    with pytest.raises(StoreError, match=r"already holds a finished store: use --resume .*--overw"):
+        example().begin(built)
+    with pytest.raises(StoreError, match="exclude each other"):
+        example().begin(built, resume=True, overwrite=True)
+    assert content(built) == before
+    (built / "manifest.json").unlink()
+    with pytest.raises(StoreError, match="already holds an unfinished store"):
+        example().begin(built)
+
+
+def test_overwriting_removes_the_files_of_the_store_only(built):
+    (built / "notes.txt").write_text("mine")
+    other = example(roots=[1], rows=[[]], num_clusters=0)
+    assert other.build(built, overwrite=True) == [0]
+    names = {"build.json", "manifest.json", "roots.npy", "shard-00000.ppr", "notes.txt"}
+    assert content(built).keys() == names
+    assert PPRStore.open(built).roots.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"parameters": {"teleport": 0.2, "normalisation": "rw"}}, "steps: stored None, wanted no"),
+        ({"parameters": {"teleport": 0.3, "normalisation": "rw"}}, "teleport: stored 0.2, want"),
+        ({"rows_per_shard": 3}, "rows per shard: stored 2, wanted 3"),
+        ({"num_clusters": 2}, "num clusters: stored 3, wanted 2"),
+        ({"roots": [0, 1, 2, 3, 4]}, "roots: stored '[0-9a-f]{32}', wanted '[0-9a-f]{32}'"),
+        ({"num_nodes": 8}, "num nodes: stored 7, wanted 8"),
+    ],
+    ids=str,
+)
+def test_another_build_is_not_resumed(built, changes, message):
+    before = content(built)
+    with pytest.raises(StoreError, match=f"is of another build: .*{message}.*--overwrite"):
+        example(**changes).begin(built, resume=True)
+    assert content(built) == before
+
+
+def test_a_number_of_another_type_is_another_build(tmp_path):
+    example(parameters={"a": 1}).begin(tmp_path)
+    with pytest.raises(StoreError, match=r"parameter a: stored 1, wanted 1\.0"):
+        example(parameters={"a": 1.0}).begin(tmp_path, resume=True)
+
+
+def test_a_build_that_nothing_tells_of_is_not_resumed(built):
+    (built / "manifest.json").unlink()
+    text = (built / "build.json").read_text()
+    (built / "build.json").write_text(text[:-2])
+    with pytest.raises(StoreError, match=r"cannot be resumed \(.*build.json is corrupt.*--overwr"):
+        example().begin(built, resume=True)
+    with pytest.raises(StoreError, match=r"build.json is corrupt"):
+        StoreWriter.join(built)
+    example().build(built, overwrite=True)
+
+
+def test_joining_needs_a_build(tmp_path):
+    with pytest.raises(StoreError, match=r"build.json is missing"):
+        StoreWriter.join(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("roots", "message"),
+    [
+        ([1, 1], "rise without repeats, got 1 before 1"),
+        ([3, 2], "rise without repeats, got 3 before 2"),
+        ([-1, 2], r"root -1 is out of range, expected ids in \[0, 7\)"),
+        ([0, 7], "root 7 is out of range"),
+        ([[0]], "vector of integer node ids"),
+    ],
+)
+def test_bad_roots_are_refused_before_anything_is_written(tmp_path, roots, message):
+    with pytest.raises(StoreError, match=message):
+        example(roots=roots).begin(tmp_path / "s")
+    assert not (tmp_path / "s").exists()
+
+
+def test_finishing_early_names_what_is_missing(tmp_path):
+    writer = example().begin(tmp_path)
+    with pytest.raises(StoreError, match=r"clusters.npy is missing"):
+        writer.finish()
+    writer.write_clusters(example().clusters)
+    example().write(writer, 1)
+    wanted = r"lacks 2 of 3 shards \(shard-00000.ppr, shard-00002.ppr\): .*--resume"
+    with pytest.raises(StoreError, match=wanted):
+        writer.finish()
+    assert not (tmp_path / "manifest.json").exists()
+
+
+def test_arrays_that_do_not_fit_the_build_are_a_bug(tmp_path):
+    writer = example(num_clusters=0).begin(tmp_path)
+    ids, weights, mass = np.zeros(2, np.int32), np.zeros(2, np.float32), np.zeros(2, np.float32)
+    for row_ptr in ([0, 1], [0, 1, 3], [1, 1, 2], [0, 3, 2]):
+        with pytest.raises(AssertionError):
+            writer.write_shard(0, np.array(row_ptr), ids, weights, mass, None)
+    with pytest.raises(AssertionError):
+        writer.write_shard(0, np.array([0, 1, 2]), ids.astype(np.int64), weights, mass, None)
+    with pytest.raises(AssertionError):
+        writer.write_shard(3, np.array([0]), ids[:0], weights[:0], mass[:0], None)
+
+
+def out_of_space(descriptor):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["while writing", "while flushing"])
+def test_a_full_disk_leaves_nothing_half_written(built, tmp_path, monkeypatch, late):
+    path = tmp_path / "full"
+    writer = example().begin(path)
+    writer.write_clusters(example().clusters)
+    example().write(writer, 0)
+    before = content(path)
+    if late:
+        monkeypatch.setattr(os, "fsync", out_of_space)
+    else:  # the kernel's own full disk, in the place where the temporary file would be
+        (path / f".shard-00001.ppr.{os.getpid()}.tmp").symlink_to("/dev/full")
+    size = (built / "shard-00001.ppr").stat().st_size
+    with pytest.raises(StoreError, match=f"disk full .*shard-00001.ppr: free {size} b.*--resume"):
+        example().write(writer, 1)
+    assert content(path) == before
+    monkeypatch.undo()
+    assert example().build(path, resume=True) == [1, 2]
+    assert content(path) == content(built)
+
+
+def test_a_full_disk_at_the_manifest_or_the_beginning(built, tmp_path, monkeypatch):
+    writer = example().begin(built, resume=True)
+    (built / "manifest.json").unlink()
+    monkeypatch.setattr(os, "fsync", out_of_space)
+    with pytest.raises(StoreError, match=r"disk full while writing .*manifest.json"):
+        writer.finish()
+    with pytest.raises(StoreError, match=r"disk full while writing .*build.json"):
+        example().begin(tmp_path / "t")
+    assert list((tmp_path / "t").iterdir()) == []
+
+
+def test_a_directory_that_vanished_is_told(tmp_path):
+    writer = example(num_clusters=0).begin(tmp_path / "s")
+    for entry in (tmp_path / "s").iterdir():
+        entry.unlink()
+    (tmp_path / "s").rmdir()
+    with pytest.raises(StoreError, match=r"shard-00000.ppr cannot be written"):
+        example(num_clusters=0).write(writer, 0)
