@@ -18,8 +18,9 @@ install: $(VENV)/installed
 
 # The constraints file pins the tested versions; a changed requirement installs again.
 $(VENV)/installed: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@echo "installing into $(VENV), which takes a minute or two ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	@touch $@
 
 demo: install
