@@ -1,69 +1,14 @@
 """Evidence of single nodes -> evidence aggregated over soft neighbourhoods, exactly.
 
-Shapes: N nodes, C classes, E edges.
+Shapes: N nodes, C classes.
 """
 
-import math
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from gpn_scale.nn.sparse import Backend, SparseMatrix
-
-
-def transition_matrix(
-    indptr: Tensor,
-    indices: Tensor,
-    weight_E: Tensor,
-    *,
-    normalisation: Literal["sym", "rw"],
-    self_loops: bool,
-    symmetric: bool,
-    backend: Backend | None = None,
-) -> SparseMatrix:
-    """Normalised adjacency: D^-1/2 A D^-1/2 (`sym`) or D^-1 A (`rw`).
-
-    A node without out-edges keeps its walk: it gets a loop even when the others do not. For a
-    directed graph `sym` divides by the roots of the row's out-weight and the column's in-weight.
-
-    Args:
-        indptr: Row offsets, (N + 1,).
-        indices: Columns, (E,).
-        weight_E: Positive edge weights; its type is the result's.
-        normalisation: `sym` or `rw`.
-        self_loops: Whether every node gets a loop of weight 1.
-        symmetric: Promise that the adjacency is symmetric.
-        backend: Kernels of the result.
-    """
-    num_nodes = len(indptr) - 1
-    nodes = torch.arange(num_nodes, device=indptr.device)
-    looped = nodes if self_loops else nodes[indptr.diff() == 0]
-    row = torch.cat([torch.repeat_interleave(nodes, indptr.diff()), looped])
-    column = torch.cat([indices.long(), looped])
-    weight = torch.cat([weight_E, weight_E.new_ones(len(looped))])
-    order = torch.argsort(row * num_nodes + column)
-    row, column, weight = row[order], column[order], weight[order]
-    out_weight_N = weight.new_zeros(num_nodes).index_add_(0, row, weight)
-    if normalisation == "rw":
-        weight = weight / out_weight_N[row]
-    else:
-        in_weight_N = weight.new_zeros(num_nodes).index_add_(0, column, weight)
-        weight = weight * (out_weight_N[row] * in_weight_N[column]).rsqrt()
-    counts = torch.bincount(row, minlength=num_nodes)
-    return SparseMatrix(
-        torch.cat([counts.new_zeros(1), counts.cumsum(0)]),
-        column,
-        weight,
-        num_nodes,
-        symmetric=symmetric and normalisation == "sym",
-        backend=backend,
-    )
-
-
-def steps_to_tolerance(teleport: float, tolerance: float) -> int:
-    """Fewest steps K that leave at most `tolerance` of the mass, (1 - teleport)^K, on its way."""
-    return math.ceil(math.log(tolerance) / math.log1p(-teleport))
+from gpn_scale.nn.sparse import SparseMatrix
 
 
 class PowerIteration:
@@ -74,7 +19,7 @@ class PowerIteration:
     t (I - (1 - t) S)^-1.
 
     Args:
-        transition: S, from `transition_matrix`.
+        transition: S, (N, N).
         teleport: t.
         steps: K.
     """

@@ -11,8 +11,9 @@ from torch import Tensor
 from gpn_scale.config import DiffusionConfig, RunConfig
 from gpn_scale.data.features import scale_features
 from gpn_scale.data.graph import CSRFeatures, Graph
+from gpn_scale.data.transition import steps_to_tolerance, transition_matrix
 from gpn_scale.errors import GraphError
-from gpn_scale.nn.diffusion import PowerIteration, steps_to_tolerance, transition_matrix
+from gpn_scale.nn.diffusion import PowerIteration
 from gpn_scale.nn.encoder import Inputs
 from gpn_scale.nn.losses import bayesian_loss
 from gpn_scale.nn.model import GPN
@@ -112,18 +113,13 @@ def exact_diffusion(
     graph: Graph, config: DiffusionConfig, device: torch.device, dtype: torch.dtype
 ) -> PowerIteration:
     """The power iteration that `config` asks for, on the whole graph."""
-    indptr = torch.from_numpy(np.array(graph.indptr)).to(device)
-    if graph.edge_weight is None:
-        weight_E = torch.ones(graph.num_edges, device=device, dtype=dtype)
-    else:
-        weight_E = torch.from_numpy(np.array(graph.edge_weight)).to(device, dtype)
-    transition = transition_matrix(
-        indptr,
-        torch.from_numpy(np.array(graph.indices)).to(device),
-        weight_E,
-        normalisation=config.normalisation,
-        self_loops=config.self_loops,
-        symmetric=not graph.directed,
+    matrix = transition_matrix(graph, config.normalisation, config.self_loops)
+    transition = SparseMatrix(
+        torch.from_numpy(matrix.indptr).to(device),
+        torch.from_numpy(matrix.indices).to(device),
+        torch.from_numpy(matrix.weight).to(device, dtype),
+        matrix.num_nodes,
+        symmetric=matrix.symmetric,
     )
     steps = config.steps
     if steps == "inf":

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from gpn_scale.config import DiffusionConfig
 from gpn_scale.data.building import build_graph
-from gpn_scale.nn.diffusion import PowerIteration, steps_to_tolerance
+from gpn_scale.data.transition import steps_to_tolerance, transition_matrix
+from gpn_scale.nn.diffusion import PowerIteration
 from gpn_scale.train.task import exact_diffusion
 from tests.oracles import dense_diffusion, dense_ppr, dense_transition
 from tests.strategies import graphs
@@ -35,6 +36,13 @@ def test_steps_are_those_of_the_dense_matrix(graph, normalisation, self_loops, t
     transition = dense_transition(graph, normalisation, self_loops)
     oracle = dense_diffusion(transition, teleport, 3)
     np.testing.assert_allclose(matrix_of(diffusion, graph.num_nodes), oracle, rtol=1e-6, atol=1e-9)
+
+
+@given(graph=graphs(), normalisation=st.sampled_from(["sym", "rw"]), self_loops=st.booleans())
+def test_rows_of_the_transition_matrix_are_sorted(graph, normalisation, self_loops):
+    matrix = transition_matrix(graph, normalisation, self_loops)
+    for start, stop in zip(matrix.indptr, matrix.indptr[1:], strict=False):
+        assert (np.diff(matrix.indices[start:stop]) > 0).all()
 
 
 @given(graph=graphs(), normalisation=st.sampled_from(["sym", "rw"]))
