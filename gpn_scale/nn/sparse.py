@@ -10,7 +10,10 @@ import torch
 from torch import Tensor
 
 try:
-    import torch_sparse
+    with warnings.catch_warnings():
+        # Its decorators are deprecated in torch; nothing that its users could change.
+        warnings.filterwarnings("ignore", message="`torch.jit.*` is deprecated")
+        import torch_sparse
 except ImportError:
     torch_sparse = None
 
