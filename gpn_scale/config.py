@@ -133,6 +133,43 @@ class DiffusionConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PPRConfig:
+    """How the top-k rows of a diffusion are approximated and stored."""
+
+    diffusion: DiffusionConfig = field(default_factory=lambda: DiffusionConfig(teleport=0.2))
+    """The diffusion whose rows are wanted."""
+    k: int = 64
+    """Most entries that a stored row has."""
+    clusters: int = 0
+    """Graph clusters whose cut mass is stored with every row; 0 for none."""
+    method: Literal["auto", "sweep", "push"] = "auto"
+    """`sweep`: all rows from their neighbours' rows; `push`: each root by itself."""
+    keep: int = 0
+    """Entries that a row has while sweeping, at least k; 0 for twice k."""
+    sweeps: int = 0
+    """Number of sweeps of an unlimited diffusion; 0 to go on until `sweep_tolerance`."""
+    sweep_tolerance: float = 8e-3
+    """Sweeps end when the mean mass still to come, (1-t)/t times the last gain, is below this."""
+    push_tolerance: float = 1e-6
+    """A push leaves residuals below this, times the node's number of edges."""
+
+    def __post_init__(self) -> None:
+        _require(self.k >= 1, "k", self.k, "at least 1")
+        _require(self.clusters >= 0, "clusters", self.clusters, "at least 0")
+        _require(self.sweeps >= 0, "sweeps", self.sweeps, "at least 0")
+        tolerance = self.sweep_tolerance
+        _require(0 < tolerance < 1, "sweep_tolerance", tolerance, "a number in (0, 1)")
+        tolerance = self.push_tolerance
+        _require(0 < tolerance < 1, "push_tolerance", tolerance, "a number in (0, 1)")
+        _require(self.keep == 0 or self.keep >= self.k, "keep", self.keep, "0, or at least k")
+
+    @property
+    def working_entries(self) -> int:
+        """Entries that a row has while sweeping."""
+        return self.keep or 2 * self.k
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrainConfig:
     """How the parameters are found."""
 

@@ -23,6 +23,8 @@ SOLE_USERS = {
     "torch_geometric": {"gpn_scale/data/datasets.py"},
     "torch_sparse": {"gpn_scale/nn/sparse.py"},
     "tqdm": {"gpn_scale/progress.py"},
+    "mpi4py": {"precompute/mpi.py"},
+    "pymetis": {"precompute/clusters.py"},
     "sklearn": {"gpn_scale/evaluation/metrics.py"},
 }
 

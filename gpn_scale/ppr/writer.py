@@ -146,6 +146,14 @@ class StoreWriter:
             (self.path / MANIFEST).unlink(missing_ok=True)
             _write_if_other(self.path / CLUSTERS, data)
 
+    @property
+    def cluster_of_node(self) -> NDArray[np.int32] | None:
+        """What `write_clusters` wrote, in this process or another; None without clusters."""
+        if not self._build.num_clusters:
+            return None
+        clusters: NDArray[np.int32] = np.load(self.path / CLUSTERS, allow_pickle=False)
+        return clusters
+
     def write_shard(
         self,
         index: int,

@@ -1,0 +1,7 @@
+"""`python -m precompute`."""
+
+import sys
+
+from precompute.cli import main
+
+sys.exit(main())

@@ -1,0 +1,321 @@
+"""The ranks of a job: one process, or many under an MPI launcher; sole user of mpi4py.
+
+mpi4py is loaded only in a process that a launcher started as one of several, so everything else
+works on a machine without an MPI library.
+"""
+
+import os
+import sys
+import traceback
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from gpn_scale.errors import ConfigError, GpnScaleError
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+T = TypeVar("T")
+Bounds = Sequence[tuple[int, int]]
+"""Per rank, the rows [start, stop) that it has written."""
+
+MESSAGE_BYTES = 1 << 29
+"""Longest message between machines; MPI counts in int32, so it must stay below 2 GiB."""
+
+_SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
+_PMIX_SIZE_VARIABLES = ("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")
+_SHARED_MEMORY = "/dev/shm"
+
+
+class AbstractComm(ABC):
+    """What ranks do together. Every method but `abort` must be called by all ranks in one order."""
+
+    rank: int
+    """This process, in [0, size)."""
+    size: int
+    """Number of processes."""
+
+    @abstractmethod
+    def barrier(self) -> None:
+        """Return when every rank has come here."""
+
+    @abstractmethod
+    def broadcast(self, value: T, source: int = 0) -> T:
+        """The small value that rank `source` holds; what other ranks pass is ignored."""
+
+    @abstractmethod
+    def gather(self, value: T) -> list[T] | None:
+        """On rank 0 the small values of all ranks in their order; None elsewhere."""
+
+    @abstractmethod
+    def allgather(self, value: T) -> list[T]:
+        """The small values of all ranks in their order, on every rank."""
+
+    @abstractmethod
+    def abort(self, code: int) -> None:
+        """End all ranks now, with exit code `code`; any single rank may call it."""
+
+    @abstractmethod
+    def shared_zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """Zeros in memory that all ranks of one machine share; it lives as long as the job.
+
+        Raises:
+            ConfigError: the machine's shared memory is too small.
+        """
+
+    @abstractmethod
+    def share_rows(self, array: NDArray[Any], bounds: Bounds) -> None:
+        """Let every rank see the rows of `array` that the ranks have just written, in place.
+
+        Args:
+            array: from `shared_zeros`, whole.
+            bounds: the same on all ranks; disjoint, and some may be empty.
+        """
+
+
+class SingleProcess(AbstractComm):
+    """One process without MPI: all there is to share, it has."""
+
+    rank = 0
+    size = 1
+
+    def barrier(self) -> None:
+        """Nobody to wait for."""
+
+    def broadcast(self, value: T, source: int = 0) -> T:
+        """`value`."""
+        return value
+
+    def gather(self, value: T) -> list[T] | None:
+        """A list of one."""
+        return [value]
+
+    def allgather(self, value: T) -> list[T]:
+        """A list of one."""
+        return [value]
+
+    def abort(self, code: int) -> None:
+        """Leave the program."""
+        raise SystemExit(code)
+
+    def shared_zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """Zeros."""
+        return np.zeros(shape, dtype)
+
+    def share_rows(self, array: NDArray[Any], bounds: Bounds) -> None:
+        """Nothing to do."""
+        assert len(bounds) == 1
+
+
+class MPIComm(AbstractComm):
+    """All ranks of an MPI job.
+
+    Within a machine, shared arrays are one piece of memory. Between machines, the first rank of
+    each (its leader) sends and receives for all.
+
+    Args:
+        ranks_per_machine: pretend that every so many ranks have a machine of their own, so that
+            one machine can test the traffic between several; None: as it is.
+
+    Raises:
+        ConfigError: mpi4py or its MPI library cannot be loaded.
+    """
+
+    def __init__(self, ranks_per_machine: int | None = None) -> None:
+        self._mpi = _load_mpi()
+        self._world = self._mpi.COMM_WORLD
+        self.rank = self._world.rank
+        self.size = self._world.size
+        self._machine = self._world.Split_type(self._mpi.COMM_TYPE_SHARED, key=self.rank)
+        if ranks_per_machine is not None:
+            color = self._machine.rank // ranks_per_machine
+            self._machine = self._machine.Split(color, key=self.rank)
+        is_leader = self._machine.rank == 0
+        self._leaders = self._world.Split(0 if is_leader else self._mpi.UNDEFINED, key=self.rank)
+        machine = self._machine.bcast(self._leaders.rank if is_leader else -1)
+        self._machine_of_rank: list[int] = self._world.allgather(machine)
+        self._windows: dict[int, MPI.Win] = {}  # by the address of the array they hold
+
+    def barrier(self) -> None:
+        """Return when every rank has come here."""
+        self._world.Barrier()
+
+    def broadcast(self, value: T, source: int = 0) -> T:
+        """The small value that rank `source` holds."""
+        received: T = self._world.bcast(value, root=source)
+        return received
+
+    def gather(self, value: T) -> list[T] | None:
+        """On rank 0 the small values of all ranks in their order; None elsewhere."""
+        values: list[T] | None = self._world.gather(value)
+        return values
+
+    def allgather(self, value: T) -> list[T]:
+        """The small values of all ranks in their order, on every rank."""
+        values: list[T] = self._world.allgather(value)
+        return values
+
+    def abort(self, code: int) -> None:
+        """End all ranks now, with exit code `code`."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        _unlink_own_segments()
+        self._world.Abort(code)
+        os._exit(code)  # MPICH may come back before the launcher ends this process
+
+    def shared_zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """Zeros in memory that all ranks of one machine share; it lives as long as the job.
+
+        The window is never freed: that would be a collective act, which no garbage collector can
+        do in the same order on all ranks.
+        """
+        num_bytes = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+        if num_bytes == 0:
+            return np.zeros(shape, dtype)
+        self._check_room(num_bytes)
+        own = num_bytes if self._machine.rank == 0 else 0
+        window = self._mpi.Win.Allocate_shared(own, comm=self._machine)
+        memory, _ = window.Shared_query(0)
+        array = np.ndarray(shape, dtype, buffer=memory)
+        window.Lock_all()  # open for good: `Sync` is only defined between Lock_all and Unlock_all
+        self._windows[array.ctypes.data] = window
+        self._clear(np.frombuffer(memory, np.uint8), window)
+        return array
+
+    def share_rows(self, array: NDArray[Any], bounds: Bounds) -> None:
+        """Let every rank see the rows of `array` that the ranks have just written, in place.
+
+        Cost: a barrier within the machine; between machines every row travels once to each leader,
+        in messages of at most `MESSAGE_BYTES`.
+        """
+        assert len(bounds) == self.size
+        assert array.flags.c_contiguous
+        if array.size == 0:
+            return
+        window = self._windows[array.ctypes.data]
+        self._meet(window)
+        if self._leaders != self._mpi.COMM_NULL and self._leaders.size > 1:
+            for machine, (start, stop) in zip(self._machine_of_rank, bounds, strict=True):
+                self._send_from(machine, array[start:stop])
+        self._meet(window)
+
+    def _send_from(self, machine: int, rows: NDArray[Any]) -> None:
+        """Copy `rows` from the leader of `machine` to all other leaders; bytes, so of any dtype."""
+        flat = rows.reshape(-1).view(np.uint8)
+        for start in range(0, flat.size, MESSAGE_BYTES):
+            piece = flat[start : start + MESSAGE_BYTES]
+            self._leaders.Bcast([piece, self._mpi.BYTE], root=machine)
+
+    def _clear(self, memory: NDArray[np.uint8], window: "MPI.Win") -> None:
+        """Zero the machine's new array, a share by each rank: MPI does not promise zeros."""
+        cuts = [memory.size * r // self._machine.size for r in range(self._machine.size + 1)]
+        start, stop = list(pairwise(cuts))[self._machine.rank]
+        memory[start:stop] = 0
+        self._meet(window)
+
+    def _meet(self, window: "MPI.Win") -> None:
+        """What any rank of this machine wrote before, all of them read after."""
+        window.Sync()
+        self._machine.Barrier()
+        window.Sync()
+
+    def _check_room(self, num_bytes: int) -> None:
+        """Refuse what does not fit: writing beyond a full /dev/shm kills the process (SIGBUS)."""
+        free = num_bytes
+        on_disk = "MPICH" in self._mpi.Get_library_version() and os.path.isdir(_SHARED_MEMORY)
+        if self._machine.rank == 0 and on_disk:
+            status = os.statvfs(_SHARED_MEMORY)
+            free = status.f_bavail * status.f_frsize
+        free = self._machine.bcast(free)
+        if free < num_bytes:
+            raise ConfigError(
+                f"{_SHARED_MEMORY} has {free / 2**30:.2f} GiB free, but the ranks of this machine "
+                f"share an array of {num_bytes / 2**30:.2f} GiB there: make it larger (docker: "
+                "--shm-size) or start one process with more threads"
+            )
+
+
+def world() -> AbstractComm:
+    """The ranks this process belongs to; without a launcher of several ranks, it alone.
+
+    Raises:
+        ConfigError: a launcher started several ranks, but mpi4py cannot be loaded or belongs to
+            another MPI library, so that the ranks would not know of each other.
+    """
+    launched = _launched_ranks()
+    if launched == 1:
+        return SingleProcess()
+    comm = MPIComm()
+    if launched is not None and comm.size != launched:
+        library = comm._mpi.Get_library_version().split("\n")[0].strip("\0 ")
+        raise ConfigError(
+            f"the launcher started {launched} ranks, but mpi4py sees {comm.size}: they belong to "
+            f"different MPI libraries; use the mpiexec of {library}"
+        )
+    return comm
+
+
+@contextmanager
+def abort_all_ranks_on_error(comm: AbstractComm) -> Iterator[None]:
+    """A failing rank must not leave the others waiting in a collective.
+
+    Under MPI the whole job ends: with code 2 and one line for a `GpnScaleError`, quietly with its
+    own code for a `SystemExit`, and with code 1 and the traceback for anything else. In a single
+    process nothing is caught.
+    """
+    if comm.size == 1:
+        yield
+        return
+    try:
+        yield
+    except GpnScaleError as error:
+        sys.stderr.write(f"error: rank {comm.rank}: {error}\n")
+        comm.abort(2)
+        raise
+    except BaseException as error:
+        if isinstance(error, SystemExit) and isinstance(error.code, int | None):
+            if error.code:
+                comm.abort(error.code)
+            raise
+        sys.stderr.write(f"rank {comm.rank} of {comm.size} failed\n{traceback.format_exc()}")
+        comm.abort(1)
+        raise
+
+
+def _launched_ranks() -> int | None:
+    """How many ranks the launcher started, by its environment variables; None: it does not say."""
+    names: tuple[str, ...] = _SIZE_VARIABLES
+    if "PMIX_RANK" in os.environ:
+        names += _PMIX_SIZE_VARIABLES  # without PMIx, Slurm sets these for a lone process too
+    sizes = [int(text) for name in names if (text := os.environ.get(name, "")).isdecimal()]
+    if sizes:
+        return max(sizes[0], 1)
+    return None if "PMIX_RANK" in os.environ else 1
+
+
+def _unlink_own_segments() -> None:
+    """MPICH removes its internal segments at the end of a good job, but leaves them on abort."""
+    with suppress(OSError):
+        for line in Path("/proc/self/maps").read_text().splitlines():
+            path = line.split(maxsplit=5)[-1]
+            if path.startswith(f"{_SHARED_MEMORY}/mpich_shm_"):
+                Path(path).unlink(missing_ok=True)
+
+
+def _load_mpi() -> Any:
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:  # RuntimeError: mpi4py without its MPI library
+        reason = str(error).split("\n")[0]
+        raise ConfigError(
+            f"this process is one of several MPI ranks, but mpi4py cannot be loaded ({reason}): "
+            "install it with an MPI library (pip install mpi4py mpich), or start one process"
+        ) from error
+    return MPI

@@ -1,0 +1,75 @@
+"""Jitted selection: the k largest entries of a row, and their order. Serial, arrays in place."""
+
+from numba import njit
+
+
+@njit(cache=True, nogil=True, inline="always")
+def precedes(mass_a, id_a, mass_b, id_b):
+    """Whether entry a comes before b: by mass, ties to the smaller id. A total order."""
+    return mass_a > mass_b or (mass_a == mass_b and id_a < id_b)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _swap_into(ids, mass, a, b):
+    mass[a], mass[b] = mass[b], mass[a]
+    ids[a], ids[b] = ids[b], ids[a]
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _order_into(ids, mass, a, b):
+    if precedes(mass[b], ids[b], mass[a], ids[a]):
+        _swap_into(ids, mass, a, b)
+
+
+@njit(cache=True, nogil=True)
+def partition_top_into(ids, mass, count, k):
+    """Moves the k first entries by `precedes` to the front, in no order; expected O(count)."""
+    low, high = 0, count - 1
+    while low < high:
+        middle = (low + high) >> 1
+        _order_into(ids, mass, low, middle)  # the median of three becomes the pivot
+        _order_into(ids, mass, low, high)
+        _order_into(ids, mass, middle, high)
+        pivot_mass, pivot_id = mass[middle], ids[middle]
+        i, j = low, high
+        while i <= j:
+            while precedes(mass[i], ids[i], pivot_mass, pivot_id):
+                i += 1
+            while precedes(pivot_mass, pivot_id, mass[j], ids[j]):
+                j -= 1
+            if i <= j:
+                _swap_into(ids, mass, i, j)
+                i += 1
+                j -= 1
+        if k - 1 <= j:
+            high = j
+        elif k - 1 >= i:
+            low = i
+        else:
+            return
+
+
+@njit(cache=True, nogil=True)
+def sort_row_into(ids, weights, count):
+    """Sorts the first `count` entries by `precedes`: heap sort, in place."""
+    for start in range(count // 2 - 1, -1, -1):
+        _sift_down_into(ids, weights, start, count)
+    for end in range(count - 1, 0, -1):
+        _swap_into(ids, weights, 0, end)
+        _sift_down_into(ids, weights, 0, end)
+
+
+@njit(cache=True, nogil=True)
+def _sift_down_into(ids, weights, start, end):
+    root = start
+    while True:
+        child = 2 * root + 1
+        if child >= end:
+            return
+        right = child + 1
+        if right < end and precedes(weights[child], ids[child], weights[right], ids[right]):
+            child = right
+        if not precedes(weights[root], ids[root], weights[child], ids[child]):
+            return
+        _swap_into(ids, weights, root, child)
+        root = child
