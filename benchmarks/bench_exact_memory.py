@@ -23,7 +23,7 @@ def measure(arguments: tuple[str, Path, int, int]) -> dict[str, Any]:
     from gpn_scale.config import override
     from gpn_scale.data.datasets import load_graph
     from gpn_scale.estimator import GPNClassifier, prepare_graph
-    from gpn_scale.evaluation.report import peak_rss_bytes
+    from gpn_scale.memory import peak_rss_bytes
     from launch.recipes import recipe_for
 
     dataset, data_dir, epochs, memory_mib = arguments

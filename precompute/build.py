@@ -16,7 +16,7 @@ from gpn_scale.errors import ConfigError, GraphError
 from gpn_scale.ppr.writer import StoreWriter
 from gpn_scale.progress import ProgressMeter
 from precompute.clusters import cluster_masses, diffused_columns, partition_nodes
-from precompute.driver import Engine, chosen_method
+from precompute.driver import Engine, chosen_method, compiled_before
 from precompute.kernels import Rows
 from precompute.mpi import AbstractComm
 from precompute.planner import Plan, Target, plan_build
@@ -107,6 +107,8 @@ def build_store(
     ).slots
     if slots < resources.threads:
         say(f"scratch memory allows {slots} of {resources.threads} threads")
+    if not compiled_before():
+        say("compiling the kernels: once, about half a minute")
     engine = _new_engine(graph, config, comm, slots)
     totals = _totals(engine)
     plan = _common_plan(engine, roots, method, totals, target)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -52,6 +53,12 @@ def chosen_method(config: PPRConfig, num_roots: int, num_nodes: int) -> str:
     if config.method != "auto":
         return config.method
     return "sweep" if num_roots >= SWEEP_FROM * num_nodes else "push"
+
+
+def compiled_before() -> bool:
+    """Whether the kernels lie compiled in numba's cache, so that starting is quick."""
+    folder = Path(str(sweep_block_into.stats.cache_path))
+    return any(folder.glob(f"*{sweep_block_into.__name__}*.nbi"))
 
 
 class Engine:

@@ -5,10 +5,8 @@ alone; measured times go into the printed estimate and nowhere else.
 """
 
 import math
-import resource
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -18,6 +16,7 @@ from gpn_scale.config import PPRConfig
 from gpn_scale.data.graph import NodeIds
 from gpn_scale.data.transition import steps_to_tolerance
 from gpn_scale.errors import ConfigError
+from gpn_scale.memory import resident_bytes
 from precompute.clusters import COLUMNS_AT_A_TIME
 from precompute.driver import UNLIMITED, Engine
 from precompute.kernels import Rows, finish_rows_into, push_roots_into, sweep_block_into
@@ -373,18 +372,6 @@ def sweep_scratch_bytes(engine: Engine, keep: int) -> int:
     """Pages that sweeps touch: all of `mass`, and lists as long as the longest row gets."""
     longest = int(np.diff(engine.indptr).max(initial=0)) * keep + keep + 1
     return engine.threads * (4 * engine.num_nodes + 12 * min(engine.num_nodes, longest))
-
-
-def resident_bytes() -> tuple[int, int]:
-    """Memory of this process now, and the most it has had."""
-    try:
-        facts = dict(
-            line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines()
-        )
-        return int(facts["VmRSS"].split()[0]) << 10, int(facts["VmHWM"].split()[0]) << 10
-    except (OSError, KeyError):  # not Linux
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-        return most, most
 
 
 def disk_bytes(

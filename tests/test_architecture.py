@@ -9,7 +9,7 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[1]
 LAYERS = [
-    {"errors", "files", "progress", "__init__"},
+    {"errors", "files", "memory", "progress", "__init__"},
     {"config"},
     {"data", "nn"},
     {"ppr"},

@@ -3,6 +3,7 @@ import json
 
 import pytest
 
+from gpn_scale import memory
 from gpn_scale.files import replacing, write_json, write_text
 from gpn_scale.progress import ProgressMeter
 
@@ -72,3 +73,15 @@ def test_on_a_terminal_there_is_a_bar():
         meter.update(10, "done")
     assert "10/10" in stream.getvalue()
     assert "100%" in stream.getvalue()
+
+
+def test_resident_memory_is_told_without_proc_too(monkeypatch):
+    now, most = memory.resident_bytes()
+    assert 10 << 20 < now <= most
+
+    def unreadable(self, **_):
+        raise OSError
+
+    monkeypatch.setattr(memory.Path, "read_text", unreadable)
+    assert min(memory.resident_bytes()) >= 10 << 20
+    assert memory.peak_rss_bytes() >= 10 << 20

@@ -1,8 +1,6 @@
 """`Report`: a run in numbers, as JSON for scripts and Markdown for people; and predictions."""
 
 import math
-import resource
-import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from gpn_scale.data.graph import Graph
 from gpn_scale.evaluation.evaluate import classification_metrics, out_of_distribution_metrics
 from gpn_scale.evaluation.prediction import SCORES, Prediction
 from gpn_scale.files import replacing, write_json, write_text
+from gpn_scale.memory import peak_rss_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,12 +132,6 @@ def write_predictions(path: Path, prediction: Prediction, graph: Graph) -> None:
         columns[f"probability_{label}"] = prediction.probabilities[:, label]
     with replacing(path) as temporary:
         pa.parquet.write_table(pa.table(columns), temporary)
-
-
-def peak_rss_bytes() -> int:
-    """Largest resident memory of this process so far."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def _members(ids: Any, graph: Graph) -> np.ndarray:

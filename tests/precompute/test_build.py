@@ -1,6 +1,7 @@
 """Stores built through the command line: bytes, resuming, ranks, refusals."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -248,6 +249,17 @@ def test_ranks_with_different_graphs_are_refused(graph):
 
     with pytest.raises(GraphError, match="rank 1 has another graph than rank 0"):
         check_same_graph(graph, Disagreeing())
+
+
+def test_the_first_use_says_that_it_compiles(data, tmp_path):
+    command = [sys.executable, "-m", "precompute", "--plan-only"]
+    command += arguments(data, tmp_path / "s")
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    for expected in (True, False):
+        result = subprocess.run(
+            command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=True
+        )
+        assert ("compiling the kernels: once" in result.stderr) is expected
 
 
 def test_no_torch_is_loaded():

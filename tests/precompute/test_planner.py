@@ -224,17 +224,6 @@ def test_the_pieces_of_memory(monkeypatch):
     assert replace(memory, reached=10**9).peak == 10**9
 
 
-def test_resident_memory_is_told_without_proc_too(monkeypatch):
-    now, most = planner.resident_bytes()
-    assert 10 << 20 < now <= most
-
-    def unreadable(self):
-        raise OSError
-
-    monkeypatch.setattr(planner.Path, "read_text", unreadable)
-    assert min(planner.resident_bytes()) >= 10 << 20
-
-
 def test_the_table_tells_every_number():
     plan = plan_of(random_graph(300), config_of(k=9, clusters=2), threads=2)
     plan = replace(plan, seconds=12.5, ranks=3, memory=replace(plan.memory, reached=5 << 30))
@@ -314,7 +303,7 @@ from pathlib import Path
 import numpy as np
 from precompute.build import Resources, build_store
 from precompute.mpi import SingleProcess
-from precompute.planner import resident_bytes
+from gpn_scale.memory import resident_bytes
 from tests.precompute.test_planner import config_of, random_graph
 
 options = eval(sys.argv[2])

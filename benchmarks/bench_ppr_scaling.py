@@ -1,0 +1,143 @@
+"""How does precompute scale: with threads, with MPI ranks, and with the size of the graph?
+
+    python benchmarks/bench_ppr_scaling.py parallel --dataset ogbn-arxiv-sim --data-dir DIR
+    python benchmarks/bench_ppr_scaling.py size --nodes 1000000 3000000 10000000 --roots 1000000
+    python benchmarks/bench_ppr_scaling.py size --dataset web-Google --data-dir DIR
+
+`parallel` sweeps with 1 and 2 threads in one process, then with 2 ranks of one thread each, and
+gives the ratios. `size` runs whole builds, each in a process of its own, and gives time per root,
+and peak memory against the planner's prediction. One JSON line each.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+RANK_SWEEPS = """
+import sys, time
+import numpy as np
+from pathlib import Path
+from benchmarks.bench_ppr_scaling import timed_sweeps
+from precompute.mpi import world
+comm = world()
+seconds = timed_sweeps(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), comm, 1)
+if comm.rank == 0:
+    print(seconds)
+"""
+
+
+def timed_sweeps(dataset: str, data_dir: Path, sweeps: int, comm: Any, threads: int) -> float:
+    """Seconds of so many sweeps over all nodes, compilation and loading outside the clock."""
+    from gpn_scale.config import DiffusionConfig, PPRConfig
+    from gpn_scale.data.datasets import load_graph
+    from gpn_scale.data.transition import transition_matrix
+    from precompute.driver import Engine
+
+    graph = load_graph(dataset, data_dir)
+    diffusion = DiffusionConfig(teleport=0.2, normalisation="rw", steps="inf")
+    config = PPRConfig(diffusion=diffusion, k=32, sweeps=sweeps)
+    transition = transition_matrix(graph, "rw", True)
+    engine = Engine(transition, config, comm, threads=threads)
+    marks: list[float] = []
+    engine.sweep(lambda *_: marks.append(time.perf_counter()))
+    return marks[-1] - marks[0]  # the first sweep warms up
+
+
+def parallel(options: argparse.Namespace) -> None:
+    """Ratios of 2 threads and of 2 ranks to one."""
+    from precompute.mpi import SingleProcess
+
+    arguments = (options.dataset, options.data_dir, options.sweeps)
+    for _ in range(options.repeats):
+        one, two = (timed_sweeps(*arguments, SingleProcess(), threads) for threads in (1, 2))
+        mpiexec = Path(sys.executable).parent / "mpiexec"
+        command = [mpiexec, "-n", "2", sys.executable, "-c", RANK_SWEEPS, *map(str, arguments)]
+        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        ranks = float(output)
+        result = {"one_thread_s": one, "two_threads_s": two, "two_ranks_s": ranks}
+        result |= {"threads_ratio": one / two, "ranks_ratio": one / ranks}
+        print(json.dumps({"dataset": options.dataset} | result), flush=True)
+
+
+def size(options: argparse.Namespace) -> None:
+    """Whole builds of growing graphs."""
+    datasets = [f"synthetic:nodes={n},degree=10,features=1" for n in options.nodes or []]
+    for dataset in datasets or [options.dataset]:
+        print(json.dumps(one_build(dataset, options)), flush=True)
+
+
+def one_build(dataset: str, options: argparse.Namespace) -> dict[str, Any]:
+    """A build in a child process: its plan, times and peak memory."""
+    with tempfile.TemporaryDirectory() as folder:
+        roots = ["--roots", f"{folder}/roots.txt"] if options.roots else []
+        if options.roots:
+            step = int(dataset.partition("nodes=")[2].partition(",")[0]) // options.roots
+            ids = (str(step * index) for index in range(options.roots))
+            Path(f"{folder}/roots.txt").write_text("\n".join(ids))
+        command = [sys.executable, "benchmarks/bench_ppr_scaling.py", "child", "--dataset", dataset]
+        command += ["--data-dir", str(options.data_dir), "--out", f"{folder}/store", *roots]
+        command += options.more
+        child = subprocess.run(command, check=True, capture_output=True, text=True)
+        return dict(json.loads(child.stdout.splitlines()[-1]))
+
+
+def child(words: list[str]) -> None:
+    """Builds as the command line does, and tells what it took."""
+    from gpn_scale.data.datasets import load_graph
+    from gpn_scale.memory import peak_rss_bytes
+    from precompute.build import build_store
+    from precompute.cli import _ppr_parser, chosen_roots, ppr_config, resources_of
+    from precompute.mpi import SingleProcess
+
+    options = _ppr_parser().parse_args(words)
+    comm = SingleProcess()
+    graph = load_graph(options.dataset, options.data_dir)
+    roots = chosen_roots(graph, options.roots, options.split_seed)
+    began = time.perf_counter()
+    plan = build_store(
+        graph,
+        ppr_config(options),
+        options.out,
+        roots=roots,
+        comm=comm,
+        resources=resources_of(options, comm),
+        resume=False,
+        overwrite=False,
+        say=lambda text: print(text, file=sys.stderr, flush=True),
+    )
+    seconds = time.perf_counter() - began
+    num_roots = graph.num_nodes if roots is None else len(roots)
+    peak = peak_rss_bytes()
+    result = {"dataset": options.dataset, "nodes": graph.num_nodes, "roots": num_roots}
+    result |= {"method": plan.method, "seconds": seconds}
+    result |= {"microseconds_per_root": 1e6 * seconds / num_roots, "planned_seconds": plan.seconds}
+    result |= {"peak_gb": peak / 1e9, "planned_over_actual_memory": plan.memory.peak / peak}
+    print(json.dumps(result))
+
+
+def main() -> None:
+    """One of the two questions."""
+    if sys.argv[1:2] == ["child"]:
+        child(sys.argv[2:])
+        return
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("question", choices=["parallel", "size"])
+    parser.add_argument("--dataset", default="ogbn-arxiv-sim")
+    parser.add_argument("--data-dir", type=Path, default=Path("data"))
+    parser.add_argument("--sweeps", type=int, default=6)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--nodes", type=int, nargs="*")
+    parser.add_argument("--roots", type=int)
+    options, options.more = parser.parse_known_args()
+    parallel(options) if options.question == "parallel" else size(options)
+
+
+if __name__ == "__main__":
+    main()
