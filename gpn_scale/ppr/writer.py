@@ -294,7 +294,7 @@ def _manifest_of(directory: Path, build: Build, infos: list[ShardInfo]) -> dict[
         },
         "shards": [shard_entry(index, info) for index, info in enumerate(infos)],
         "entries": sum(info.entries for info in infos),
-        "mean_kept_mass": 1.0 - missing / build.num_roots if build.num_roots else None,
+        "mean_missing_mass": missing / build.num_roots if build.num_roots else None,
     }
 
 

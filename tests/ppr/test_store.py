@@ -156,7 +156,7 @@ def test_a_store_tells_its_facts(built):
     assert store.cluster_of_node.tolist() == [0, 1, 2, 0, 1, 2, 0]
     manifest = json.loads((built / "manifest.json").read_text())
     assert manifest["entries"] == sum(map(len, example().rows)) == 4
-    assert manifest["mean_kept_mass"] == pytest.approx((0.5 + 0.75 + 0.5) / 5)
+    assert manifest["mean_missing_mass"] == pytest.approx(1 - (0.5 + 0.75 + 0.5) / 5)
     assert [shard["first"] for shard in manifest["shards"]] == [0, 2, 4]
     for shard in manifest["shards"]:
         assert (built / shard["file"]).stat().st_size == shard["bytes"]

@@ -105,6 +105,21 @@ def test_equal_bytes_for_any_number_of_ranks(data, tmp_path, more, ranks):
 
 @pytest.mark.mpi
 @pytest.mark.skipif(not MPIEXEC.exists(), reason="no mpiexec beside this Python")
+@pytest.mark.parametrize("method", ["sweep", "push"])
+def test_another_number_of_ranks_may_resume(data, tmp_path, method):
+    out = tmp_path / "s"
+    assert build(data, out, "--method", method, "--clusters", "2") == 0
+    before = content(out)
+    (out / "manifest.json").unlink()
+    (out / "shard-00001.ppr").unlink()
+    command = [MPIEXEC, "-n", "2", sys.executable, "-m", "precompute"]
+    command += arguments(data, out, "--method", method, "--clusters", "2", "--resume")
+    subprocess.run(command, cwd=REPOSITORY, capture_output=True, check=True)
+    assert content(out) == before
+
+
+@pytest.mark.mpi
+@pytest.mark.skipif(not MPIEXEC.exists(), reason="no mpiexec beside this Python")
 def test_a_failing_job_leaves_one_sentence_and_no_manifest(data, tmp_path):
     command = [MPIEXEC, "-n", "2", sys.executable, "-m", "precompute"]
     command += arguments(data, tmp_path / "s", "--k", "100000")
