@@ -95,6 +95,7 @@ def test_equal_bytes_for_any_number_of_threads(data, tmp_path, more):
 @pytest.mark.parametrize("ranks", [2, 4])
 @pytest.mark.parametrize("more", METHODS[1:4], ids=" ".join)
 def test_equal_bytes_for_any_number_of_ranks(data, tmp_path, more, ranks):
+    more = [*more, "--dataset", "synthetic:nodes=4000,features=1"]  # several blocks a sweep
     assert build(data, tmp_path / "one", *more) == 0
     command = [MPIEXEC, "-n", str(ranks), sys.executable, "-m", "precompute"]
     command += arguments(data, tmp_path / "many", "--threads", "1", *more)
