@@ -91,10 +91,10 @@ def child(words: list[str]) -> None:
     from gpn_scale.data.datasets import load_graph
     from gpn_scale.memory import peak_rss_bytes
     from precompute.build import build_store
-    from precompute.cli import _ppr_parser, chosen_roots, ppr_config, resources_of
+    from precompute.cli import ppr_parser, chosen_roots, ppr_config, resources_of
     from precompute.mpi import SingleProcess
 
-    options = _ppr_parser().parse_args(words)
+    options = ppr_parser().parse_args(words)
     comm = SingleProcess()
     graph = load_graph(options.dataset, options.data_dir)
     roots = chosen_roots(graph, options.roots, options.split_seed)

@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = words.pop(0) if words and words[0] in COMMANDS else "ppr"
     try:
         if command == "ppr":
-            return _ppr(_ppr_parser().parse_args(words))
+            return _ppr(ppr_parser().parse_args(words))
         options = _store_parser(command).parse_args(words)
         return _verify(options.store) if command == "verify" else _info(options.store)
     except GpnScaleError as error:
@@ -36,7 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BAD_INPUT
 
 
-def _ppr_parser() -> argparse.ArgumentParser:
+def ppr_parser() -> argparse.ArgumentParser:
+    """The parser of `ppr`."""
     defaults = PPRConfig()
     diffusion = defaults.diffusion
     parser = argparse.ArgumentParser(
