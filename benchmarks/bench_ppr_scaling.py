@@ -91,7 +91,7 @@ def child(words: list[str]) -> None:
     from gpn_scale.data.datasets import load_graph
     from gpn_scale.memory import peak_rss_bytes
     from precompute.build import build_store
-    from precompute.cli import ppr_parser, chosen_roots, ppr_config, resources_of
+    from precompute.cli import chosen_roots, ppr_config, ppr_parser, resources_of
     from precompute.mpi import SingleProcess
 
     options = ppr_parser().parse_args(words)
