@@ -14,6 +14,8 @@ FeatureScaling = Literal["none", "row_sum", "binary_row_sum"]
 """`row_sum`: each row sums to 1; `binary_row_sum`: the same after making nonzeros 1."""
 Normalisation = Literal["sym", "rw"]
 Steps = int | Literal["inf"]
+TailKind = Literal["clustered", "sampled", "stationary", "renormalised", "truncated"]
+"""How the evidence of what a top-k row cuts off is estimated; see `gpn_scale.ppr.tails`."""
 
 
 def _require(condition: bool, name: str, value: object, expected: str) -> None:
@@ -199,17 +201,46 @@ class TrainConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MinibatchConfig:
+    """How minibatch mode makes its batches from stored rows."""
+
+    batch_size: int = 1024
+    """Roots in a batch, that is, labelled nodes per optimiser step."""
+    order: Literal["random", "local"] = "random"
+    """`local` puts roots with overlapping neighbourhoods together, which saves encodings."""
+    tail: TailKind = "clustered"
+    """How the cut part of a row is estimated; `clustered` needs a store with clusters."""
+    tail_nodes: int = 2048
+    """Nodes drawn per step whose evidence stands for that of the clusters (or of all nodes)."""
+    tail_walks: int = 8
+    """Random walks per root of the tail `sampled`."""
+    tail_refresh: float = 0.3
+    """Weight of a step's drawn nodes in the running cluster evidences, in (0, 1]."""
+    workers: int = 1
+    """Background threads that assemble batches; 0 assembles in the trainer's own."""
+
+    def __post_init__(self) -> None:
+        _require(self.batch_size >= 1, "minibatch.batch_size", self.batch_size, "at least 1")
+        _require(self.tail_nodes >= 1, "minibatch.tail_nodes", self.tail_nodes, "at least 1")
+        _require(self.tail_walks >= 1, "minibatch.tail_walks", self.tail_walks, "at least 1")
+        refresh = self.tail_refresh
+        _require(0.0 < refresh <= 1.0, "minibatch.tail_refresh", refresh, "a number in (0, 1]")
+        _require(self.workers >= 0, "minibatch.workers", self.workers, "at least 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunConfig:
     """A whole run; `launch/recipes.py` has the paper's."""
 
-    mode: Literal["exact"] = "exact"
-    """`exact`: full-batch power iteration."""
+    mode: Literal["exact", "minibatch"] = "exact"
+    """`exact`: full-batch power iteration; `minibatch`: batches of roots with stored rows."""
     data: DataConfig = field(default_factory=DataConfig)
     split: SplitConfig = field(default_factory=SplitConfig)
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     flow: FlowConfig = field(default_factory=FlowConfig)
     evidence: EvidenceConfig = field(default_factory=EvidenceConfig)
     diffusion: DiffusionConfig = field(default_factory=DiffusionConfig)
+    minibatch: MinibatchConfig = field(default_factory=MinibatchConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
 
     def to_dict(self) -> dict[str, Any]:

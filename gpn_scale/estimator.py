@@ -10,9 +10,11 @@ from gpn_scale.data.graph import Graph
 from gpn_scale.data.splits import class_prior, leave_out_classes, stratified_split
 from gpn_scale.errors import ConfigError, GraphError, RunError
 from gpn_scale.evaluation.prediction import Prediction
+from gpn_scale.inference.exact import exact_diffusion
+from gpn_scale.inference.inputs import model_inputs
 from gpn_scale.nn.model import GPN
 from gpn_scale.train.checkpoint import load_tensors, save_tensors
-from gpn_scale.train.task import ExactTask, exact_diffusion, model_inputs
+from gpn_scale.train.task import ExactTask
 from gpn_scale.train.trainer import EpochRecord, Trainer
 
 
@@ -137,7 +139,7 @@ class GPNClassifier:
                 f"graph {graph.name!r} has {graph.num_features} feature columns, the model was "
                 f"trained on {self.model.encoder.first.shift_F.shape[0]}"
             )
-        inputs = model_inputs(graph, self.config, self.device, self.dtype)
+        inputs = model_inputs(graph, self.config.data.feature_scaling, self.device, self.dtype)
         diffusion = exact_diffusion(graph, self.config.diffusion, self.device, self.dtype)
         return Prediction.from_output(self.model(inputs, diffusion))
 

@@ -14,6 +14,7 @@ LAYERS = [
     {"data", "nn"},
     {"ppr"},
     {"evaluation"},
+    {"inference"},
     {"train"},
     {"estimator"},
 ]

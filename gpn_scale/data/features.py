@@ -1,4 +1,4 @@
-"""Scaling of feature rows before they reach the encoder; dense stays dense, sparse stays sparse.
+"""Picking and scaling feature rows for the encoder; dense stays dense, sparse stays sparse.
 
 Shapes: N nodes, F feature columns.
 """
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpn_scale.config import FeatureScaling
-from gpn_scale.data.graph import CSRFeatures, Features
+from gpn_scale.data.graph import CSRFeatures, Features, NodeIds
 from gpn_scale.errors import ConfigError, GraphError
 
 
@@ -41,6 +41,22 @@ def scale_features(features: Features, scaling: FeatureScaling) -> Features:
         indptr=features.indptr,
         indices=features.indices,
         values=np.divide(words, _divisors(sums)[row_of_value], dtype=np.float32),
+        num_columns=features.num_columns,
+    )
+
+
+def take_rows(features: Features, nodes: NodeIds) -> Features:
+    """A copy of the rows of `nodes`, in their order; of a memory map, only these are read."""
+    if not isinstance(features, CSRFeatures):
+        rows: Features = features[nodes]
+        return rows
+    start, count = features.indptr[nodes], features.indptr[nodes + 1] - features.indptr[nodes]
+    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
+    source = np.arange(indptr[-1]) + np.repeat(start - indptr[:-1], count)
+    return CSRFeatures(
+        indptr=indptr,
+        indices=features.indices[source],
+        values=features.values[source],
         num_columns=features.num_columns,
     )
 

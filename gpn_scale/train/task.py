@@ -8,17 +8,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpn_scale.config import DiffusionConfig, RunConfig
-from gpn_scale.data.features import scale_features
-from gpn_scale.data.graph import CSRFeatures, Graph
-from gpn_scale.data.transition import steps_to_tolerance, transition_matrix
+from gpn_scale.config import RunConfig
+from gpn_scale.data.graph import Graph
 from gpn_scale.errors import GraphError
-from gpn_scale.nn.diffusion import PowerIteration
-from gpn_scale.nn.encoder import Inputs
+from gpn_scale.inference.exact import exact_diffusion
+from gpn_scale.inference.inputs import model_inputs
 from gpn_scale.nn.losses import bayesian_loss
 from gpn_scale.nn.model import GPN
 from gpn_scale.nn.posterior import DirichletPosterior
-from gpn_scale.nn.sparse import SparseMatrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +63,7 @@ class ExactTask(AbstractTask):
                 f"graph {graph.name!r} has no validation nodes, expected at least one for early "
                 "stopping: enlarge split.val or mark some nodes as val"
             )
-        self.inputs = model_inputs(graph, config, device, dtype)
+        self.inputs = model_inputs(graph, config.data.feature_scaling, device, dtype)
         self.diffusion = exact_diffusion(graph, config.diffusion, device, dtype)
         self.entropy_weight = config.train.entropy_weight
         self.train_nodes, self.train_labels = _labelled(graph, graph.split.train, device)
@@ -87,44 +84,6 @@ class ExactTask(AbstractTask):
             cross_entropy=float(-label_probability_N.log().mean()),
             accuracy=float((mean_NC.argmax(1) == self.val_labels).double().mean()),
         )
-
-
-def model_inputs(
-    graph: Graph, config: RunConfig, device: torch.device, dtype: torch.dtype
-) -> Inputs:
-    """The graph's features, scaled as configured, as the encoder takes them; sparse stay sparse."""
-    if graph.features is None:
-        raise GraphError(
-            f"graph {graph.name!r} has no features, expected some to learn from: "
-            "add feature columns (node degrees would do for a start)"
-        )
-    features = scale_features(graph.features, config.data.feature_scaling)
-    if isinstance(features, CSRFeatures):
-        return SparseMatrix(
-            torch.from_numpy(np.array(features.indptr)).to(device),
-            torch.from_numpy(np.array(features.indices)).to(device),
-            torch.from_numpy(np.array(features.values)).to(device, dtype),
-            features.num_columns,
-        )
-    return torch.from_numpy(np.array(features)).to(device, dtype)
-
-
-def exact_diffusion(
-    graph: Graph, config: DiffusionConfig, device: torch.device, dtype: torch.dtype
-) -> PowerIteration:
-    """The power iteration that `config` asks for, on the whole graph."""
-    matrix = transition_matrix(graph, config.normalisation, config.self_loops)
-    transition = SparseMatrix(
-        torch.from_numpy(matrix.indptr).to(device),
-        torch.from_numpy(matrix.indices).to(device),
-        torch.from_numpy(matrix.weight).to(device, dtype),
-        matrix.num_nodes,
-        symmetric=matrix.symmetric,
-    )
-    steps = config.steps
-    if steps == "inf":
-        steps = steps_to_tolerance(config.teleport, config.tolerance)
-    return PowerIteration(transition, teleport=config.teleport, steps=steps)
 
 
 def _labelled(graph: Graph, nodes: np.ndarray, device: torch.device) -> tuple[Tensor, Tensor]:

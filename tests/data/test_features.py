@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from gpn_scale.data.features import scale_features
+from gpn_scale.data.features import scale_features, take_rows
 from gpn_scale.data.graph import CSRFeatures
 from gpn_scale.errors import ConfigError, GraphError
+from tests.strategies import graphs
 
 WORDS = np.array([[1, 3, 0, 0], [0, 0, 0, 0], [2, 2, 2, 2]], np.float32)
 EXPECTED = {
@@ -100,3 +101,16 @@ def test_negative_entries_are_refused(scaling, layout):
 def test_unknown_scaling_is_refused():
     with pytest.raises(ConfigError, match="one of none, row_sum, binary_row_sum, got 'l2'"):
         scale_features(WORDS, "l2")
+
+
+@given(graphs().filter(lambda graph: graph.features is not None), st.data())
+def test_taken_rows_are_those_of_the_nodes(graph, data):
+    node = st.integers(0, graph.num_nodes - 1)
+    nodes = np.array(data.draw(st.lists(node)), np.int64)
+    rows = take_rows(graph.features, nodes)
+    assert rows.shape == (len(nodes), graph.num_features)
+    np.testing.assert_array_equal(dense(rows), dense(graph.features)[nodes], strict=True)
+
+
+def dense(features):
+    return features.to_dense() if isinstance(features, CSRFeatures) else features

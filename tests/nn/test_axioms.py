@@ -8,9 +8,9 @@ from gpn_scale.config import DiffusionConfig, EncoderConfig, FlowConfig, RunConf
 from gpn_scale.data.building import build_graph
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.prediction import Prediction
+from gpn_scale.inference.exact import exact_diffusion
 from gpn_scale.nn.model import GPN
 from gpn_scale.nn.posterior import DirichletPosterior
-from gpn_scale.train.task import exact_diffusion
 
 CPU = torch.device("cpu")
 

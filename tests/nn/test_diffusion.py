@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from gpn_scale.config import DiffusionConfig
 from gpn_scale.data.building import build_graph
 from gpn_scale.data.transition import steps_to_tolerance, transition_matrix
+from gpn_scale.inference.exact import exact_diffusion
 from gpn_scale.nn.diffusion import PowerIteration
-from gpn_scale.train.task import exact_diffusion
 from tests.oracles import dense_diffusion, dense_ppr, dense_transition
 from tests.strategies import graphs
 

@@ -2,8 +2,8 @@ import torch
 
 from gpn_scale.config import RunConfig
 from gpn_scale.data.building import build_graph
+from gpn_scale.inference.exact import exact_diffusion
 from gpn_scale.nn.model import GPN
-from gpn_scale.train.task import exact_diffusion
 
 
 def test_forward_composes_the_parts(generator):

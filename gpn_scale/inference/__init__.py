@@ -1,0 +1,1 @@
+"""From a graph and a trained model to predictions: all nodes, some nodes, new nodes."""
