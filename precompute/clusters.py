@@ -12,14 +12,13 @@ from numba import njit, prange
 from numpy.typing import NDArray
 
 from gpn_scale.data.graph import Graph
+from gpn_scale.data.metis import metis_partition
 from gpn_scale.errors import ConfigError
 from precompute.mpi import AbstractComm
 
 COLUMNS_AT_A_TIME = 16
 """B: one cache line of float32 per node; fixes the scratch memory at 2 N B floats."""
 
-_RNG_SEED = 1
-_REFINEMENTS = 3  # METIS has 10: up to 70 % more time, for 1 % fewer cut edges
 _NUM_TASKS = 256  # row ranges of equal cost handed to threads; any number gives the same bytes
 
 logger = logging.getLogger(__name__)
@@ -39,22 +38,19 @@ def partition_nodes(graph: Graph, parts: int) -> NDArray[np.int32]:
         raise ConfigError(f"clusters is {parts}, expected at least 1")
     if parts == 1 or graph.num_nodes == 0:
         return np.zeros(graph.num_nodes, np.int32)
-    try:
-        import pymetis  # noqa: F401
-    except ImportError:
+    cluster = metis_partition(*_undirected(graph), parts)
+    if cluster is None:
         logger.warning(
             "pymetis is not installed: clusters are blocks of consecutive nodes, which makes "
             "the estimate of cut mass coarser (pip install pymetis)"
         )
         nodes = np.arange(graph.num_nodes, dtype=np.int64)
         return (nodes * parts // graph.num_nodes).astype(np.int32)
-    indptr, indices = _undirected(graph)
-    linked = np.diff(indptr) > 0
-    cluster = np.full(graph.num_nodes, -1, np.int32)
-    cluster[linked] = _metis(indptr, indices, linked, parts)
-    sizes = np.bincount(cluster[linked], minlength=parts)
+    # No other root's mass lies on an isolated node, so clusters are better spent on the rest.
+    isolated = cluster < 0
+    sizes = np.bincount(cluster[~isolated], minlength=parts)
     room = np.maximum(-(-graph.num_nodes // parts) - sizes, 0)
-    cluster[~linked] = np.repeat(np.arange(parts), room)[: np.count_nonzero(~linked)]
+    cluster[isolated] = np.repeat(np.arange(parts), room)[: np.count_nonzero(isolated)]
     return cluster
 
 
@@ -124,26 +120,6 @@ def _undirected(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     adjacency = scipy.sparse.csr_array((ones, graph.indices, graph.indptr), shape=shape)
     both = (adjacency + adjacency.T).tocsr()
     return both.indptr.astype(np.int64), both.indices.astype(np.int32)
-
-
-def _metis(
-    indptr: NDArray[np.int64], indices: NDArray[np.int32], linked: NDArray[np.bool_], parts: int
-) -> NDArray[np.int32]:
-    """Clusters of the linked nodes only, so that isolated ones use up no clusters.
-
-    No other root's mass lies on an isolated node, so clusters are better spent on the rest.
-    """
-    import pymetis
-
-    num_linked = np.count_nonzero(linked)
-    if num_linked <= parts:
-        return np.arange(num_linked, dtype=np.int32)
-    offsets = np.append(0, indptr[1:][linked])
-    new_id = np.cumsum(linked) - 1
-    adjacency = pymetis.CSRAdjacency(offsets, new_id[indices])  # int64, so METIS takes no copy
-    options = pymetis.Options(seed=_RNG_SEED, niter=_REFINEMENTS)
-    found = pymetis.part_graph(parts, adjacency, options=options)
-    return np.asarray(found.vertex_part, np.int32)
 
 
 def _diffuse_rows(

@@ -25,7 +25,7 @@ SOLE_USERS = {
     "torch_sparse": {"gpn_scale/nn/sparse.py"},
     "tqdm": {"gpn_scale/progress.py"},
     "mpi4py": {"precompute/mpi.py"},
-    "pymetis": {"precompute/clusters.py"},
+    "pymetis": {"gpn_scale/data/metis.py"},
     "sklearn": {"gpn_scale/evaluation/metrics.py"},
 }
 

@@ -1,0 +1,55 @@
+import sys
+
+import numpy as np
+import pytest
+
+from gpn_scale.data.metis import metis_partition
+
+
+def ring(num_nodes, *, isolated=0):
+    """Offsets and neighbours of a ring, and nodes without edges after it."""
+    node = np.arange(num_nodes)
+    indices = np.sort(np.stack([(node - 1) % num_nodes, (node + 1) % num_nodes], 1), 1).ravel()
+    indptr = np.append(np.arange(0, 2 * num_nodes + 1, 2), np.full(isolated, 2 * num_nodes))
+    return indptr, indices.astype(np.int32)
+
+
+def test_parts_are_balanced_and_cut_few_edges():
+    part = metis_partition(*ring(600), 6)
+    assert part.dtype == np.int32
+    assert np.bincount(part, minlength=6).max() <= 106
+    assert np.count_nonzero(part != np.roll(part, 1)) <= 18
+    np.testing.assert_array_equal(part, metis_partition(*ring(600), 6), strict=True)
+
+
+def test_nodes_without_edges_are_left_to_the_caller():
+    part = metis_partition(*ring(100, isolated=7), 4)
+    assert (part[100:] == -1).all()
+    np.testing.assert_array_equal(part[:100], metis_partition(*ring(100), 4))
+
+
+def test_parts_are_balanced_by_weight():
+    weight = np.zeros(400, np.int64)
+    weight[:100] = 1
+    part = metis_partition(*ring(400), 4, node_weight=weight)
+    assert np.bincount(part[:100], minlength=4).max() <= 28
+    assert np.bincount(metis_partition(*ring(400), 4)[:100], minlength=4).max() > 28
+
+
+@pytest.mark.parametrize(("num_nodes", "parts"), [(3, 3), (3, 9), (4, 3), (3, 1)])
+def test_more_parts_than_nodes_and_other_corners(num_nodes, parts):
+    part = metis_partition(*ring(num_nodes, isolated=1), parts)
+    assert part[-1] == -1
+    assert ((part[:-1] >= 0) & (part[:-1] < parts)).all()
+    if parts >= num_nodes:
+        assert part[:-1].tolist() == list(range(num_nodes))
+
+
+def test_no_nodes_at_all():
+    empty = metis_partition(np.zeros(1, np.int64), np.empty(0, np.int32), 3)
+    assert empty.shape == (0,)
+
+
+def test_without_pymetis_there_is_no_partition(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pymetis", None)
+    assert metis_partition(*ring(9), 3) is None
