@@ -32,6 +32,18 @@ def test_products_and_gradients_are_those_of_the_dense_matrix(rows, columns, wid
         matrix.multiply_add(factor.detach(), outer, scale=0.3, weight=2.0),
         0.3 * dense @ factor.detach() + 2.0 * outer,
     )
+    out = torch.full_like(outer, torch.nan)
+    matrix.multiply_add_into(factor.detach(), outer, out)
+    torch.testing.assert_close(out, dense @ factor.detach() + outer)
+
+
+@pytest.mark.parametrize(("largest", "kind"), [(3, torch.int32), (2, torch.int64)])
+def test_offsets_and_columns_are_narrow_where_they_fit(monkeypatch, largest, kind):
+    monkeypatch.setattr(sparse, "_INT32_MAX", largest)
+    matrix = sparse_of(torch.tensor([[0.0, 2.0, 0.0], [1.0, 0.0, 3.0]]), backend="torch")
+    assert matrix.indptr.dtype == matrix.indices.dtype == kind
+    assert matrix.transposed().indices.dtype == kind
+    torch.testing.assert_close(matrix @ torch.ones(3, 1), torch.tensor([[2.0], [4.0]]))
 
 
 def test_transposing_twice_gives_the_matrix_itself():
