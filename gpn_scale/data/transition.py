@@ -1,6 +1,7 @@
 """Adjacency -> the transition matrix of a diffusion, in compressed rows."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +9,8 @@ from numpy.typing import NDArray
 
 from gpn_scale.config import Normalisation
 from gpn_scale.data.graph import Graph
+
+_BLOCK_ENTRIES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -48,6 +51,56 @@ def transition_matrix(graph: Graph, normalisation: Normalisation, self_loops: bo
         weight=weight,
         symmetric=not graph.directed and normalisation == "sym",
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TransitionFactors:
+    """S = diag(row) (A + diag(loop)) diag(column): the same matrix without weights of its own.
+
+    A product with S needs only the graph's own arrays and these vectors, so a graph on disk can be
+    diffused on as it lies there.
+    """
+
+    row_N: NDArray[np.float64]
+    column_N: NDArray[np.float64]
+    loop_N: NDArray[np.bool_]
+
+
+def transition_factors(
+    graph: Graph, normalisation: Normalisation, self_loops: bool
+) -> TransitionFactors:
+    """The factors of `transition_matrix`; the memory taken grows with nodes, not with edges."""
+    loop_N = (graph.out_degree == 0) | self_loops
+    out_weight = loop_N.astype(np.float64)
+    in_weight = out_weight.copy() if graph.directed and normalisation == "sym" else out_weight
+    if graph.edge_weight is None:
+        out_weight += graph.out_degree
+    for start, stop in row_blocks(graph.indptr, _BLOCK_ENTRIES):
+        indptr = graph.indptr[start : stop + 1]
+        weight: float | NDArray[np.float32] = 1.0
+        if graph.edge_weight is not None:
+            weight = graph.edge_weight[indptr[0] : indptr[-1]]
+            row = np.repeat(np.arange(stop - start), np.diff(indptr))
+            out_weight[start:stop] += np.bincount(row, weight, minlength=stop - start)
+        if in_weight is not out_weight:
+            np.add.at(in_weight, graph.indices[indptr[0] : indptr[-1]], weight)
+    if normalisation == "rw":
+        row_N, column_N = 1.0 / out_weight, np.ones(graph.num_nodes)
+    else:
+        # A column without in-weight is empty, so that its factor does not matter.
+        in_weight[in_weight == 0.0] = 1.0
+        row_N, column_N = 1.0 / np.sqrt(out_weight), 1.0 / np.sqrt(in_weight)
+    return TransitionFactors(row_N=row_N, column_N=column_N, loop_N=loop_N)
+
+
+def row_blocks(indptr: NDArray[np.int64], entries: int) -> Iterator[tuple[int, int]]:
+    """Ranges of rows, in order, that hold at most so many entries; longer rows go alone."""
+    start, num_rows = 0, len(indptr) - 1
+    while start < num_rows:
+        last = int(np.searchsorted(indptr, indptr[start] + entries, side="right")) - 1
+        stop = min(max(last, start + 1), num_rows)
+        yield start, stop
+        start = stop
 
 
 def steps_to_tolerance(teleport: float, tolerance: float) -> int:
