@@ -13,7 +13,7 @@ from gpn_scale.evaluation.metrics import (
     brier_score,
     expected_calibration_error,
 )
-from gpn_scale.evaluation.prediction import SCORES, Prediction
+from gpn_scale.evaluation.prediction import FloatArray, Prediction
 
 Metrics = dict[str, float]
 
@@ -28,7 +28,7 @@ def classification_metrics(prediction: Prediction, graph: Graph, nodes: NodeIds)
         "brier": brier_score(probability, label),
     }
     wrong = probability.argmax(1) != label
-    return metrics | _detection(prediction, nodes, wrong, prefix="misclassification_")
+    return metrics | _detection(prediction.scores(nodes), wrong, prefix="misclassification_")
 
 
 def out_of_distribution_metrics(prediction: Prediction, graph: Graph) -> dict[str, Any]:
@@ -54,15 +54,14 @@ def out_of_distribution_metrics(prediction: Prediction, graph: Graph) -> dict[st
 def _detect_marked(prediction: Prediction, ordinary: NodeIds, marked: NodeIds) -> dict[str, Any]:
     nodes = np.concatenate([ordinary, marked])
     positive = np.arange(len(nodes)) >= len(ordinary)
-    return {"ood_nodes": len(marked), **_detection(prediction, nodes, positive)}
+    return {"ood_nodes": len(marked), **_detection(prediction.scores(nodes), positive)}
 
 
 def _detection(
-    prediction: Prediction, nodes: NodeIds, positive: NDArray[np.bool_], prefix: str = ""
+    scores: dict[str, FloatArray], positive: NDArray[np.bool_], prefix: str = ""
 ) -> Metrics:
     metrics = {}
-    for name in SCORES:
-        score = getattr(prediction, name)[nodes]
+    for name, score in scores.items():
         metrics[f"{prefix}auroc_{name}"] = auroc(positive, score)
         metrics[f"{prefix}aupr_{name}"] = aupr(positive, score)
     return metrics

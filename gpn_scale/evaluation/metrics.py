@@ -35,7 +35,8 @@ def expected_calibration_error(
 
 def brier_score(probability_NC: NDArray[np.floating], label_N: NDArray[np.integer]) -> float:
     """Mean of half the squared distance to the one-hot label, in [0, 1] (Brier, 1950, halved)."""
-    squares_N = np.square(probability_NC.astype(np.float64)).sum(1)
+    # Sums in float64 without a copy of the whole in it.
+    squares_N = np.einsum("nc,nc->n", probability_NC, probability_NC, dtype=np.float64)
     of_label_N = probability_NC[np.arange(len(label_N)), label_N].astype(np.float64)
     return _mean(0.5 * (squares_N - 2.0 * of_label_N + 1.0))
 

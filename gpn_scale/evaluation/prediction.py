@@ -1,17 +1,24 @@
 """`Prediction`: per node, the class and the four uncertainty scores.
 
+The (N, C) arrays may be memory maps larger than memory, so they are worked through in row blocks.
+
 Shapes: N nodes, C classes.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpn_scale.data.graph import NodeIds
 from gpn_scale.nn.model import GPNOutput
 
 SCORES = ("aleatoric", "epistemic", "epistemic_no_network")
 """The scores that the paper's tables compare; higher is less certain."""
+
+ROW_BLOCK = 1 << 17
+"""Nodes whose rows are in memory at a time."""
 
 FloatArray = NDArray[np.float32]
 
@@ -40,6 +47,24 @@ class Prediction:
             alpha_0_no_network=without.total_N.float().cpu().numpy(),
         )
 
+    def rows(self, rows: slice | NodeIds) -> "Prediction":
+        """That of some nodes: a view for a slice, a copy of their rows for ids."""
+        return Prediction(
+            probabilities=self.probabilities[rows],
+            probabilities_no_network=self.probabilities_no_network[rows],
+            alpha_0=self.alpha_0[rows],
+            alpha_0_no_network=self.alpha_0_no_network[rows],
+        )
+
+    def scores(self, nodes: NodeIds) -> dict[str, FloatArray]:
+        """Each of `SCORES` for `nodes`; reads no other rows."""
+        parts: dict[str, list[FloatArray]] = {name: [] for name in SCORES}
+        for block in row_blocks(len(nodes)):
+            prediction = self.rows(nodes[block])
+            for name in SCORES:
+                parts[name].append(getattr(prediction, name))
+        return {name: np.concatenate(arrays) for name, arrays in parts.items()}
+
     @property
     def predicted_class(self) -> NDArray[np.int64]:
         """Most probable class, (N,)."""
@@ -53,8 +78,8 @@ class Prediction:
     @property
     def aleatoric_entropy(self) -> FloatArray:
         """Entropy of p in nats: the same doubt, over all classes; (N,)."""
-        log_p = np.log(np.maximum(self.probabilities, np.finfo(np.float32).tiny))
-        return -np.asarray((self.probabilities * log_p).sum(1))
+        blocks = row_blocks(len(self.probabilities))
+        return np.concatenate([_entropy(self.probabilities[block]) for block in blocks])
 
     @property
     def aleatoric_no_network(self) -> FloatArray:
@@ -70,3 +95,13 @@ class Prediction:
     def epistemic_no_network(self) -> FloatArray:
         """-alpha_0 from own features alone: how foreign the node itself looks; (N,)."""
         return -self.alpha_0_no_network
+
+
+def row_blocks(num_rows: int) -> Iterator[slice]:
+    """Slices of `ROW_BLOCK` rows that cover all; one empty slice where there are none."""
+    return (slice(start, start + ROW_BLOCK) for start in range(0, max(num_rows, 1), ROW_BLOCK))
+
+
+def _entropy(probability_NC: FloatArray) -> FloatArray:
+    log_NC = np.log(np.maximum(probability_NC, np.finfo(np.float32).tiny))
+    return -np.asarray((probability_NC * log_NC).sum(1))

@@ -1,6 +1,7 @@
 """`Report`: a run in numbers, as JSON for scripts and Markdown for people; and predictions."""
 
 import math
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,11 @@ from gpn_scale import __version__
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph
 from gpn_scale.evaluation.evaluate import classification_metrics, out_of_distribution_metrics
-from gpn_scale.evaluation.prediction import SCORES, Prediction
+from gpn_scale.evaluation.prediction import SCORES, Prediction, row_blocks
 from gpn_scale.files import replacing, write_json, write_text
 from gpn_scale.memory import peak_rss_bytes
+
+_PARTS = ["train", "val", "test"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,10 +111,29 @@ def make_report(
 
 
 def write_predictions(path: Path, prediction: Prediction, graph: Graph) -> None:
-    """One row per node: class, probabilities, alpha_0, scores, and what is known of the node."""
-    columns: dict[str, Any] = {"node": np.arange(graph.num_nodes)}
+    """One row per node: class, probabilities, alpha_0, scores, and what is known of the node.
+
+    Rows go in groups, so that nothing of size N x C is ever copied whole.
+    """
+    known = {"split": _split_code(graph)}
+    known |= {f"mark_{name}": _members(ids, graph) for name, ids in graph.marks.items()}
+    with replacing(path) as temporary, ExitStack() as closing:
+        writer = None
+        for rows in row_blocks(graph.num_nodes):
+            table = _prediction_rows(prediction.rows(rows), graph, rows, known)
+            if writer is None:
+                opened = pa.parquet.ParquetWriter(temporary, table.schema)
+                writer = closing.enter_context(opened)
+            writer.write_table(table)
+
+
+def _prediction_rows(
+    prediction: Prediction, graph: Graph, rows: slice, known: dict[str, np.ndarray]
+) -> Any:
+    """The table of some nodes; `prediction` is theirs alone, `known` has facts of all nodes."""
+    columns: dict[str, Any] = {"node": np.arange(*rows.indices(graph.num_nodes))}
     if graph.node_names is not None:
-        columns["node_name"] = pa.array(graph.node_names.tolist())
+        columns["node_name"] = pa.array(graph.node_names[rows].tolist(), pa.string())
     columns["predicted_class"] = prediction.predicted_class
     if graph.class_names is not None:
         names = pa.array(graph.class_names.tolist(), pa.string())
@@ -124,14 +146,13 @@ def write_predictions(path: Path, prediction: Prediction, graph: Graph) -> None:
         "aleatoric_no_network": prediction.aleatoric_no_network,
         "epistemic": prediction.epistemic,
         "epistemic_no_network": prediction.epistemic_no_network,
-        "label": pa.array(graph.labels, mask=graph.labels < 0),
-        "split": _split_column(graph),
+        "label": pa.array(graph.labels[rows], mask=graph.labels[rows] < 0),
+        "split": _split_column(known["split"][rows]),
     }
-    columns |= {f"mark_{name}": _members(ids, graph) for name, ids in graph.marks.items()}
+    columns |= {name: member[rows] for name, member in known.items() if name != "split"}
     for label in range(prediction.probabilities.shape[1]):
         columns[f"probability_{label}"] = prediction.probabilities[:, label]
-    with replacing(path) as temporary:
-        pa.parquet.write_table(pa.table(columns), temporary)
+    return pa.table(columns)
 
 
 def _members(ids: Any, graph: Graph) -> np.ndarray:
@@ -140,12 +161,17 @@ def _members(ids: Any, graph: Graph) -> np.ndarray:
     return member
 
 
-def _split_column(graph: Graph) -> Any:
-    code = np.full(graph.num_nodes, -1, np.int32)
-    parts = ["train", "val", "test"]
-    for position, part in enumerate(parts):
+def _split_code(graph: Graph) -> np.ndarray:
+    code = np.full(graph.num_nodes, -1, np.int8)
+    for position, part in enumerate(_PARTS if graph.split is not None else []):
         code[getattr(graph.split, part)] = position
-    return pa.DictionaryArray.from_arrays(pa.array(code, mask=code < 0), pa.array(parts))
+    return code
+
+
+def _split_column(code: np.ndarray) -> Any:
+    # Wider than it must be: the column's type in files that others read.
+    code = code.astype(np.int32)
+    return pa.DictionaryArray.from_arrays(pa.array(code, mask=code < 0), pa.array(_PARTS))
 
 
 def _metric_rows(metrics: dict[str, dict[str, float]]) -> list[list[str]]:
