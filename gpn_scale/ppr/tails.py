@@ -1,0 +1,263 @@
+"""What stands for the part of a diffusion row that the cut to k entries lost.
+
+`truncated`: nothing. `renormalised`: the kept entries, scaled up. `sampled`: further entries, found
+by random walks. `stationary`: the mean evidence of all nodes. `clustered`: the mean evidence of
+each of the store's clusters. The last two hand out masses of clusters, and nodes drawn to estimate
+the clusters' means by a ratio of weighted sums.
+
+Shapes: B rows, E entries, P clusters of the tail (0 for kinds without), T drawn nodes, M walks.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpn_scale.config import DiffusionConfig, MinibatchConfig, TailKind
+from gpn_scale.data.graph import Graph, NodeIds
+from gpn_scale.errors import ConfigError, StoreError
+from gpn_scale.ppr.store import PPRRows, PPRStore
+from gpn_scale.ppr.walks import DiffusionWalks, out_weight
+
+_ATTEMPTS = 4  # a walk that ends on a kept node has told nothing of the tail, and is walked again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TailedRows:
+    """Rows whose lost mass is accounted for in their weights or in the masses of clusters."""
+
+    row_ptr: NDArray[np.int64]
+    """Offsets of the rows in `ids` and `weights`, (B + 1,)."""
+    ids: NDArray[np.int32]
+    """Nodes, kept ones first; a node that several walks found stands once for each; (E,)."""
+    weights: NDArray[np.float32]
+    """Their weights, (E,)."""
+    cluster_mass: NDArray[np.float32]
+    """Mass by cluster of the tail, (B, P)."""
+    missing_mass: NDArray[np.float32]
+    """What the stored rows lost by the cut, wherever it went to since; (B,)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Drawn:
+    """Nodes whose evidence stands for that of their clusters."""
+
+    node_global: NodeIds
+    """Distinct nodes, rising, (T,)."""
+    cluster: NDArray[np.int64]
+    """The cluster of each, (T,)."""
+    weight: NDArray[np.float32]
+    """Its weight in the cluster's mean, (T,)."""
+
+
+class AbstractTail(ABC):
+    """One way to account for lost mass.
+
+    Args:
+        graph: The graph of the rows.
+        diffusion: The diffusion of the rows.
+        num_clusters: P.
+        cluster_of_node: Cluster of every node; absent means that all are in cluster 0.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        diffusion: DiffusionConfig,
+        num_clusters: int = 0,
+        cluster_of_node: NDArray[np.int32] | None = None,
+    ) -> None:
+        self.num_clusters = num_clusters
+        self._graph, self._diffusion = graph, diffusion
+        self._cluster_of_node = cluster_of_node
+
+    @abstractmethod
+    def apply(self, root_global: NodeIds, rows: PPRRows, rng: np.random.Generator) -> TailedRows:
+        """The stored `rows` of the roots, with their lost mass."""
+
+    def cluster_of(self, nodes: NodeIds) -> NDArray[np.int64]:
+        """Cluster of each of `nodes`, in [0, num_clusters)."""
+        if self._cluster_of_node is None:
+            return np.zeros(len(nodes), np.int64)
+        return self._cluster_of_node[nodes].astype(np.int64)
+
+    def weight_of(self, nodes: NodeIds) -> NDArray[np.float32]:
+        """Weight of each of `nodes` in its cluster's mean."""
+        return stationary_weight(self._graph, self._diffusion, nodes).astype(np.float32)
+
+    def draw(self, count: int, rng: np.random.Generator) -> Drawn:
+        """At most `count` nodes, uniformly without replacement; none for kinds without clusters.
+
+        Costs as much as is drawn: the generator lists all nodes only for more than 5 % of them.
+        """
+        num_nodes = self._graph.num_nodes if self.num_clusters else 0
+        if count >= num_nodes:
+            nodes = np.arange(num_nodes)
+        else:
+            nodes = np.sort(rng.choice(num_nodes, count, replace=False, shuffle=False))
+        return Drawn(
+            node_global=nodes, cluster=self.cluster_of(nodes), weight=self.weight_of(nodes)
+        )
+
+
+class TruncatedTail(AbstractTail):
+    """Lost mass stays lost."""
+
+    def apply(  # noqa: D102
+        self, root_global: NodeIds, rows: PPRRows, rng: np.random.Generator
+    ) -> TailedRows:
+        return _tailed(rows)
+
+
+class RenormalisedTail(AbstractTail):
+    """Kept entries stand for the lost ones: weights times (kept + missing) / kept mass."""
+
+    def apply(  # noqa: D102
+        self, root_global: NodeIds, rows: PPRRows, rng: np.random.Generator
+    ) -> TailedRows:
+        everywhere = np.ones(len(rows.missing_mass), np.bool_)
+        return _tailed(rows, weights=_renormalised(rows, everywhere))
+
+
+class ClusterTail(AbstractTail):
+    """Lost mass goes to clusters: the store's, or without `cluster_of_node` one of all nodes."""
+
+    def apply(  # noqa: D102
+        self, root_global: NodeIds, rows: PPRRows, rng: np.random.Generator
+    ) -> TailedRows:
+        if self._cluster_of_node is None:
+            return _tailed(rows, cluster_mass=rows.missing_mass[:, None])
+        return _tailed(rows, cluster_mass=rows.cluster_mass)
+
+
+class SampledTail(AbstractTail):
+    """Lost mass goes to nodes that random walks from the root end on and the row has not kept.
+
+    Walks of a row share its lost mass by their weights. A row none of whose walks found such a node
+    is renormalised.
+    """
+
+    def __init__(self, graph: Graph, diffusion: DiffusionConfig, walks: int) -> None:
+        super().__init__(graph, diffusion)
+        self._walks_per_root = walks
+        self._walks = DiffusionWalks(graph, diffusion)
+
+    def apply(  # noqa: D102
+        self, root_global: NodeIds, rows: PPRRows, rng: np.random.Generator
+    ) -> TailedRows:
+        lacking = np.flatnonzero(rows.missing_mass > 0)
+        row_M = np.repeat(lacking, self._walks_per_root)
+        end_M, weight_M = self._walk(row_M, root_global, rows, rng)
+        total_B = np.bincount(row_M, weight_M, minlength=len(rows.missing_mass))
+        found = weight_M > 0
+        row_M, end_M, weight_M = row_M[found], end_M[found], weight_M[found]
+        weight_M *= rows.missing_mass[row_M] / total_B[row_M]
+        kept_E = _renormalised(rows, total_B == 0)
+        found_B = np.bincount(row_M, minlength=len(total_B))
+        order = np.argsort(np.append(_row_of_entry(rows), row_M), kind="stable")
+        return _tailed(
+            rows,
+            row_ptr=rows.row_ptr + np.append(0, np.cumsum(found_B)),
+            ids=np.append(rows.ids, end_M.astype(np.int32))[order],
+            weights=np.append(kept_E, weight_M.astype(np.float32))[order],
+        )
+
+    def _walk(
+        self,
+        row_M: NDArray[np.int64],
+        root_global: NodeIds,
+        rows: PPRRows,
+        rng: np.random.Generator,
+    ) -> tuple[NodeIds, NDArray[np.float64]]:
+        """End and weight of a walk for each of `row_M`; weight 0 where it ends on a kept node."""
+        num_nodes = self._graph.num_nodes
+        kept_key = np.sort(_row_of_entry(rows) * num_nodes + rows.ids)
+        end_M, weight_M = np.empty(len(row_M), np.int64), np.zeros(len(row_M))
+        todo = np.arange(len(row_M))
+        for _ in range(_ATTEMPTS):
+            row = row_M[todo]
+            end, weight = self._walks.ends(root_global[row], rng)
+            key = row * num_nodes + end
+            place = np.searchsorted(kept_key, key)
+            useful = np.append(kept_key, -1)[place] != key
+            end_M[todo], weight_M[todo] = end, np.where(useful, weight, 0.0)
+            todo = todo[~useful]
+        return end_M, weight_M
+
+
+def make_tail(
+    config: MinibatchConfig, store: PPRStore, graph: Graph, diffusion: DiffusionConfig
+) -> AbstractTail:
+    """The tail that `config` names, for the rows of `store`.
+
+    Raises:
+        ConfigError: there is no such kind of tail.
+        StoreError: the tail is `clustered` and the store has no clusters.
+    """
+    match config.tail:
+        case "truncated":
+            return TruncatedTail(graph, diffusion)
+        case "renormalised":
+            return RenormalisedTail(graph, diffusion)
+        case "sampled":
+            return SampledTail(graph, diffusion, config.tail_walks)
+        case "stationary":
+            return ClusterTail(graph, diffusion, 1)
+        case "clustered":
+            if not store.num_clusters:
+                raise StoreError(
+                    f"{store.path} has no clusters, which the tail 'clustered' needs: build it "
+                    "again with `--clusters 32 --overwrite`, or choose another tail with "
+                    "`--set minibatch.tail=stationary`"
+                )
+            return ClusterTail(graph, diffusion, store.num_clusters, store.cluster_of_node)
+        case _:
+            known = ", ".join(get_args(TailKind))
+            raise ConfigError(f"minibatch.tail is {config.tail!r}, expected one of {known}")
+
+
+def stationary_weight(
+    graph: Graph, diffusion: DiffusionConfig, nodes: NodeIds
+) -> NDArray[np.float64]:
+    """What the diffusion's far field puts on each of `nodes`, up to a factor: d, for `sym` sqrt(d).
+
+    d is the out-weight with its loop. Rows of `sym` are sqrt(d_v / d_u) times those of `rw`, whose
+    limit is proportional to d_u.
+    """
+    weight = out_weight(graph, diffusion.self_loops, nodes)
+    return weight if diffusion.normalisation == "rw" else np.sqrt(weight)
+
+
+def _tailed(
+    rows: PPRRows,
+    *,
+    row_ptr: NDArray[np.int64] | None = None,
+    ids: NDArray[np.int32] | None = None,
+    weights: NDArray[np.float32] | None = None,
+    cluster_mass: NDArray[np.float32] | None = None,
+) -> TailedRows:
+    """`rows` with what is given in place of their own; without clusters if no masses are given."""
+    no_clusters = np.empty((len(rows.missing_mass), 0), np.float32)
+    return TailedRows(
+        row_ptr=rows.row_ptr if row_ptr is None else row_ptr,
+        ids=rows.ids if ids is None else ids,
+        weights=rows.weights if weights is None else weights,
+        cluster_mass=no_clusters if cluster_mass is None else cluster_mass,
+        missing_mass=rows.missing_mass,
+    )
+
+
+def _row_of_entry(rows: PPRRows) -> NDArray[np.int64]:
+    return np.repeat(np.arange(len(rows.missing_mass)), np.diff(rows.row_ptr))
+
+
+def _renormalised(rows: PPRRows, chosen_B: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Weights, those of the chosen rows scaled up to their full mass; (E,)."""
+    row_E = _row_of_entry(rows)
+    kept_B = np.bincount(row_E, rows.weights, minlength=len(rows.missing_mass))
+    chosen_B = chosen_B & (kept_B > 0)
+    factor_B = np.ones(len(kept_B))
+    factor_B[chosen_B] += rows.missing_mass[chosen_B] / kept_B[chosen_B]
+    return (rows.weights * factor_B[row_E]).astype(np.float32)

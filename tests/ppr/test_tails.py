@@ -1,0 +1,242 @@
+from dataclasses import replace
+from tempfile import TemporaryDirectory
+from typing import get_args
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpn_scale.config import DiffusionConfig, MinibatchConfig, TailKind
+from gpn_scale.data.building import build_graph
+from gpn_scale.errors import ConfigError, StoreError
+from gpn_scale.ppr.tails import make_tail, stationary_weight
+from gpn_scale.ppr.walks import DiffusionWalks
+from tests.oracles import dense_adjacency
+from tests.ppr.stored import exact_rows, write_store
+from tests.strategies import graphs
+
+KINDS = get_args(TailKind)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_waiting_for_the_disk():
+    with mock.patch("os.fsync"):
+        yield
+
+
+def diffusions():
+    return st.builds(
+        DiffusionConfig,
+        teleport=st.sampled_from([0.1, 0.5]),
+        normalisation=st.sampled_from(["sym", "rw"]),
+        steps=st.sampled_from([0, 1, 4, "inf"]),
+        self_loops=st.booleans(),
+    )
+
+
+def wheel(*, directed=False, weighted=False):
+    """A ring of ten with a hub, an isolated node and (directed) one that nothing leaves."""
+    ring = np.arange(10)
+    source = np.concatenate([ring, np.full(4, 10), [3]])
+    target = np.concatenate([(ring + 1) % 10, [0, 2, 5, 7], [12]])
+    return build_graph(
+        source,
+        target,
+        name="wheel",
+        num_nodes=13,
+        edge_weight=(1 + np.arange(15) % 4) / 2 if weighted else None,
+        directed=directed,
+    )
+
+
+def tailed_of(kind, graph, store, diffusion, roots, rng_seed=0, **options):
+    tail = make_tail(MinibatchConfig(tail=kind, **options), store, graph, diffusion)
+    rng = np.random.default_rng(rng_seed)
+    return tail.apply(roots, store.rows(roots), rng)
+
+
+def masses(rows):
+    """Sum of each row's weights and cluster masses, row by row."""
+    return [
+        rows.weights[start:stop].sum(dtype=np.float64) + mass.sum(dtype=np.float64)
+        for start, stop, mass in zip(
+            rows.row_ptr[:-1], rows.row_ptr[1:], rows.cluster_mass, strict=True
+        )
+    ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(graph=graphs(), diffusion=diffusions(), k=st.integers(1, 8), data=st.data())
+def test_nothing_is_lost_but_by_truncation(kind, graph, diffusion, k, data):
+    nodes = st.integers(0, graph.num_nodes - 1)
+    roots = np.array(data.draw(st.lists(nodes, max_size=5)), np.int64)
+    with TemporaryDirectory() as folder:
+        store = write_store(folder, graph, diffusion, k=k, clusters=2)
+        rows = store.rows(roots)
+        tailed = tailed_of(kind, graph, store, diffusion, roots)
+    exact = exact_rows(graph, diffusion)[roots].sum(1)
+    lost = rows.missing_mass if kind == "truncated" else 0.0
+    # Masses of clusters are stored in half precision.
+    np.testing.assert_allclose(masses(tailed), exact - lost, rtol=1e-3, atol=1e-5)
+    np.testing.assert_array_equal(tailed.missing_mass, rows.missing_mass)
+    clusters = {"clustered": 2, "stationary": 1}.get(kind, 0)
+    assert tailed.cluster_mass.shape == (len(roots), clusters)
+    assert (tailed.row_ptr[0], tailed.row_ptr[-1]) == (0, len(tailed.ids))
+    dtypes = [array.dtype for array in (tailed.row_ptr, tailed.ids, tailed.weights)]
+    assert dtypes == [np.int64, np.int32, np.float32]
+    assert (tailed.weights > 0).all()
+    assert tailed.cluster_mass.dtype == np.float32
+
+
+@given(graph=graphs(), diffusion=diffusions(), k=st.integers(1, 3), rng_seed=st.integers(0, 9))
+def test_sampled_rows_are_the_kept_ones_and_nodes_that_exact_rows_reach(
+    graph, diffusion, k, rng_seed
+):
+    roots = np.arange(graph.num_nodes)[::-1]
+    with TemporaryDirectory() as folder:
+        store = write_store(folder, graph, diffusion, k=k)
+        rows = store.rows(roots)
+        got = tailed_of("sampled", graph, store, diffusion, roots, rng_seed, tail_walks=3)
+    exact = exact_rows(graph, diffusion)
+    for i, root in enumerate(roots):
+        kept = rows.ids[rows.row_ptr[i] : rows.row_ptr[i + 1]]
+        ids = got.ids[got.row_ptr[i] : got.row_ptr[i + 1]]
+        weights = got.weights[got.row_ptr[i] : got.row_ptr[i + 1]]
+        np.testing.assert_array_equal(ids[: len(kept)], kept)
+        found = ids[len(kept) :]
+        assert len(found) <= 3
+        assert not set(found) & set(kept)
+        assert (exact[root, found] > 0).all()
+        stored = rows.weights[rows.row_ptr[i] : rows.row_ptr[i + 1]]
+        if len(found):
+            np.testing.assert_array_equal(weights[: len(kept)], stored)
+        else:
+            full = 1 + rows.missing_mass[i] / stored.sum(dtype=np.float64)
+            np.testing.assert_allclose(weights, stored * full, rtol=1e-6)
+
+
+@pytest.mark.parametrize("steps", [0, 3, "inf"])
+@pytest.mark.parametrize("normalisation", ["rw", "sym"])
+@pytest.mark.parametrize("self_loops", [True, False])
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_walks_follow_the_law_of_the_diffusion(
+    steps, normalisation, self_loops, directed, weighted
+):
+    graph = wheel(directed=directed, weighted=weighted)
+    diffusion = DiffusionConfig(
+        teleport=0.2, normalisation=normalisation, steps=steps, self_loops=self_loops
+    )
+    exact = exact_rows(graph, diffusion)
+    count = 20_000
+    start = np.repeat([2, 10, 11], count)
+    end, weight = DiffusionWalks(graph, diffusion).ends(start, np.random.default_rng(1))
+    for i, root in enumerate([2, 10, 11]):
+        mine = slice(i * count, (i + 1) * count)
+        sums = np.bincount(end[mine], weight[mine], minlength=13)
+        squares = np.bincount(end[mine], weight[mine] ** 2, minlength=13)
+        error = np.sqrt(squares) / count
+        assert (np.abs(sums / count - exact[root]) <= 5 * error + 1e-3).all()
+    assert normalisation == "sym" or (weight == 1).all()
+
+
+@pytest.mark.parametrize(("normalisation", "walks"), [("rw", 2), ("sym", 64)])
+@pytest.mark.parametrize("directed", [True, False])
+def test_the_mean_sampled_row_is_the_exact_one(tmp_path, normalisation, walks, directed):
+    # Walks of rw are unbiased however few; those of sym are divided by the sum of their weights.
+    graph = wheel(directed=directed, weighted=True)
+    diffusion = DiffusionConfig(teleport=0.2, normalisation=normalisation, steps=6)
+    store = write_store(str(tmp_path), graph, diffusion, k=3)
+    count = 40_000 // walks
+    for root in (2, 10):
+        roots = np.full(count, root)
+        rows = tailed_of("sampled", graph, store, diffusion, roots, tail_walks=walks)
+        mean = np.bincount(rows.ids, rows.weights, minlength=13) / count
+        np.testing.assert_allclose(mean, exact_rows(graph, diffusion)[root], atol=0.01)
+        assert rows.missing_mass[0] > 0.2  # else the tail could be anything
+
+
+def test_few_walks_are_lost_to_kept_nodes(tmp_path):
+    graph, diffusion = wheel(), DiffusionConfig(teleport=0.5, steps=4, normalisation="rw")
+    store = write_store(str(tmp_path), graph, diffusion, k=3)
+    roots = np.full(2000, 5)
+    rows = tailed_of("sampled", graph, store, diffusion, roots, tail_walks=1)
+    found = (np.diff(rows.row_ptr) == 4).mean()
+    missing = rows.missing_mass[0]
+    assert missing < 0.3
+    assert found == pytest.approx(1 - (1 - missing) ** 4, abs=0.05)
+
+
+def test_the_cut_mass_of_clusters_is_the_stores(tmp_path):
+    graph, diffusion = wheel(), DiffusionConfig(steps=4)
+    store = write_store(str(tmp_path), graph, diffusion, k=3, clusters=4)
+    roots = np.array([7, 0, 7])
+    rows = tailed_of("clustered", graph, store, diffusion, roots)
+    exact = exact_rows(graph, diffusion)
+    for i, root in enumerate(roots):
+        kept, _ = store.row(root)
+        expected = np.zeros(4)
+        for node in set(range(13)) - set(kept.tolist()):
+            expected[node % 4] += exact[root, node]
+        np.testing.assert_allclose(rows.cluster_mass[i], expected, rtol=1e-3, atol=1e-6)
+
+
+@given(graph=graphs(), diffusion=diffusions())
+def test_weights_of_drawn_nodes_are_out_weights_or_their_roots(graph, diffusion):
+    adjacency = dense_adjacency(graph)
+    nodes = np.arange(graph.num_nodes)[::-1]
+    expected = []
+    for node in nodes:
+        weight = adjacency[node].sum()
+        weight += 1 if diffusion.self_loops or not adjacency[node].any() else 0
+        expected.append(weight if diffusion.normalisation == "rw" else np.sqrt(weight))
+    np.testing.assert_allclose(stationary_weight(graph, diffusion, nodes), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("count", [0, 1, 5, 12, 13, 99])
+def test_drawn_nodes_are_distinct_and_know_their_cluster(tmp_path, kind, count):
+    graph, diffusion = wheel(), DiffusionConfig(steps=4)
+    store = write_store(str(tmp_path), graph, diffusion, k=3, clusters=4)
+    tail = make_tail(MinibatchConfig(tail=kind), store, graph, diffusion)
+    drawn = tail.draw(count, np.random.default_rng(3))
+    clusters = {"clustered": 4, "stationary": 1}.get(kind, 0)
+    assert tail.num_clusters == clusters
+    nodes = drawn.node_global
+    assert len(nodes) == len(drawn.cluster) == len(drawn.weight) == min(count, 13) * (clusters > 0)
+    assert nodes.tolist() == sorted(set(nodes.tolist()) & set(range(13)))
+    assert drawn.cluster.tolist() == [node % clusters for node in nodes]
+    np.testing.assert_array_equal(drawn.cluster, tail.cluster_of(nodes))
+    np.testing.assert_array_equal(
+        drawn.weight, stationary_weight(graph, diffusion, nodes).astype(np.float32)
+    )
+    dtypes = [array.dtype for array in (nodes, drawn.cluster, drawn.weight)]
+    assert dtypes == [np.int64, np.int64, np.float32]
+
+
+def test_every_node_is_drawn_as_often_as_another(tmp_path):
+    graph, diffusion = wheel(), DiffusionConfig()
+    store = write_store(str(tmp_path), graph, diffusion, k=3)
+    tail = make_tail(MinibatchConfig(tail="stationary"), store, graph, diffusion)
+    rng = np.random.default_rng(0)
+    drawn = np.concatenate([tail.draw(4, rng).node_global for _ in range(3000)])
+    share = np.bincount(drawn, minlength=13) / 3000
+    np.testing.assert_allclose(share, 4 / 13, atol=0.04)
+
+
+def test_clusters_that_are_not_there_are_refused(tmp_path):
+    graph, diffusion = wheel(), DiffusionConfig()
+    store = write_store(str(tmp_path / "s"), graph, diffusion, k=3)
+    message = r"s has no clusters, .*--clusters 32 --overwrite.*--set minibatch.tail=stationary"
+    with pytest.raises(StoreError, match=message):
+        make_tail(MinibatchConfig(), store, graph, diffusion)
+
+
+def test_an_unknown_tail_is_refused(tmp_path):
+    graph, diffusion = wheel(), DiffusionConfig()
+    store = write_store(str(tmp_path), graph, diffusion, k=3)
+    config = replace(MinibatchConfig(), tail="long")
+    with pytest.raises(ConfigError, match=r"minibatch.tail is 'long', expected one of clustered, "):
+        make_tail(config, store, graph, diffusion)
