@@ -1,0 +1,258 @@
+"""From stored rows to batches: roots, their joint support in local ids, and its features.
+
+Shapes: B roots, N support nodes, E entries, P clusters of the tail, T drawn nodes.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpn_scale.config import FeatureScaling, MinibatchConfig
+from gpn_scale.data.features import scale_features, take_rows
+from gpn_scale.data.graph import Features, NodeIds
+from gpn_scale.ppr.grouping import local_ordering, shuffled_groups
+from gpn_scale.ppr.store import PPRStore
+from gpn_scale.ppr.tails import AbstractTail
+
+GROUPS_PER_BATCH = 4
+"""With the order `local`: groups of neighbouring roots that chance brings together in a batch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PPRBatch:
+    """Some roots, and all that their aggregated evidence is made from."""
+
+    root_global: NodeIds
+    """Nodes whose posterior is wanted, (B,)."""
+    support_global: NodeIds
+    """Nodes to encode: those of the rows, the roots, the drawn ones; rising, distinct, (N,)."""
+    root_local: NDArray[np.int64]
+    """Position of each root in the support, (B,)."""
+    row_ptr: NDArray[np.int64]
+    """Offsets of the roots' rows, (B + 1,)."""
+    neighbour_local: NDArray[np.int64]
+    """Positions of the rows' nodes in the support; a row may hold one several times; (E,)."""
+    weight: NDArray[np.float32]
+    """Share of each entry's evidence, (E,)."""
+    missing_mass: NDArray[np.float32]
+    """What the stored rows lost by the cut, (B,)."""
+    cluster_mass: NDArray[np.float32]
+    """Share of each cluster's mean evidence, (B, P)."""
+    drawn_local: NDArray[np.int64]
+    """Positions in the support of nodes that stand for their clusters, (T,)."""
+    drawn_cluster: NDArray[np.int64]
+    """Their clusters, (T,)."""
+    drawn_weight: NDArray[np.float32]
+    """Their weights in the clusters' means, (T,)."""
+    features: Features | None
+    """Scaled rows of the support, in the dtype of the graph unless scaled; (N, F)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochCost:
+    """How often the nodes of an epoch are encoded; drawn nodes and walks do not count."""
+
+    encodings: int
+    """Sum of the support sizes of all batches."""
+    distinct: int
+    """Size of the union of all supports."""
+
+    @property
+    def repeated_share(self) -> float:
+        """Share of the encodings that encode a node again."""
+        return 1.0 - self.distinct / max(self.encodings, 1)
+
+
+def assemble_batch(
+    root_global: NodeIds,
+    store: PPRStore,
+    tail: AbstractTail,
+    features: Features | None,
+    scaling: FeatureScaling,
+    rng: np.random.Generator,
+    draw: int,
+) -> PPRBatch:
+    """The batch of some roots; reads their rows and the support's features, and nothing else.
+
+    Args:
+        root_global: Nodes with a row in the store, (B,).
+        store: The rows.
+        tail: What stands for their lost mass.
+        features: Of all nodes, as they came; None for a batch without.
+        scaling: Of the feature rows.
+        rng: For the nodes drawn and the walks of the tail.
+        draw: Nodes to draw for the clusters' means, if the tail has clusters.
+    """
+    rows = tail.apply(root_global, store.rows(root_global), rng)
+    drawn = tail.draw(draw, rng)
+    support, local = np.unique(
+        np.concatenate([rows.ids, root_global, drawn.node_global]), return_inverse=True
+    )
+    neighbour_local, root_local, drawn_local = np.split(
+        local, [len(rows.ids), len(rows.ids) + len(root_global)]
+    )
+    chosen = None
+    if features is not None:
+        chosen = scale_features(take_rows(features, support), scaling)
+    return PPRBatch(
+        root_global=root_global,
+        support_global=support,
+        root_local=root_local,
+        row_ptr=rows.row_ptr,
+        neighbour_local=neighbour_local,
+        weight=rows.weights,
+        missing_mass=rows.missing_mass,
+        cluster_mass=rows.cluster_mass,
+        drawn_local=drawn_local,
+        drawn_cluster=drawn.cluster,
+        drawn_weight=drawn.weight,
+        features=chosen,
+    )
+
+
+class BatchLoader:
+    """The batches of training epochs: every root once an epoch, in an order new each time.
+
+    Batches depend on the seed, the epoch and their number alone, not on who assembles them. With
+    `workers`, threads keep as many batches ready ahead; leaving the iteration ends them.
+
+    Args:
+        root_global: Nodes to train on, each with a row in the store.
+        store: The rows.
+        tail: What stands for their lost mass.
+        features: Of all nodes, as they came; memory maps are read by the workers.
+        scaling: Of the feature rows.
+        config: Batch size, order, drawn nodes, workers.
+        rng_seed: Of the order, the drawn nodes and the walks; at least 0.
+
+    Raises:
+        ConfigError: a batch would be larger than the set of roots.
+        StoreError: a root has no row.
+    """
+
+    def __init__(
+        self,
+        root_global: NodeIds,
+        store: PPRStore,
+        tail: AbstractTail,
+        features: Features | None,
+        scaling: FeatureScaling,
+        config: MinibatchConfig,
+        *,
+        rng_seed: int,
+    ) -> None:
+        self.batch_size = config.roots_per_batch(len(root_global))
+        check_roots(root_global, store)
+        self.root_global = root_global
+        self._store, self._tail = store, tail
+        self._features, self._scaling = features, scaling
+        self._config, self._rng_seed = config, rng_seed
+        self._group_size = max(self.batch_size // GROUPS_PER_BATCH, 1)
+        self._ordering: NDArray[np.int64] | None = None
+        if config.order == "local":
+            self._ordering = local_ordering(root_global, store, self._group_size)
+
+    @property
+    def num_batches(self) -> int:
+        """Batches of an epoch; the last may be smaller than the others."""
+        return -(-len(self.root_global) // self.batch_size)
+
+    def epoch_roots(self, number: int) -> list[NodeIds]:
+        """The roots of each batch of epoch `number`."""
+        rng = _generator(self._rng_seed, number)
+        if self._ordering is None:
+            order = rng.permutation(len(self.root_global))
+        else:
+            order = shuffled_groups(self._ordering, self._group_size, rng)
+        return _chunks(self.root_global[order], self.batch_size)
+
+    def epoch(self, number: int) -> Iterator[PPRBatch]:
+        """The batches of epoch `number`."""
+        roots = self.epoch_roots(number)
+
+        def batch(index: int) -> PPRBatch:
+            return assemble_batch(
+                roots[index],
+                self._store,
+                self._tail,
+                self._features,
+                self._scaling,
+                _generator(self._rng_seed, number, index),
+                self._config.tail_nodes,
+            )
+
+        return _in_order(batch, len(roots), self._config.workers)
+
+
+def prediction_batches(
+    nodes: NodeIds,
+    store: PPRStore,
+    tail: AbstractTail,
+    features: Features | None,
+    scaling: FeatureScaling,
+    *,
+    batch_size: int,
+    rng_seed: int,
+    workers: int = 0,
+) -> Iterator[PPRBatch]:
+    """Batches of `nodes` in their order, without drawn nodes; arguments as for `BatchLoader`.
+
+    Raises:
+        StoreError: a node has no row.
+    """
+    check_roots(nodes, store)
+    chunks = _chunks(nodes, batch_size)
+
+    def batch(index: int) -> PPRBatch:
+        rng = _generator(rng_seed, index)
+        return assemble_batch(chunks[index], store, tail, features, scaling, rng, 0)
+
+    return _in_order(batch, len(chunks), workers)
+
+
+def check_roots(nodes: NodeIds, store: PPRStore) -> None:
+    """Refuses nodes without a row, in the store's own words, without reading the others' rows."""
+    wrong = (nodes < 0) | (nodes >= store.num_nodes)
+    if store.num_roots < store.num_nodes:
+        wrong |= ~np.isin(nodes, store.roots)
+    store.rows(nodes[wrong][:1])
+
+
+def epoch_cost(root_batches: Iterable[NodeIds], store: PPRStore) -> EpochCost:
+    """Support sizes of batches with the given roots, such as `BatchLoader.epoch_roots` names."""
+    supports = [np.union1d(store.rows(roots).ids, roots) for roots in root_batches]
+    everyone = np.concatenate([np.empty(0, np.int64), *supports])
+    return EpochCost(encodings=len(everyone), distinct=len(np.unique(everyone)))
+
+
+def _generator(rng_seed: int, *place: int) -> np.random.Generator:
+    # Not `[rng_seed, *place]` as the seed: there, a last 0 would be as good as nothing.
+    return np.random.default_rng(np.random.SeedSequence(rng_seed, spawn_key=place))
+
+
+def _chunks(nodes: NodeIds, size: int) -> list[NodeIds]:
+    return [nodes[start : start + size] for start in range(0, len(nodes), size)]
+
+
+def _in_order(make: Callable[[int], PPRBatch], count: int, workers: int) -> Iterator[PPRBatch]:
+    """`make(0)` to `make(count - 1)`; threads are `workers` batches ahead of the consumer."""
+    if workers == 0:
+        yield from map(make, range(count))
+        return
+    with ThreadPoolExecutor(workers, thread_name_prefix="batches") as pool:
+        ahead: deque[Future[PPRBatch]] = deque()
+        try:
+            for index in range(count):
+                ahead.append(pool.submit(make, index))
+                if len(ahead) > workers:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            # The consumer left, or a batch failed: what has not begun is not begun any more.
+            for future in ahead:
+                future.cancel()

@@ -1,0 +1,332 @@
+import threading
+from dataclasses import fields
+from tempfile import TemporaryDirectory
+from typing import get_args
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpn_scale.config import DiffusionConfig, MinibatchConfig, TailKind
+from gpn_scale.data.features import scale_features
+from gpn_scale.data.graph import CSRFeatures
+from gpn_scale.errors import ConfigError, StoreError
+from gpn_scale.ppr import batches
+from gpn_scale.ppr.batches import (
+    BatchLoader,
+    EpochCost,
+    assemble_batch,
+    check_roots,
+    epoch_cost,
+    prediction_batches,
+)
+from gpn_scale.ppr.store import PPRStore
+from gpn_scale.ppr.tails import make_tail
+from tests.ppr.stored import write_store
+from tests.strategies import graphs
+
+DIFFUSION = DiffusionConfig(teleport=0.3, steps=4)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_waiting_for_the_disk():
+    with mock.patch("os.fsync"):
+        yield
+
+
+@pytest.fixture(scope="module")
+def store(small_graph, tmp_path_factory):
+    """Rows of every third node."""
+    folder = str(tmp_path_factory.mktemp("store"))
+    roots = list(range(0, small_graph.num_nodes, 3))
+    return write_store(folder, small_graph, DIFFUSION, k=6, clusters=4, roots=roots)
+
+
+@pytest.fixture
+def make_loader(small_graph, store):
+    def loader(roots=None, *, features=small_graph.features, rng_seed=5, **options):
+        config = MinibatchConfig(**{"batch_size": 16, "workers": 0, "tail_nodes": 20, **options})
+        tail = make_tail(config, store, small_graph, DIFFUSION)
+        roots = store.roots[:75] if roots is None else roots
+        return BatchLoader(roots, store, tail, features, "none", config, rng_seed=rng_seed)
+
+    return loader
+
+
+def dense(features):
+    return features.to_dense() if isinstance(features, CSRFeatures) else np.asarray(features)
+
+
+def assert_same_batch(got, expected):
+    for field in fields(expected):
+        left, right = getattr(got, field.name), getattr(expected, field.name)
+        if left is None or right is None:
+            assert left is right
+        else:
+            np.testing.assert_array_equal(dense(left), dense(right), err_msg=field.name)
+
+
+def assert_same_batches(got, expected):
+    for left, right in zip(got, expected, strict=True):
+        assert_same_batch(left, right)
+
+
+@given(
+    graph=graphs(),
+    kind=st.sampled_from(get_args(TailKind)),
+    k=st.integers(1, 4),
+    draw=st.integers(0, 9),
+    rng_seed=st.integers(0, 9),
+    data=st.data(),
+)
+def test_a_batch_is_what_a_dictionary_would_say(graph, kind, k, draw, rng_seed, data):
+    node = st.integers(0, graph.num_nodes - 1)
+    roots = np.array(data.draw(st.lists(node, max_size=6)), np.int64)
+    config = MinibatchConfig(tail=kind, tail_walks=2)
+    with TemporaryDirectory() as folder:
+        store = write_store(folder, graph, DIFFUSION, k=k, clusters=2)
+        tail = make_tail(config, store, graph, DIFFUSION)
+        rng = np.random.default_rng(rng_seed)
+        batch = assemble_batch(roots, store, tail, graph.features, "none", rng, draw)
+        rng = np.random.default_rng(rng_seed)
+        rows, drawn = tail.apply(roots, store.rows(roots), rng), tail.draw(draw, rng)
+
+    position = {}
+    for chosen in sorted({*rows.ids.tolist(), *roots.tolist(), *drawn.node_global.tolist()}):
+        position[chosen] = len(position)
+    assert batch.support_global.tolist() == list(position)
+    assert batch.root_global.tolist() == roots.tolist()
+    assert batch.root_local.tolist() == [position[root] for root in roots]
+    assert batch.neighbour_local.tolist() == [position[chosen] for chosen in rows.ids.tolist()]
+    assert batch.drawn_local.tolist() == [position[chosen] for chosen in drawn.node_global]
+    for name in ("row_ptr", "missing_mass", "cluster_mass"):
+        np.testing.assert_array_equal(getattr(batch, name), getattr(rows, name), strict=True)
+    np.testing.assert_array_equal(batch.weight, rows.weights, strict=True)
+    np.testing.assert_array_equal(batch.drawn_cluster, drawn.cluster, strict=True)
+    np.testing.assert_array_equal(batch.drawn_weight, drawn.weight, strict=True)
+    places = (batch.root_local, batch.neighbour_local, batch.drawn_local, batch.support_global)
+    assert {place.dtype for place in places} == {np.dtype(np.int64)}
+    if graph.features is None:
+        assert batch.features is None
+    else:
+        expected = dense(graph.features)[list(position)]
+        np.testing.assert_array_equal(dense(batch.features), expected, strict=True)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_features_are_scaled_as_those_of_all_nodes(small_graph, store, sparse):
+    features = np.abs(np.asarray(small_graph.features))
+    if sparse:
+        num_nodes, num_columns = features.shape
+        features = CSRFeatures(
+            indptr=np.arange(num_nodes + 1) * num_columns,
+            indices=np.tile(np.arange(num_columns, dtype=np.int32), num_nodes),
+            values=features.astype(np.float32).ravel(),
+            num_columns=num_columns,
+        )
+    tail = make_tail(MinibatchConfig(), store, small_graph, DIFFUSION)
+    rng = np.random.default_rng(0)
+    batch = assemble_batch(store.roots[:5], store, tail, features, "row_sum", rng, 3)
+    assert isinstance(batch.features, CSRFeatures) == sparse
+    expected = dense(scale_features(features, "row_sum"))[batch.support_global]
+    np.testing.assert_allclose(dense(batch.features), expected, rtol=1e-6)
+
+
+def test_half_precision_stays_what_it_is(small_graph, make_loader):
+    features = np.asarray(small_graph.features).astype(np.float16)
+    batch = next(make_loader(features=features).epoch(0))
+    assert batch.features.dtype == np.float16
+
+
+@pytest.mark.parametrize("order", ["random", "local"])
+@pytest.mark.parametrize(
+    ("batch_size", "sizes"), [(16, [16] * 4 + [11]), (75, [75]), (25, [25] * 3)]
+)
+def test_every_root_comes_once_an_epoch(make_loader, store, order, batch_size, sizes):
+    loader = make_loader(order=order, batch_size=batch_size)
+    epochs = [list(loader.epoch(number)) for number in range(3)]
+    orders = [np.concatenate([batch.root_global for batch in epoch]) for epoch in epochs]
+    for epoch, roots in zip(epochs, orders, strict=True):
+        assert [len(batch.root_global) for batch in epoch] == sizes
+        assert sorted(roots.tolist()) == store.roots[:75].tolist()
+    assert loader.num_batches == len(sizes)
+    assert len({tuple(roots.tolist()) for roots in orders}) == 3
+    assert all(len(batch.drawn_local) == 20 for epoch in epochs for batch in epoch)
+
+
+@pytest.mark.parametrize("tail", ["clustered", "sampled"])
+@pytest.mark.parametrize("order", ["random", "local"])
+def test_batches_depend_on_seed_and_epoch_and_not_on_workers(make_loader, order, tail):
+    options = {"order": order, "tail": tail, "tail_walks": 2}
+    expected = list(make_loader(**options).epoch(2))
+    for workers in (0, 1, 3):
+        loader = make_loader(workers=workers, **options)
+        list(loader.epoch(1))
+        assert_same_batches(loader.epoch(2), expected)
+    for other in (make_loader(**options).epoch(3), make_loader(rng_seed=6, **options).epoch(2)):
+        assert any(
+            left.root_global.tolist() != right.root_global.tolist()
+            for left, right in zip(other, expected, strict=True)
+        )
+
+
+def test_batches_draw_nodes_of_their_own(make_loader):
+    def drawn(batch):
+        return tuple(batch.support_global[batch.drawn_local].tolist())
+
+    loader = make_loader()
+    assert len({drawn(batch) for number in (0, 1) for batch in loader.epoch(number)}) == 10
+
+
+def own_threads():
+    return [thread for thread in threading.enumerate() if thread.name.startswith("batches")]
+
+
+def test_leaving_early_ends_the_threads(make_loader):
+    loader = make_loader(workers=3)
+    iterator = loader.epoch(0)
+    next(iterator)
+    assert own_threads()
+    iterator.close()
+    assert not own_threads()
+
+    def consume():
+        for _ in loader.epoch(0):
+            raise RuntimeError("the consumer failed")
+
+    with pytest.raises(RuntimeError, match="the consumer failed"):
+        consume()
+    assert not own_threads()
+    assert len(list(loader.epoch(0))) == 5
+    assert not own_threads()
+
+
+@pytest.mark.parametrize("workers", [0, 1, 3])
+def test_an_error_reaches_the_consumer_in_its_turn(make_loader, workers, monkeypatch):
+    loader = make_loader(workers=workers)
+    bad = loader.epoch_roots(0)[2]
+
+    def failing(root_global, *rest):
+        if root_global.tolist() == bad.tolist():
+            raise OSError("the disk is gone")
+        return assemble_batch(root_global, *rest)
+
+    monkeypatch.setattr(batches, "assemble_batch", failing)
+    seen = []
+    with pytest.raises(OSError, match="the disk is gone"):
+        seen.extend(batch.root_global.tolist() for batch in loader.epoch(0))
+    assert not own_threads()
+    iterator = loader.epoch(0)
+    assert [len(next(iterator).root_global) for _ in range(2)] == [16, 16]
+    with pytest.raises(OSError, match="the disk is gone"):
+        next(iterator)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_workers_are_only_a_few_batches_ahead(make_loader, workers, monkeypatch):
+    begun = []
+
+    def counted(*arguments):
+        begun.append(1)
+        return assemble_batch(*arguments)
+
+    monkeypatch.setattr(batches, "assemble_batch", counted)
+    iterator = make_loader(batch_size=5, workers=workers).epoch(0)
+    next(iterator)
+    iterator.close()  # waits for what has begun
+    assert 1 <= len(begun) <= workers + 1
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_prediction_takes_nodes_in_their_order_and_draws_none(small_graph, store, workers):
+    tail = make_tail(MinibatchConfig(), store, small_graph, DIFFUSION)
+    nodes = store.roots[[4, 9, 0, 4, 7]]
+    got = list(
+        prediction_batches(
+            nodes,
+            store,
+            tail,
+            small_graph.features,
+            "none",
+            batch_size=2,
+            rng_seed=1,
+            workers=workers,
+        )
+    )
+    assert [batch.root_global.tolist() for batch in got] == [
+        nodes[:2].tolist(),
+        nodes[2:4].tolist(),
+        nodes[4:].tolist(),
+    ]
+    for batch in got:
+        rng = np.random.default_rng(0)
+        roots = batch.root_global
+        expected = assemble_batch(roots, store, tail, small_graph.features, "none", rng, 0)
+        assert_same_batch(batch, expected)
+        assert len(batch.drawn_local) == 0
+
+
+def test_no_nodes_give_no_batches(small_graph, store):
+    tail = make_tail(MinibatchConfig(), store, small_graph, DIFFUSION)
+    nothing = np.empty(0, np.int64)
+    options = {"batch_size": 2, "rng_seed": 1}
+    assert list(prediction_batches(nothing, store, tail, None, "none", **options)) == []
+
+
+def test_the_cost_of_an_epoch_counts_supports(make_loader, store):
+    loader = make_loader(tail="truncated")
+    supports = [set(batch.support_global.tolist()) for batch in loader.epoch(1)]
+    cost = epoch_cost(loader.epoch_roots(1), store)
+    assert cost.encodings == sum(map(len, supports))
+    assert cost.distinct == len(set.union(*supports))
+    assert cost.repeated_share == pytest.approx(1 - cost.distinct / cost.encodings)
+    assert epoch_cost([], store) == EpochCost(encodings=0, distinct=0)
+
+
+def test_too_large_batches_are_refused(make_loader):
+    with pytest.raises(ConfigError, match=r"minibatch.batch_size is 76, .* at most the 75 nodes"):
+        make_loader(batch_size=76)
+
+
+@pytest.mark.parametrize(
+    ("node", "message"),
+    [
+        (1, "node 1 is not among the 100 roots"),
+        (-3, "node -3 is out of range"),
+        (300, "node 300 is out of range"),
+    ],
+)
+def test_roots_without_rows_are_refused_before_anything_is_read(
+    make_loader, small_graph, store, node, message
+):
+    roots = np.append(store.roots[:40], node)
+    with pytest.raises(StoreError, match=message):
+        make_loader(roots)
+    tail = make_tail(MinibatchConfig(), store, small_graph, DIFFUSION)
+    with pytest.raises(StoreError, match=message):
+        prediction_batches(roots, store, tail, None, "none", batch_size=2, rng_seed=1)
+
+
+def test_checking_roots_reads_no_rows(store):
+    other = PPRStore.open(store.path)
+    with mock.patch.object(other, "_shard", side_effect=AssertionError):
+        check_roots(other.roots, other)
+
+
+def test_a_store_of_all_nodes_is_checked_by_range(small_graph, tmp_path):
+    full = write_store(str(tmp_path), small_graph, DIFFUSION, k=2)
+    check_roots(np.arange(300), full)
+    with pytest.raises(StoreError, match="node 300 is out of range"):
+        check_roots(np.arange(301), full)
+
+
+def test_a_smaller_batch_than_a_group_is_possible(make_loader):
+    sizes = [len(roots) for roots in make_loader(order="local", batch_size=1).epoch_roots(0)]
+    assert sizes == [1] * 75
+
+
+def test_the_order_of_an_epoch_and_its_first_batch_have_streams_of_their_own():
+    # As plain seeds, [5, 1] and [5, 1, 0] are the same.
+    assert batches._generator(5, 1).random() != batches._generator(5, 1, 0).random()
