@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 from torch.utils.checkpoint import checkpoint
 
+from gpn_scale.nn import radial
+
 _SAVED_PER_LAYER = 4
 """(N, C, D) arrays that autograd keeps per radial layer: offset, its norm's input, product, sum."""
 
@@ -55,15 +57,17 @@ class RadialLayer(nn.Module):
 class RadialFlow(nn.Module):
     """Density of a latent position under each class: z_ND -> log p(z | c)_NC.
 
-    R radial layers per class map the data to a standard normal. When the intermediate (N, C, D)
-    arrays would take more than `memory_mib`, nodes are handled in chunks which the backward pass
-    computes again, so memory does not grow with N x C x R.
+    R radial layers per class map the data to a standard normal. `forward` works on distances to
+    the centres, in small chunks of nodes that the backward pass computes again (`nn/radial.py`), so
+    memory does not grow with N x C x R. It can be differentiated once. `log_density` is the same by
+    positions, plainly: it can be differentiated twice, and takes over, in chunks, where parameters
+    are so extreme that products over layers could leave the range of the floating-point type.
 
     Args:
         num_classes: C.
         latent: D.
         radial_layers: R.
-        memory_mib: Scratch memory of one chunk.
+        memory_mib: Most scratch memory of one chunk; by distances, a few MiB are enough.
         generator: Source of the initial values.
     """
 
@@ -81,30 +85,55 @@ class RadialFlow(nn.Module):
             RadialLayer(num_classes, latent, generator) for _ in range(radial_layers)
         )
         self.num_classes = num_classes
+        self.latent = latent
         self.memory_bytes = memory_mib << 20
-
-    def chunk_rows(self, z_ND: Tensor) -> int:
-        """How many nodes fit the scratch memory at once, at least 1."""
-        row = self.num_classes * z_ND.shape[1] * z_ND.element_size()
-        return max(1, self.memory_bytes // (row * (1 + _SAVED_PER_LAYER * len(self.layers))))
 
     def forward(self, z_ND: Tensor) -> Tensor:
         """(N, D) -> (N, C)."""
-        rows = self.chunk_rows(z_ND)
-        if len(z_ND) <= rows:
+        if not self.layers:
             return self.log_density(z_ND)
+        layers = [layer for layer in self.layers if isinstance(layer, RadialLayer)]
+        dtype = torch.promote_types(z_ND.dtype, layers[0].centre_CD.dtype)
+        own = torch.promote_types(dtype, torch.float32)  # products over layers need the range
+        centre_RCD = torch.stack([layer.centre_CD for layer in layers]).to(own)
+        radial_scale_RC = softplus(torch.stack([layer.raw_scale_C for layer in layers]).to(own))
+        raw_strength_RC = torch.stack([layer.raw_strength_C for layer in layers]).to(own)
+        radial_strength_RC = softplus(raw_strength_RC) - radial_scale_RC
+        has_float64 = z_ND.device.type != "mps"
+        if not (has_float64 and radial.is_representable(radial_scale_RC, radial_strength_RC)):
+            return self.chunked_log_density(z_ND)
+        log_density_NC: Tensor = radial.RadialLogDensity.apply(  # type: ignore[no-untyped-call]
+            z_ND, centre_RCD, radial_scale_RC, radial_strength_RC, self.fused_rows(own)
+        )
+        return log_density_NC.to(dtype)
+
+    def fused_rows(self, dtype: torch.dtype) -> int:
+        """How many nodes at once by distances: as many as the cache holds, at least 1."""
+        row = radial.scratch_bytes_per_row(
+            self.num_classes, self.latent, len(self.layers), dtype.itemsize
+        )
+        return max(1, min(radial.chunk_rows(self.num_classes), self.memory_bytes // row))
+
+    def chunk_rows(self, z_ND: Tensor) -> int:
+        """How many nodes fit the scratch memory at once by positions, at least 1."""
+        row = self.num_classes * z_ND.shape[1] * z_ND.element_size()
+        return max(1, self.memory_bytes // (row * (1 + _SAVED_PER_LAYER * len(self.layers))))
+
+    def chunked_log_density(self, z_ND: Tensor) -> Tensor:
+        """`log_density` in chunks that the backward pass computes again."""
+        chunks = torch.split(z_ND, self.chunk_rows(z_ND))
         if not torch.is_grad_enabled():
-            return torch.cat([self.log_density(chunk) for chunk in torch.split(z_ND, rows)])
+            return torch.cat([self.log_density(chunk) for chunk in chunks])
         # The chunks draw no random numbers, so there is no state to preserve for recomputation.
         return torch.cat(
             [
                 checkpoint(self.log_density, chunk, use_reentrant=False, preserve_rng_state=False)
-                for chunk in torch.split(z_ND, rows)
+                for chunk in chunks
             ]
         )
 
     def log_density(self, z_ND: Tensor) -> Tensor:
-        """(N, D) -> (N, C), all nodes at once."""
+        """(N, D) -> (N, C), all nodes at once, by their positions."""
         z_NCD = z_ND.unsqueeze(1).expand(-1, self.num_classes, -1)
         log_det_NC = z_ND.new_zeros(len(z_ND), self.num_classes)
         for layer in self.layers:

@@ -1,0 +1,363 @@
+"""The log-density of radial flows by distances alone: fused, in chunks that stay in cache.
+
+A radial layer moves z on the line through its centre, z <- (1 + s) z - s c. By Stewart's identity
+the squared distance d_j = |z - c_j|^2 to any other centre then becomes
+
+    d_j <- (1 + s) d_j + s (1 + s) d_l - s |c_l - c_j|^2        (after layer l),
+
+so positions are never needed: R centres, and the origin as one more for the base density. With
+P = prod (1 + s) and e_j = d_j / P the step is a sum whose second term all centres share,
+
+    e_j <- e_j + s_l e_l - q_l |c_l - c_j|^2,    q_l = s_l / P   (P after layer l),
+
+and one small matrix product per layer gathers it: e_m = e_m(0) + E - sum_{l < m} q_l |c_l - c_m|^2
+with E = sum s_l e_l. The log-determinants are two logarithms per node and class, not two per layer:
+
+    log p = -(d_origin + D log 2 pi) / 2 + (D - 1) log P + log prod (1 + a b g^2),
+
+where r = sqrt(d_l), g = 1 / (a + r), s = b g, since b g - b g^2 r = a b g^2.
+
+Shapes: N nodes, M nodes of a chunk, C classes, D latent dimensions, R radial layers, J = R + 1
+centres with the origin last. Scratch is (layer or centre, C, M): a layer is contiguous, constants
+of a class broadcast over long rows, and the matrix products find M in unit stride.
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+CACHE_ELEMENTS = 30720
+"""Nodes x classes of a chunk; by measurement, see benchmarks/results/flow_2cores_202611.md."""
+
+_MAX_ROWS = 4096
+"""Nodes of a chunk when there are few classes: the start distances take float64 per node, too."""
+
+
+def is_representable(radial_scale_RC: Tensor, radial_strength_RC: Tensor) -> bool:
+    """Whether P and 1 / P stay clear of overflow, and 1 + s of 0, for every latent position.
+
+    1 + s lies between 1 (far away) and 1 + b / a (at the centre), so parameters alone decide.
+    """
+    limits = torch.finfo(radial_scale_RC.dtype)
+    at_centre_RC = 1.0 + radial_strength_RC.detach() / radial_scale_RC.detach()
+    spread = at_centre_RC.log().abs().sum(0).amax()
+    # In one tensor, since each transfer from a device waits for it. NaN compares as False.
+    fits = (spread <= 0.5 * math.log(limits.max)) & (at_centre_RC.amin() >= 16 * limits.eps)
+    return bool(fits)
+
+
+def scratch_bytes_per_row(num_classes: int, latent: int, layers: int, itemsize: int) -> int:
+    """Scratch of one node of a chunk in the backward pass."""
+    per_class = itemsize * (6 * (layers + 1) + 9) + 8 * (layers + 1)
+    return num_classes * per_class + 8 * 4 * (latent + 2)
+
+
+def chunk_rows(num_classes: int) -> int:
+    """How many nodes go at once so that scratch stays in cache."""
+    return max(1, min(_MAX_ROWS, CACHE_ELEMENTS // num_classes))
+
+
+@contextmanager
+def _one_thread(device: torch.device) -> Iterator[None]:
+    """Keeps the short operations of a chunk on the calling thread.
+
+    There are hundreds per chunk, of some microseconds each. Handing halves of them to a second
+    thread gains next to nothing, and where other work holds a core each waits for milliseconds.
+    """
+    # Without OpenMP, torch cannot change its mind about threads later on.
+    openmp: bool = torch.backends.openmp.is_available()  # type: ignore[no-untyped-call]
+    if device.type != "cpu" or not openmp:
+        yield
+        return
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+class _Flow:
+    """What all chunks share: the parameters, in the shapes that the chunks need."""
+
+    def __init__(self, centre_RCD: Tensor, scale_RC: Tensor, strength_RC: Tensor) -> None:
+        self.layers, self.classes, self.latent = centre_RCD.shape
+        origin_1CD = centre_RCD.new_zeros(1, self.classes, self.latent)
+        # Float64: |z|^2 - 2 z c + |c|^2 cancels in float32 where a latent lies close to a centre.
+        self.centre_JCD = torch.cat([centre_RCD, origin_1CD]).double()
+        flat_KD = self.centre_JCD.flatten(0, 1)
+        ones_K1 = flat_KD.new_ones(len(flat_KD), 1)
+        square_K1 = flat_KD.square().sum(1, keepdim=True)
+        self.to_distance_KD = torch.cat([-2.0 * flat_KD, square_K1, ones_K1], dim=1)
+        self.to_latent_KD = torch.cat([flat_KD, ones_K1], dim=1)
+        centre_CJD = self.centre_JCD.transpose(0, 1)
+        gap_CJJ = (centre_CJD.unsqueeze(2) - centre_CJD.unsqueeze(1)).square().sum(-1)
+        dtype = scale_RC.dtype
+        # Columns: E, q_0, ..., q_{R-1}. Row m uses the first m + 1 of them.
+        weight_CJJ = torch.cat([torch.ones_like(gap_CJJ[..., :1]), -gap_CJJ[..., :-1]], dim=2)
+        self.weight_CJJ = weight_CJJ.to(dtype)
+        self.scale = scale_RC.unsqueeze(-1).unbind()
+        self.strength = strength_RC.unsqueeze(-1).unbind()
+        self.product = (scale_RC * strength_RC).unsqueeze(-1).unbind()
+        self.twice_scale = (2.0 * scale_RC).unsqueeze(-1).unbind()
+        # Radii below the round-off of their squares have no direction, see `_backward_layer`.
+        noise_CJ = torch.finfo(dtype).eps * gap_CJJ.tril().amax(-1)
+        noise_CJ += torch.finfo(torch.float64).eps * centre_CJD.square().sum(-1)
+        self.floor = (4.0 * noise_CJ + 1e-24).sqrt().T.unsqueeze(-1).to(dtype).unbind()
+        self.log_normaliser = 0.5 * self.latent * math.log(2.0 * math.pi)
+
+
+class _Chunk:
+    """Scratch memory for `rows` nodes, used again and again; nothing is allocated per layer.
+
+    With `keep`, every layer has its own arrays, as the backward pass needs; else they share one.
+    """
+
+    def __init__(self, flow: _Flow, rows: int, *, keep: bool) -> None:
+        self.flow = flow
+        layers, centres = flow.layers, flow.layers + 1
+        device, dtype = flow.weight_CJJ.device, flow.weight_CJJ.dtype
+
+        def scratch(count: int, *, of: torch.dtype = dtype) -> Tensor:
+            return torch.empty(count, flow.classes, rows, device=device, dtype=of)
+
+        self.z_M = torch.empty(rows, flow.latent + 2, device=device, dtype=torch.float64)
+        self.z_M[:, flow.latent] = 1.0
+        self.distance_JCM = scratch(centres)
+        wide = dtype == torch.float64
+        self.wide_JCM = self.distance_JCM if wide else scratch(centres, of=torch.float64)
+        self.distance = self.distance_JCM.unbind()
+        # E in front of q_0, ..., q_{R-1}, as the columns of the weights.
+        self.sum_JCM = scratch(centres)
+        self.shift, *self.ratio = self.sum_JCM.unbind()
+        kept = layers if keep else 1
+        radius, decay, growth = scratch(kept), scratch(kept), scratch(kept + 1 if keep else 1)
+        self.radius = [radius[layer % kept] for layer in range(layers)]
+        self.decay = [decay[layer % kept] for layer in range(layers)]
+        self.growth = [growth[layer % len(growth)] for layer in range(centres)]
+        self.pull, self.radial, self.work, self.out = scratch(4).unbind()
+        summed_CJM, distance_CJM = self.sum_JCM.transpose(0, 1), self.distance_JCM.transpose(0, 1)
+        self.gather = [
+            (
+                distance_CJM[:, centre : centre + 1],
+                flow.weight_CJJ[:, centre : centre + 1, : centre + 1],
+                summed_CJM[:, : centre + 1],
+            )
+            for centre in range(centres)
+        ]
+        if keep:
+            self._allocate_backward(scratch)
+
+    def _allocate_backward(self, scratch: Any) -> None:
+        flow, centres = self.flow, self.flow.layers + 1
+        self.grad_JCM = scratch(centres)
+        self.grad = self.grad_JCM.unbind()
+        # Float64 has no scratch of its own in the forward pass; gradients need none either.
+        if self.wide_JCM is self.distance_JCM:
+            self.wide_JCM = self.grad_JCM
+        self.grad_CJM = self.grad_JCM.transpose(0, 1)
+        self.ratio_CRM = self.sum_JCM[1:].transpose(0, 1)
+        self.grad_out, self.grad_log_growth, self.grad_shift, self.grad_pull = scratch(4).unbind()
+        self.grad_radius = scratch(1)[0]
+        weight_CJJ = flow.weight_CJJ.transpose(1, 2)
+        self.scatter = [
+            (
+                weight_CJJ[:, layer + 1 : layer + 2, layer + 1 :],
+                self.grad_CJM[:, layer + 1 :],
+            )
+            for layer in range(flow.layers)
+        ]
+
+    def forward(self, z_MD: Tensor) -> Tensor:
+        """Log-density (C, M), in scratch memory, of as many nodes as the chunk has."""
+        flow, latent = self.flow, self.flow.latent
+        self.z_M[:, :latent].copy_(z_MD)
+        torch.sum(self.z_M[:, :latent].square(), dim=1, out=self.z_M[:, latent + 1])
+        start = self.distance_JCM if self.distance_JCM.dtype == torch.float64 else self.wide_JCM
+        torch.mm(flow.to_distance_KD, self.z_M.T, out=start.view(-1, len(z_MD)))
+        if start is not self.distance_JCM:
+            self.distance_JCM.copy_(start)
+        self.shift.zero_()
+        self.growth[0].fill_(1.0)
+        self.radial.fill_(1.0)
+        for layer in range(flow.layers):
+            self._forward_layer(layer)
+        self._gather(flow.layers)
+        square = torch.mul(self.distance[-1], self.growth[-1], out=self.out).clamp_min_(0.0)
+        log_growth = torch.log(self.growth[-1], out=self.work)
+        out = square.mul_(-0.5).sub_(flow.log_normaliser).add_(log_growth, alpha=latent - 1)
+        return out.add_(torch.log(self.radial, out=self.work))
+
+    def _gather(self, centre: int) -> None:
+        """e_m as of now, from its start and all layers before."""
+        if centre:
+            target_C1M, weight_C1J, summed_CJM = self.gather[centre]
+            target_C1M.baddbmm_(weight_C1J, summed_CJM)
+
+    def _forward_layer(self, layer: int) -> None:
+        flow, pull, work = self.flow, self.pull, self.work
+        distance, radius, decay = self.distance[layer], self.radius[layer], self.decay[layer]
+        growth, grown = self.growth[layer], self.growth[layer + 1]
+        self._gather(layer)
+        # Round-off may leave a square below 0.
+        torch.mul(distance, growth, out=radius).clamp_min_(0.0).sqrt_()
+        torch.add(radius, flow.scale[layer], out=decay).reciprocal_()
+        torch.mul(decay, flow.strength[layer], out=pull)
+        torch.mul(decay, pull, out=work).mul_(flow.scale[layer])
+        self.radial.addcmul_(self.radial, work)
+        torch.addcmul(growth, growth, pull, out=grown)
+        self.shift.addcmul_(pull, distance)
+        torch.div(pull, grown, out=self.ratio[layer])
+
+    def backward(self, grad_MC: Tensor, sums_3RC: Tensor) -> None:
+        """Gradients of this chunk's start distances into scratch, after `forward` with `keep`.
+
+        In the notation of the module, ^ for adjoints, L for log P and G for the incoming gradient:
+
+            q^  = -sum_{j > m} e_j^ |c_m - c_j|^2,   L^ -= q^ q
+            s^  = (q^ + L^ P_m) / P_{m+1} + E^ e
+            w   = G g^2 / (1 + a b g^2),   y = s^ g,   u = s (y + 2 a w) = -r^
+            a^  = b sum w - sum u,   b^ = sum y + a sum w
+            e^  = E^ s - u P_m / (2 r),   L^ -= u r / 2,   E^ += e^
+
+        Args:
+            grad_MC: G of this chunk's nodes.
+            sums_3RC: Sums of w, y, u over nodes are added here.
+        """
+        flow, work = self.flow, self.work
+        self.grad_out.copy_(grad_MC.T)
+        grown = self.growth[-1]
+        torch.mul(self.grad_out, grown, out=self.grad[-1]).mul_(-0.5)
+        torch.mul(self.distance[-1], grown, out=work).clamp_min_(0.0).mul_(-0.5)
+        torch.mul(work.add_(flow.latent - 1), self.grad_out, out=self.grad_log_growth)
+        self.grad_shift.copy_(self.grad[-1])
+        for layer in reversed(range(flow.layers)):
+            self._backward_layer(layer, sums_3RC[:, layer])
+
+    def _backward_layer(self, layer: int, sums_3C: Tensor) -> None:
+        flow, pull, work, weighted = self.flow, self.pull, self.work, self.out
+        decay, radius, growth = self.decay[layer], self.radius[layer], self.growth[layer]
+        grad_pull, grad_radius, grad = self.grad_pull, self.grad_radius, self.grad[layer]
+        torch.bmm(*self.scatter[layer], out=grad_pull.unsqueeze(1))
+        self.grad_log_growth.addcmul_(grad_pull, self.ratio[layer], value=-1.0)
+        grad_pull.addcmul_(self.grad_log_growth, growth).div_(self.growth[layer + 1])
+        grad_pull.addcmul_(self.grad_shift, self.distance[layer])
+
+        torch.mul(decay, decay, out=weighted)
+        torch.mul(weighted, flow.product[layer], out=work).add_(1.0)
+        weighted.div_(work).mul_(self.grad_out)
+        sums_3C[0].add_(weighted.sum(-1))
+        torch.mul(grad_pull, decay, out=grad_radius)
+        sums_3C[1].add_(grad_radius.sum(-1))
+        torch.mul(decay, flow.strength[layer], out=pull)
+        grad_radius.addcmul_(weighted, flow.twice_scale[layer]).mul_(pull)
+        sums_3C[2].add_(grad_radius.sum(-1))
+
+        self.grad_log_growth.addcmul_(grad_radius, radius, value=-0.5)
+        # The direction (z - c) / r is a unit vector, but a radius that is mere round-off would
+        # stretch it without bound; at 0 the gradient is 0, as that of a norm. Round-off grows
+        # with the map.
+        torch.add(growth, 1.0, out=work).mul_(flow.floor[layer])
+        grad_radius.div_(torch.maximum(radius, work, out=work)).mul_(growth)
+        torch.mul(self.grad_shift, pull, out=grad).add_(grad_radius, alpha=-0.5)
+        self.grad_shift.add_(grad)
+
+    def wide_gradient(self) -> Tensor:
+        """Gradients of the start distances in float64, (J C, M)."""
+        if self.wide_JCM is not self.grad_JCM:
+            self.wide_JCM.copy_(self.grad_JCM)
+        return self.wide_JCM.view(-1, self.wide_JCM.shape[-1])
+
+
+def _chunks(flow: _Flow, nodes: int, rows: int, *, keep: bool) -> Iterator[tuple[slice, _Chunk]]:
+    """Ranges of nodes, each with scratch of its size; all but the last share theirs."""
+    chunk = _Chunk(flow, min(rows, nodes), keep=keep)
+    for first in range(0, nodes, rows):
+        if nodes - first < len(chunk.z_M):
+            chunk = _Chunk(flow, nodes - first, keep=keep)
+        yield slice(first, first + rows), chunk
+
+
+class RadialLogDensity(torch.autograd.Function):
+    """z_ND, centre_RCD, scale_RC, strength_RC, rows -> log p(z | c)_NC; R is at least 1.
+
+    Computes in the type of the parameters, float32 or float64, which must be at least that of z.
+    Keeps its inputs only. The backward pass computes each chunk again and is not differentiable
+    itself; where second derivatives are wanted there is `RadialFlow.log_density`.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, z_ND: Tensor, centre_RCD: Tensor, scale_RC: Tensor, strength_RC: Tensor, rows: int
+    ) -> Tensor:
+        """(N, D) -> (N, C), `rows` nodes at a time."""
+        ctx.save_for_backward(z_ND, centre_RCD, scale_RC, strength_RC)
+        ctx.rows = rows
+        flow = _Flow(centre_RCD, scale_RC, strength_RC)
+        out_NC = scale_RC.new_empty(len(z_ND), flow.classes)
+        with _one_thread(z_ND.device):
+            for part, chunk in _chunks(flow, len(z_ND), rows, keep=False):
+                out_NC[part] = chunk.forward(z_ND[part]).T
+        return out_NC
+
+    @staticmethod
+    def backward(ctx: Any, grad_NC: Tensor) -> tuple[Tensor | None, ...]:
+        """Gradients of z, centres, scales and strengths.
+
+        Raises:
+            NotImplementedError: A graph of the gradients was asked for; it would be silently wrong.
+        """
+        if torch.is_grad_enabled():
+            raise NotImplementedError(
+                "second derivatives of RadialFlow.forward were asked for (create_graph=True), "
+                "expected first ones; use RadialFlow.log_density, which has both"
+            )
+        z_ND, centre_RCD, scale_RC, strength_RC = ctx.saved_tensors
+        needs_z, *needs_parameter, _ = ctx.needs_input_grad
+        flow = _Flow(centre_RCD, scale_RC, strength_RC)
+        grad_z_ND = torch.empty_like(z_ND) if needs_z else None
+        start_KD = torch.zeros_like(flow.to_latent_KD)
+        pairs_CRJ = start_KD.new_zeros(flow.classes, flow.layers, flow.layers + 1)
+        sums_3RC = start_KD.new_zeros(3, flow.layers, flow.classes)
+        with _one_thread(z_ND.device):
+            for part, chunk in _chunks(flow, len(z_ND), ctx.rows, keep=True):
+                chunk.forward(z_ND[part])
+                chunk.backward(grad_NC[part], sums_3RC)
+                grad_KM = chunk.wide_gradient()
+                if grad_z_ND is not None:
+                    # sum_j 2 e_j^ (z - c_j)
+                    sum_MD = grad_KM.T @ flow.to_latent_KD
+                    own_MD = chunk.z_M[:, : flow.latent] * sum_MD[:, -1:]
+                    grad_z_ND[part] = own_MD.sub_(sum_MD[:, :-1]).mul_(2.0)
+                if any(needs_parameter):
+                    start_KD.addmm_(grad_KM, chunk.z_M[:, : flow.latent + 1])
+                    pairs_CRJ += chunk.ratio_CRM @ chunk.grad_CJM.transpose(1, 2)
+        if not any(needs_parameter):
+            return grad_z_ND, None, None, None, None
+        weighted_RC, grad_pull_RC, grad_radius_RC = sums_3RC
+        return (
+            grad_z_ND,
+            _centre_gradient(flow, start_KD, pairs_CRJ).to(centre_RCD.dtype),
+            (strength_RC * weighted_RC - grad_radius_RC).to(scale_RC.dtype),
+            (scale_RC * weighted_RC + grad_pull_RC).to(scale_RC.dtype),
+            None,
+        )
+
+
+def _centre_gradient(flow: _Flow, start_KD: Tensor, pairs_CRJ: Tensor) -> Tensor:
+    """From sum_n e_j^ [z, 1] and sum_n q_l e_j^; (R, C, D).
+
+    Centres act through start distances, 2 sum e_j^ (c_j - z), and through the squared distances
+    of pairs l < j, whose adjoint is -sum_n q_l e_j^.
+    """
+    start_JCD = start_KD.view(flow.layers + 1, flow.classes, -1)
+    direct_JCD = flow.centre_JCD * start_JCD[..., -1:] - start_JCD[..., :-1]
+    pair_CJJ = torch.nn.functional.pad(-pairs_CRJ.triu(1), (0, 0, 0, 1))
+    pair_CJJ = pair_CJJ + pair_CJJ.transpose(1, 2)
+    centre_CJD = flow.centre_JCD.transpose(0, 1)
+    mutual_CJD = pair_CJJ.sum(-1, keepdim=True) * centre_CJD - pair_CJJ @ centre_CJD
+    return 2.0 * (direct_JCD + mutual_CJD.transpose(0, 1))[:-1]
