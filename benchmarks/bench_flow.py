@@ -1,0 +1,155 @@
+"""How much faster and smaller is the fused radial flow than the plain one in eager torch?
+
+    python benchmarks/bench_flow.py [--nodes 20000] [--chunk-rows 256 512 768 1024]
+
+Times of the two take turns in one process (warm-up first, medians, spread = slowest - fastest);
+peak memory above that before the call is measured in a process of its own for each. The plain way
+is `RadialFlow.log_density` on all nodes at once. Largest errors are against float64 by the plain
+way: of values relative to 1 + |value|, of gradients relative to the largest of their kind. Prints
+one JSON line. `--chunk-rows` times other chunk sizes of the fused way as well.
+"""
+
+import argparse
+import copy
+import json
+import multiprocessing
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gpn_scale.memory import peak_rss_bytes, resident_bytes
+from gpn_scale.nn import radial
+from gpn_scale.nn.flow import RadialFlow
+
+WAYS = ("fused", "plain")
+PHASES = ("forward", "forward_backward")
+
+
+def build(options: argparse.Namespace) -> tuple[RadialFlow, Tensor]:
+    """A flow as a training starts with, and standard normal latents."""
+    torch.set_num_threads(options.threads)
+    generator = torch.Generator().manual_seed(options.rng_seed)
+    flow = RadialFlow(
+        num_classes=options.classes,
+        latent=options.latent,
+        radial_layers=options.layers,
+        memory_mib=512,
+        generator=generator,
+    )
+    return flow, torch.randn(options.nodes, options.latent, generator=generator)
+
+
+def density_of(flow: RadialFlow, way: str) -> Callable[[Tensor], Tensor]:
+    """The function that is measured."""
+    return flow if way == "fused" else flow.log_density
+
+
+def run(flow: RadialFlow, z_ND: Tensor, way: str, phase: str) -> list[Tensor]:
+    """Log-densities and, with the backward pass, gradients of everything."""
+    density = density_of(flow, way)
+    if phase == "forward":
+        with torch.no_grad():
+            return [density(z_ND)]
+    z_ND = z_ND.detach().requires_grad_()
+    value_NC = density(z_ND)
+    gradients = torch.autograd.grad(value_NC.sum(), [z_ND, *flow.parameters()])
+    return [value_NC.detach(), *gradients]
+
+
+def elapsed(flow: RadialFlow, z_ND: Tensor, way: str, phase: str) -> float:
+    """Seconds of one run."""
+    began = time.perf_counter()
+    run(flow, z_ND, way, phase)
+    return time.perf_counter() - began
+
+
+def time_side_by_side(options: argparse.Namespace) -> dict[str, Any]:
+    """Medians and spreads; the ways take turns, so that other work hits both."""
+    flow, z_ND = build(options)
+    result: dict[str, Any] = {}
+    for phase in PHASES:
+        seconds: dict[str, list[float]] = {way: [] for way in WAYS}
+        for repeat in range(options.repeats + 1):
+            for way in WAYS:
+                duration = elapsed(flow, z_ND, way, phase)
+                if repeat:  # the first is the warm-up
+                    seconds[way].append(duration)
+        median = {way: sorted(seconds[way])[options.repeats // 2] for way in WAYS}
+        for way in WAYS:
+            result[f"{way}_{phase}_seconds"] = median[way]
+            result[f"{way}_{phase}_spread_seconds"] = max(seconds[way]) - min(seconds[way])
+        result[f"{phase}_speed_up"] = median["plain"] / median["fused"]
+    return result
+
+
+def time_chunks(options: argparse.Namespace) -> dict[str, dict[int, float]]:
+    """Medians of the fused way by nodes of a chunk."""
+    flow, z_ND = build(options)
+    result: dict[str, dict[int, float]] = {phase: {} for phase in PHASES}
+    for rows in options.chunk_rows:
+        flow.fused_rows = lambda _, rows=rows: rows  # type: ignore[method-assign, misc]
+        for phase in PHASES:
+            seconds = [elapsed(flow, z_ND, "fused", phase) for _ in range(options.repeats + 1)]
+            result[phase][rows] = sorted(seconds[1:])[options.repeats // 2]
+    return result
+
+
+def measure_memory(task: tuple[argparse.Namespace, str, str]) -> int:
+    """Peak bytes of one run above those before it."""
+    options, way, phase = task
+    flow, z_ND = build(options)
+    run(flow, z_ND[:100], way, phase)  # what torch loads lazily is not the flow's
+    before = resident_bytes()[0]
+    run(flow, z_ND, way, phase)
+    return peak_rss_bytes() - before
+
+
+def errors(options: argparse.Namespace) -> dict[str, float]:
+    """Largest errors of both ways in float32."""
+    flow, z_ND = build(options)
+    z_ND = z_ND[:2000]
+    truth = run(copy.deepcopy(flow).double(), z_ND.double(), "plain", "forward_backward")
+    result = {}
+    for way in WAYS:
+        got = run(flow, z_ND, way, "forward_backward")
+        gaps = [(a.double() - b).abs() for a, b in zip(got, truth, strict=True)]
+        relative = [gap.max() / true.abs().max() for gap, true in zip(gaps, truth, strict=True)]
+        result[f"{way}_value_error"] = float((gaps[0] / (1.0 + truth[0].abs())).max())
+        result[f"{way}_gradient_error"] = float(max(relative[1:]))
+    return result
+
+
+def main() -> None:
+    """Times, memory and errors, one JSON line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--nodes", type=int, default=20_000)
+    parser.add_argument("--classes", type=int, default=40)
+    parser.add_argument("--layers", type=int, default=10)
+    parser.add_argument("--latent", type=int, default=16)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--rng-seed", type=int, default=1)
+    parser.add_argument("--chunk-rows", type=int, nargs="*", default=[])
+    options = parser.parse_args()
+    result = vars(options) | {"torch": torch.__version__}
+    result |= {"fused_chunk_rows": radial.chunk_rows(options.classes)}
+    for phase in PHASES:
+        for way in WAYS:
+            with multiprocessing.get_context("spawn").Pool(1) as pool:
+                extra = pool.apply(measure_memory, ((options, way, phase),))
+            result[f"{way}_{phase}_extra_mib"] = round(extra / 2**20, 1)
+        ratio = result[f"plain_{phase}_extra_mib"] / result[f"fused_{phase}_extra_mib"]
+        result[f"{phase}_memory_ratio"] = ratio
+    result |= time_side_by_side(options) | errors(options)
+    if options.chunk_rows:
+        result["chunk_seconds"] = time_chunks(options)
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
