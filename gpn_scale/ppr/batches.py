@@ -243,16 +243,12 @@ def _in_order(make: Callable[[int], PPRBatch], count: int, workers: int) -> Iter
     if workers == 0:
         yield from map(make, range(count))
         return
+    # Leaving the block, for whatever reason, waits for the batches that are ahead: one a thread.
     with ThreadPoolExecutor(workers, thread_name_prefix="batches") as pool:
         ahead: deque[Future[PPRBatch]] = deque()
-        try:
-            for index in range(count):
-                ahead.append(pool.submit(make, index))
-                if len(ahead) > workers:
-                    yield ahead.popleft().result()
-            while ahead:
+        for index in range(count):
+            ahead.append(pool.submit(make, index))
+            if len(ahead) > workers:
                 yield ahead.popleft().result()
-        finally:
-            # The consumer left, or a batch failed: what has not begun is not begun any more.
-            for future in ahead:
-                future.cancel()
+        while ahead:
+            yield ahead.popleft().result()

@@ -59,6 +59,16 @@ def test_roots_of_one_clique_stand_together(store):
     np.testing.assert_array_equal(ordering, local_ordering(roots, store, SIZE))
 
 
+def test_parts_are_balanced_by_roots():
+    # A chain of roots; each shares 12 nodes with the next in the first half, 1 in the second.
+    pairs = np.repeat(np.arange(63), np.where(np.arange(63) < 32, 12, 1))
+    node = np.arange(len(pairs), dtype=np.int32)
+    part = grouping._metis_parts(np.append(pairs, pairs + 1), np.append(node, node), 64, 16)
+    sizes = np.bincount(part)
+    assert len(sizes) == 8
+    assert sizes.max() <= 10
+
+
 def test_rows_may_be_read_in_parts(store, monkeypatch):
     roots = np.random.default_rng(0).permutation(NUM_CLIQUES * SIZE)[:70]
     expected = local_ordering(roots, store, SIZE)

@@ -142,6 +142,20 @@ def test_walks_follow_the_law_of_the_diffusion(
     assert normalisation == "sym" or (weight == 1).all()
 
 
+@pytest.mark.parametrize("weighted", [True, False])
+def test_without_loops_a_step_leads_elsewhere_whatever_is_drawn(weighted):
+    graph = wheel(weighted=weighted)
+    start = np.setdiff1d(np.arange(13), 11)  # the isolated one has to stay
+    rng = mock.Mock()
+    rng.geometric.return_value = np.full(12, 2)
+    rng.random.side_effect = lambda count: np.full(count, np.nextafter(1.0, 0.0))
+    rng.integers.side_effect = lambda high: high - 1
+    walks = DiffusionWalks(graph, DiffusionConfig(steps=1, self_loops=False))
+    end, _ = walks.ends(start, rng)
+    adjacency = dense_adjacency(graph)
+    assert (adjacency[start, end] > 0).all()
+
+
 @pytest.mark.parametrize(("normalisation", "walks"), [("rw", 2), ("sym", 64)])
 @pytest.mark.parametrize("directed", [True, False])
 def test_the_mean_sampled_row_is_the_exact_one(tmp_path, normalisation, walks, directed):
