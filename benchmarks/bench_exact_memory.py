@@ -22,7 +22,8 @@ def measure(arguments: tuple[str, Path, int, int]) -> dict[str, Any]:
     """Trains a few epochs and reads off memory and time."""
     from gpn_scale.config import override
     from gpn_scale.data.datasets import load_graph
-    from gpn_scale.estimator import GPNClassifier, prepare_graph
+    from gpn_scale.data.splits import prepare_graph
+    from gpn_scale.estimator import GPNClassifier
     from gpn_scale.memory import peak_rss_bytes
     from launch.recipes import recipe_for
 

@@ -51,7 +51,8 @@ def run_cell(arguments: tuple[Cell, Path, Path, list[str]]) -> None:
 
     from gpn_scale.config import override, parse_assignments
     from gpn_scale.data.datasets import load_graph
-    from gpn_scale.estimator import GPNClassifier, prepare_graph
+    from gpn_scale.data.splits import prepare_graph
+    from gpn_scale.estimator import GPNClassifier
     from gpn_scale.evaluation.evaluate import classification_metrics, out_of_distribution_metrics
     from gpn_scale.files import write_json
     from launch.recipes import LEFT_OUT_CLASSES, recipe_for

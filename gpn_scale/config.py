@@ -18,6 +18,9 @@ TailKind = Literal["clustered", "sampled", "stationary", "renormalised", "trunca
 """How the evidence of what a top-k row cuts off is estimated; see `gpn_scale.ppr.tails`."""
 
 
+_BATCH_SIZE = 1024
+
+
 def _require(condition: bool, name: str, value: object, expected: str) -> None:
     if not condition:
         raise ConfigError(f"{name} is {value!r}, expected {expected}")
@@ -133,6 +136,16 @@ class DiffusionConfig:
         _require(known, "diffusion.steps", self.steps, "at least 0, or inf")
         _require(0.0 < self.tolerance < 1.0, "diffusion.tolerance", self.tolerance, "in (0, 1)")
 
+    @property
+    def store_parameters(self) -> dict[str, Any]:
+        """What a store of rows of this diffusion says of it."""
+        return {
+            "teleport": self.teleport,
+            "normalisation": self.normalisation,
+            "steps": str(self.steps),
+            "self_loops": self.self_loops,
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PPRConfig:
@@ -142,7 +155,7 @@ class PPRConfig:
     """The diffusion whose rows are wanted."""
     k: int = 64
     """Most entries that a stored row has."""
-    clusters: int = 0
+    clusters: int = 32
     """Graph clusters whose cut mass is stored with every row; 0 for none."""
     method: Literal["auto", "sweep", "push"] = "auto"
     """`sweep`: all rows from their neighbours' rows; `push`: each root by itself."""
@@ -204,8 +217,8 @@ class TrainConfig:
 class MinibatchConfig:
     """How minibatch mode makes its batches from stored rows."""
 
-    batch_size: int = 1024
-    """Roots in a batch, that is, labelled nodes per optimiser step."""
+    batch_size: int | Literal["auto"] = "auto"
+    """Labelled nodes per optimiser step; `auto` is 1024, or all where there are fewer."""
     order: Literal["random", "local"] = "random"
     """`local` puts roots with overlapping neighbourhoods together, which saves encodings."""
     tail: TailKind = "clustered"
@@ -220,12 +233,29 @@ class MinibatchConfig:
     """Background threads that assemble batches; 0 assembles in the trainer's own."""
 
     def __post_init__(self) -> None:
-        _require(self.batch_size >= 1, "minibatch.batch_size", self.batch_size, "at least 1")
+        size = self.batch_size
+        _require(size == "auto" or size >= 1, "minibatch.batch_size", size, "at least 1, or auto")
         _require(self.tail_nodes >= 1, "minibatch.tail_nodes", self.tail_nodes, "at least 1")
         _require(self.tail_walks >= 1, "minibatch.tail_walks", self.tail_walks, "at least 1")
         refresh = self.tail_refresh
         _require(0.0 < refresh <= 1.0, "minibatch.tail_refresh", refresh, "a number in (0, 1]")
         _require(self.workers >= 0, "minibatch.workers", self.workers, "at least 0")
+
+    def roots_per_batch(self, num_roots: int) -> int:
+        """The batch size for so many roots.
+
+        Raises:
+            ConfigError: it is larger than their number.
+        """
+        if self.batch_size == "auto":
+            return max(1, min(_BATCH_SIZE, num_roots))
+        _require(
+            self.batch_size <= num_roots,
+            "minibatch.batch_size",
+            self.batch_size,
+            f"auto or at most the {num_roots} nodes to train on",
+        )
+        return self.batch_size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,65 +1,40 @@
 """`GPNClassifier`: fit on a graph, predict classes and uncertainty; the library's front door."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import overload
 
+import numpy as np
 import torch
+from numpy.typing import ArrayLike
 
 from gpn_scale.config import RunConfig
-from gpn_scale.data.graph import Graph
-from gpn_scale.data.splits import class_prior, leave_out_classes, stratified_split
-from gpn_scale.errors import ConfigError, GraphError, RunError
+from gpn_scale.data.graph import Features, Graph, as_node_ids
+from gpn_scale.data.growth import new_nodes
+from gpn_scale.data.splits import class_prior, prepare_graph
+from gpn_scale.device import pick_device
+from gpn_scale.errors import GraphError, RunError, StoreError
 from gpn_scale.evaluation.prediction import Prediction
-from gpn_scale.inference.exact import exact_diffusion
-from gpn_scale.inference.inputs import model_inputs
+from gpn_scale.inference.clusters import ClusterSummary, num_summarised
+from gpn_scale.inference.evidence import FeatureEvidence
+from gpn_scale.inference.full import DEFAULT_MEMORY_BYTES, Progress, node_evidence, predict_all
+from gpn_scale.inference.inputs import column_moments, required_features
+from gpn_scale.inference.new_nodes import NewPrediction, predict_new
+from gpn_scale.inference.rows import RowPrediction, predict_rows
+from gpn_scale.nn.aggregation import ClusterEvidence
 from gpn_scale.nn.model import GPN
+from gpn_scale.ppr.store import PPRStore
+from gpn_scale.ppr.tails import AbstractTail, make_tail
 from gpn_scale.train.checkpoint import load_tensors, save_tensors
-from gpn_scale.train.task import ExactTask
+from gpn_scale.train.minibatch import MinibatchTask
+from gpn_scale.train.task import AbstractTask, ExactTask
 from gpn_scale.train.trainer import EpochRecord, Trainer
 
-
-def prepare_graph(graph: Graph, config: RunConfig) -> Graph:
-    """The graph with the configured split, and without the labels of the left-out classes.
-
-    Raises:
-        GraphError: a public split is asked for and there is none, or the labels do not do.
-    """
-    if config.split.kind == "public":
-        if graph.split is None:
-            raise GraphError(
-                f"graph {graph.name!r} has no public split, expected one with split.kind=public: "
-                "use --set split.kind=stratified"
-            )
-    else:
-        graph = stratified_split(
-            graph,
-            train=config.split.train,
-            val=config.split.val,
-            rng_seed=config.split.rng_seed,
-        )
-    left_out = config.data.left_out_classes
-    return leave_out_classes(graph, left_out) if left_out else graph
-
-
-def pick_device(name: str) -> torch.device:
-    """`auto` is CUDA where there is one, else the CPU; other names are torch's.
-
-    Raises:
-        ConfigError: there is no such device.
-    """
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        return torch.empty(0, device=name).device
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise ConfigError(
-            f"device {name!r} cannot be used ({reason}), expected auto, cpu or cuda"
-        ) from error
+_SUMMARY_CHUNK = 1 << 13
 
 
 class GPNClassifier:
-    """A Graph Posterior Network with exact diffusion.
+    """A Graph Posterior Network, trained on the whole graph or on batches of stored rows.
 
     Args:
         config: What to build and how to train it; `launch.recipes` has the paper's settings.
@@ -78,6 +53,10 @@ class GPNClassifier:
         self.device = pick_device(device)
         self.dtype = dtype
         self._model: GPN | None = None
+        self._rows: tuple[Graph, AbstractTail, PPRStore] | None = None
+        """What minibatch training used; predicting this very graph then summarises its clusters."""
+        self._summary_of = ""
+        """Graph, clusters and tail that the model's cluster evidences are of."""
 
     @property
     def model(self) -> GPN:
@@ -86,7 +65,25 @@ class GPNClassifier:
             raise RunError("this classifier has no model yet: call fit or load first")
         return self._model
 
-    def trainer(self, graph: Graph) -> Trainer:
+    def open_store(self, path: Path | str, graph: Graph) -> PPRStore:
+        """The store in `path`, checked to be of this graph and of the configured diffusion.
+
+        Raises:
+            StoreError: it is not, or cannot be read.
+        """
+        wanted = self.config.diffusion.store_parameters
+        store = PPRStore.open(path, graph_fingerprint=graph.structure_fingerprint())
+        for name, value in wanted.items():
+            stored = store.parameters.get(name)
+            if stored != value:
+                raise StoreError(
+                    f"{path} has rows of {name} {stored}, the model diffuses with {value}: build "
+                    f"the store again with `--{name.replace('_', '-')} {value} --overwrite`, or "
+                    f"train with `--set diffusion.{name}={stored}`"
+                )
+        return store
+
+    def trainer(self, graph: Graph, store: PPRStore | Path | str | None = None) -> Trainer:
         """A trainer at its start, for callers that want to drive or restore it themselves."""
         if graph.num_classes < 2:
             raise GraphError(
@@ -95,13 +92,16 @@ class GPNClassifier:
             )
         if graph.split is None:
             graph = prepare_graph(graph, self.config)
-        task = ExactTask(graph, self.config, self.device, self.dtype)
+        task = self._task(graph, store)
         # Initial values are drawn on the CPU, so that a seed means the same on every device.
         generator = torch.Generator().manual_seed(self.config.train.rng_seed)
         prior_C = torch.from_numpy(class_prior(graph)).to(self.dtype)
-        model = self._new_model(graph.num_features, prior_C, generator)
+        clusters = num_summarised(task.tail) if isinstance(task, MinibatchTask) else 0
+        model = self._new_model(graph.num_features, prior_C, generator, clusters)
         if self.config.encoder.standardise:
-            model.encoder.first.standardise(task.inputs)
+            features = required_features(graph)
+            moments = column_moments(features, self.config.data.feature_scaling)
+            model.encoder.first.standardise(*moments)
         if self.device.type != "cpu":
             generator = torch.Generator(self.device).manual_seed(self.config.train.rng_seed)
         return Trainer(model, task, self.config.train, generator)
@@ -110,6 +110,7 @@ class GPNClassifier:
         self,
         graph: Graph,
         *,
+        store: PPRStore | Path | str | None = None,
         observe: Callable[[EpochRecord], None] | None = None,
         trainer: Trainer | None = None,
     ) -> "GPNClassifier":
@@ -117,38 +118,123 @@ class GPNClassifier:
 
         Args:
             graph: With features and labels.
+            store: Rows of the training and validation nodes, for `mode="minibatch"`.
             observe: Called after every epoch; an exception from it ends training.
             trainer: One from `trainer()`, perhaps restored from a checkpoint.
         """
-        trainer = trainer or self.trainer(graph)
+        trainer = trainer or self.trainer(graph, store)
         for record in trainer.records():
             if observe is not None:
                 observe(record)
         trainer.restore_best()
         self._model = trainer.model
+        self._summary_of = ""
         return self
 
-    @torch.no_grad()
-    def predict(self, graph: Graph) -> Prediction:
-        """Class probabilities and uncertainty of every node of `graph`.
+    @overload
+    def predict(
+        self,
+        graph: Graph,
+        *,
+        memory_bytes: int = ...,
+        scratch: Path | None = ...,
+        progress: Progress | None = ...,
+    ) -> Prediction: ...
+
+    @overload
+    def predict(
+        self,
+        graph: Graph,
+        *,
+        nodes: ArrayLike,
+        store: PPRStore | Path | str | None,
+        explain: int = ...,
+    ) -> RowPrediction: ...
+
+    def predict(
+        self,
+        graph: Graph,
+        *,
+        nodes: ArrayLike | None = None,
+        store: PPRStore | Path | str | None = None,
+        explain: int = 0,
+        memory_bytes: int = DEFAULT_MEMORY_BYTES,
+        scratch: Path | None = None,
+        progress: Progress | None = None,
+    ) -> Prediction | RowPrediction:
+        """Class probabilities and uncertainty of every node, or of some from their stored rows.
 
         The graph may be another one than that of training, with the same feature columns.
+
+        Args:
+            graph: With features.
+            nodes: Ids of the nodes wanted; absent means all, by exact diffusion.
+            store: Where the rows of `nodes` are.
+            explain: How many contributors to name for each of `nodes`.
+            memory_bytes: What predicting all nodes may use beside graph and model.
+            scratch: Directory for what does not fit into it.
+            progress: Told how far predicting all nodes has come.
         """
-        if graph.num_features != self.model.encoder.first.shift_F.shape[0]:
-            raise GraphError(
-                f"graph {graph.name!r} has {graph.num_features} feature columns, the model was "
-                f"trained on {self.model.encoder.first.shift_F.shape[0]}"
-            )
-        inputs = model_inputs(graph, self.config.data.feature_scaling, self.device, self.dtype)
-        diffusion = exact_diffusion(graph, self.config.diffusion, self.device, self.dtype)
-        return Prediction.from_output(self.model(inputs, diffusion))
+        self._check_features(graph)
+        if nodes is None:
+            return self._predict_all(graph, memory_bytes, scratch, progress)
+        if store is None:
+            raise StoreError("predicting single nodes needs their rows: give the store as well")
+        store = self._checked(store, graph)
+        tail = make_tail(self.config.minibatch, store, graph, self.config.diffusion)
+        scaling = self.config.data.feature_scaling
+        return predict_rows(
+            as_node_ids(nodes, "nodes").astype(np.int64),
+            FeatureEvidence(self.model, required_features(graph), scaling, self.device, self.dtype),
+            store,
+            tail,
+            self._cluster_evidence(graph, tail, store),
+            explain=explain,
+            rng_seed=self.config.train.rng_seed,
+        )
+
+    def predict_new(
+        self,
+        graph: Graph,
+        features: Features | ArrayLike,
+        neighbours: Sequence[ArrayLike],
+        *,
+        edge_weights: Sequence[ArrayLike] | None = None,
+        tolerance: float = 1e-6,
+    ) -> NewPrediction:
+        """Classes and uncertainty of nodes that joined `graph` after training.
+
+        Args:
+            graph: The known nodes.
+            features: Of the new nodes, as many columns as in training.
+            neighbours: Per new node the ids of its neighbours; N + j is the j-th new node.
+            edge_weights: Weights of these edges; absent means 1.
+            tolerance: What arrives at a node with less is not followed; 0 is exact.
+        """
+        clusters = self.model.clusters
+        known = clusters is not None and clusters.summarised
+        largest = float(clusters.largest_total_P.max()) if clusters is not None and known else None
+        return predict_new(
+            self.model,
+            graph,
+            new_nodes(graph, features, neighbours, edge_weights),
+            scaling=self.config.data.feature_scaling,
+            diffusion=self.config.diffusion,
+            device=self.device,
+            dtype=self.dtype,
+            tolerance=tolerance,
+            largest_evidence=largest,
+        )
 
     def save(self, path: Path | str) -> None:
-        """Writes weights and configuration to one safetensors file."""
+        """Writes weights, cluster evidences and configuration to one safetensors file."""
+        clusters = self.model.clusters
         facts = {
             "config": self.config.to_dict(),
             "num_features": self.model.encoder.first.shift_F.shape[0],
             "num_classes": self.model.flow.num_classes,
+            "num_clusters": 0 if clusters is None else clusters.num_clusters,
+            "summary_of": self._summary_of,
         }
         save_tensors(Path(path), self.model.state_dict(), facts)
 
@@ -161,11 +247,104 @@ class GPNClassifier:
         dtype = tensors["encoder.first.weight"].dtype
         classifier = cls(RunConfig.from_dict(facts["config"]), device=device, dtype=dtype)
         prior_C = torch.full((facts["num_classes"],), 1.0 / facts["num_classes"])
-        model = classifier._new_model(facts["num_features"], prior_C, torch.Generator())
+        model = classifier._new_model(
+            facts["num_features"], prior_C, torch.Generator(), facts["num_clusters"]
+        )
         model.load_state_dict(tensors)
         classifier._model = model.eval()
+        classifier._summary_of = facts["summary_of"]
         return classifier
 
-    def _new_model(self, num_features: int, prior_C: torch.Tensor, source: torch.Generator) -> GPN:
-        model = GPN(self.config, num_features=num_features, class_prior_C=prior_C, generator=source)
+    def _new_model(
+        self, num_features: int, prior_C: torch.Tensor, source: torch.Generator, num_clusters: int
+    ) -> GPN:
+        model = GPN(
+            self.config,
+            num_features=num_features,
+            class_prior_C=prior_C,
+            generator=source,
+            num_clusters=num_clusters,
+        )
         return model.to(self.device, self.dtype)
+
+    def _task(self, graph: Graph, store: PPRStore | Path | str | None) -> AbstractTask:
+        if self.config.mode == "exact":
+            return ExactTask(graph, self.config, self.device, self.dtype)
+        if store is None:
+            raise StoreError(
+                "minibatch mode needs the rows of a store: make one with `python -m precompute` "
+                "and name it with --ppr STORE"
+            )
+        opened = self._checked(store, graph)
+        task = MinibatchTask(graph, self.config, opened, self.device, self.dtype)
+        self._rows = (graph, task.tail, opened)
+        return task
+
+    def _checked(self, store: PPRStore | Path | str, graph: Graph) -> PPRStore:
+        return self.open_store(store.path if isinstance(store, PPRStore) else store, graph)
+
+    def _check_features(self, graph: Graph) -> None:
+        trained_on = self.model.encoder.first.shift_F.shape[0]
+        if graph.num_features != trained_on:
+            raise GraphError(
+                f"graph {graph.name!r} has {graph.num_features} feature columns, the model was "
+                f"trained on {trained_on}"
+            )
+
+    def _predict_all(
+        self, graph: Graph, memory_bytes: int, scratch: Path | None, progress: Progress | None
+    ) -> Prediction:
+        summary = None
+        if self._rows is not None and self._rows[0] is graph:
+            summary = ClusterSummary(self._rows[1], self.model.flow.num_classes, self.device)
+        prediction = predict_all(
+            self.model,
+            graph,
+            scaling=self.config.data.feature_scaling,
+            diffusion=self.config.diffusion,
+            device=self.device,
+            dtype=self.dtype,
+            memory_bytes=memory_bytes,
+            scratch=scratch,
+            progress=progress,
+            observe=None if summary is None else summary.observe,
+        )
+        if summary is not None and self._rows is not None:
+            self._keep(summary, *self._rows)
+        return prediction
+
+    def _cluster_evidence(
+        self, graph: Graph, tail: AbstractTail, store: PPRStore
+    ) -> ClusterEvidence:
+        """The model's summary of this graph's clusters; made now if it has another's or none."""
+        if self.model.clusters is None or self._summary_of != _summary_key(graph, tail, store):
+            summary = ClusterSummary(tail, self.model.flow.num_classes, self.device)
+            scaling = self.config.data.feature_scaling
+            for start, stop, evidence_NC in node_evidence(
+                self.model,
+                graph,
+                scaling,
+                device=self.device,
+                dtype=self.dtype,
+                chunk=_SUMMARY_CHUNK,
+            ):
+                summary.observe(start, stop, evidence_NC)
+            self._keep(summary, graph, tail, store)
+        assert self.model.clusters is not None
+        return self.model.clusters
+
+    def _keep(
+        self, summary: ClusterSummary, graph: Graph, tail: AbstractTail, store: PPRStore
+    ) -> None:
+        clusters = ClusterEvidence(
+            num_summarised(tail), self.model.flow.num_classes, self.config.minibatch.tail_refresh
+        )
+        self.model.clusters = clusters.to(self.device, self.dtype)
+        summary.store_into(self.model.clusters)
+        self._summary_of = _summary_key(graph, tail, store)
+
+
+def _summary_key(graph: Graph, tail: AbstractTail, store: PPRStore) -> str:
+    """What cluster evidences depend on beside features and weights."""
+    clusters = store.clusters_checksum if tail.num_clusters > 1 else "one cluster"
+    return f"{graph.structure_fingerprint()} {clusters}"

@@ -10,6 +10,8 @@ from gpn_scale import config as config_module
 from gpn_scale.config import RunConfig, known_fields, override, parse_assignments
 from gpn_scale.data.datasets import DATASET_NAMES
 from gpn_scale.data.graph import Graph
+from gpn_scale.errors import ConfigError
+from gpn_scale.inference.full import DEFAULT_MEMORY_BYTES
 from launch.recipes import RECIPES, left_out_count, recipe_for
 
 
@@ -32,7 +34,19 @@ def training_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--data-dir", type=Path, default=Path("data"), metavar="DIR", help="(default: data)"
     )
-    parser.add_argument("--mode", choices=["exact"], default="exact", help="(default: exact)")
+    parser.add_argument(
+        "--mode",
+        choices=["exact", "minibatch"],
+        default="exact",
+        help="exact: the whole graph in every step; minibatch: batches of stored rows, for graphs "
+        "of any size (default: exact)",
+    )
+    parser.add_argument(
+        "--ppr",
+        type=Path,
+        metavar="STORE",
+        help="rows made by `python -m precompute`, for --mode minibatch",
+    )
     parser.add_argument(
         "--out", type=Path, required=True, metavar="RUN", help="directory for all that is written"
     )
@@ -60,6 +74,7 @@ def training_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, ... (default: auto)")
     parser.add_argument("--threads", type=int, metavar="T", help="CPU threads (default: all cores)")
+    add_memory_budget(parser)
     parser.add_argument(
         "--checkpoint-seconds",
         type=float,
@@ -70,8 +85,36 @@ def training_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def add_memory_budget(parser: argparse.ArgumentParser) -> None:
+    """`--memory-budget`, for all that predicts all nodes."""
+    parser.add_argument(
+        "--memory-budget",
+        type=float,
+        default=DEFAULT_MEMORY_BYTES / 1e9,
+        metavar="GB",
+        help="what predicting all nodes may use beside graph and model; the rest goes to disk "
+        "(default: %(default).1f)",
+    )
+
+
+def memory_bytes(gigabytes: float) -> int:
+    """`--memory-budget` in bytes."""
+    if not gigabytes > 0:
+        raise ConfigError(f"--memory-budget got {gigabytes}, expected gigabytes above 0")
+    return int(gigabytes * 1e9)
+
+
+def checked_threads(threads: int) -> int:
+    """`--threads`, at least 1."""
+    if threads < 1:
+        raise ConfigError(f"--threads got {threads}, expected at least 1")
+    return threads
+
+
 def run_config(options: argparse.Namespace, graph: Graph) -> RunConfig:
     """Recipe, then the options that have a name of their own, then `--set`."""
+    if options.mode == "exact" and options.ppr is not None:
+        raise ConfigError("--ppr is for --mode minibatch, got --mode exact: leave one of them out")
     recipe = RECIPES[options.recipe] if options.recipe else None
     config = recipe(options.dataset) if recipe else recipe_for(options.dataset, graph)
     named = {

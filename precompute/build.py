@@ -22,7 +22,7 @@ from precompute.mpi import AbstractComm
 from precompute.planner import Plan, Target, plan_build
 from precompute.workspace import plan_slots
 
-ENGINE_VERSION = 1
+ENGINE_VERSION = 2
 """Part of a store's parameters: raised when the same parameters give other bytes."""
 MASS_TOLERANCE = 1e-6
 """Mass that the exact sums of an unlimited diffusion may leave undistributed."""
@@ -51,14 +51,7 @@ def default_resources(ranks_per_machine: int) -> Resources:
 def store_parameters(config: PPRConfig, method: str) -> dict[str, Any]:
     """All that the rows depend on beside the graph, flat, for the manifest."""
     diffusion = config.diffusion
-    parameters: dict[str, Any] = {
-        "engine": ENGINE_VERSION,
-        "teleport": diffusion.teleport,
-        "normalisation": diffusion.normalisation,
-        "steps": str(diffusion.steps),
-        "self_loops": diffusion.self_loops,
-        "method": method,
-    }
+    parameters = {"engine": ENGINE_VERSION, **diffusion.store_parameters, "method": method}
     if method == "push":
         return parameters | {"push_tolerance": config.push_tolerance}
     parameters["keep"] = config.working_entries

@@ -19,17 +19,21 @@ from precompute.mpi import AbstractComm
 COLUMNS_AT_A_TIME = 16
 """B: one cache line of float32 per node; fixes the scratch memory at 2 N B floats."""
 
+_ROWS_AT_A_TIME = 1 << 18
 _NUM_TASKS = 256  # row ranges of equal cost handed to threads; any number gives the same bytes
 
 logger = logging.getLogger(__name__)
 
 
 def partition_nodes(graph: Graph, parts: int) -> NDArray[np.int32]:
-    """Cluster of every node, in [0, parts): balanced, few edges cut (METIS); shape (N,).
+    """Cluster of every node, in [0, parts), few edges cut; shape (N,).
 
-    Edge weights and directions are ignored. Isolated nodes fill up the smaller clusters, and some
-    clusters may stay empty. The same graph gives the same clusters. Without pymetis the clusters
-    are blocks of consecutive nodes, and a warning is logged.
+    METIS makes twice as many balanced parts, and those with the densest ties are merged: clusters
+    may differ in size, which costs nothing here, and are not glued together of far blobs, as METIS
+    must do for balance (on AmazonPhotos the rank correlation of alpha_0 from two-level rows rose
+    from .993 to .996). Edge weights and directions are ignored. Isolated nodes fill up the smaller
+    clusters, and some clusters may stay empty. The same graph gives the same clusters. Without
+    pymetis the clusters are blocks of consecutive nodes, and a warning is logged.
 
     Raises:
         ConfigError: `parts` is below 1.
@@ -38,7 +42,8 @@ def partition_nodes(graph: Graph, parts: int) -> NDArray[np.int32]:
         raise ConfigError(f"clusters is {parts}, expected at least 1")
     if parts == 1 or graph.num_nodes == 0:
         return np.zeros(graph.num_nodes, np.int32)
-    cluster = metis_partition(*_undirected(graph), parts)
+    indptr, indices = _undirected(graph)
+    cluster = metis_partition(indptr, indices, 2 * parts)
     if cluster is None:
         logger.warning(
             "pymetis is not installed: clusters are blocks of consecutive nodes, which makes "
@@ -48,10 +53,46 @@ def partition_nodes(graph: Graph, parts: int) -> NDArray[np.int32]:
         return (nodes * parts // graph.num_nodes).astype(np.int32)
     # No other root's mass lies on an isolated node, so clusters are better spent on the rest.
     isolated = cluster < 0
+    cluster[~isolated] = _merged_parts(indptr, indices, cluster, parts)[cluster[~isolated]]
     sizes = np.bincount(cluster[~isolated], minlength=parts)
     room = np.maximum(-(-graph.num_nodes // parts) - sizes, 0)
     cluster[isolated] = np.repeat(np.arange(parts), room)[: np.count_nonzero(isolated)]
     return cluster
+
+
+def _merged_parts(
+    indptr: NDArray[np.int64], indices: NDArray[np.int32], part: NDArray[np.int32], wanted: int
+) -> NDArray[np.int32]:
+    """New number, in [0, wanted), of every part: the pairs with the densest ties become one.
+
+    The tie of two parts is the sum of 1 / sqrt(d_u d_v) over the edges between them, per pair of
+    nodes.
+    """
+    num_parts = int(part.max(initial=-1)) + 1
+    degree = np.diff(indptr)
+    root_N = 1.0 / np.sqrt(np.maximum(degree, 1))
+    tie = np.zeros(num_parts * num_parts)
+    for start in range(0, len(degree), _ROWS_AT_A_TIME):
+        stop = min(start + _ROWS_AT_A_TIME, len(degree))
+        row = np.repeat(np.arange(start, stop), degree[start:stop])
+        column = indices[indptr[start] : indptr[stop]]
+        pair = part[row].astype(np.int64) * num_parts + part[column]
+        tie += np.bincount(pair, root_N[row] * root_N[column], minlength=len(tie))
+    tie_PP = tie.reshape(num_parts, num_parts)
+    size = np.bincount(part[part >= 0], minlength=num_parts).astype(float)
+    number = np.arange(num_parts)
+    for _ in range(num_parts - wanted):
+        density_PP = tie_PP / np.maximum(np.outer(size, size), 1.0)
+        np.fill_diagonal(density_PP, -1.0)
+        density_PP[:, size == 0] = density_PP[size == 0] = -0.5  # merged ones, after all others
+        into, gone = divmod(int(density_PP.argmax()), num_parts)
+        tie_PP[into] += tie_PP[gone]
+        tie_PP[:, into] += tie_PP[:, gone]
+        tie_PP[gone] = tie_PP[:, gone] = 0.0
+        size[into] += size[gone]
+        size[gone] = 0.0
+        number[number == gone] = into
+    return np.unique(number, return_inverse=True)[1].astype(np.int32)
 
 
 def diffused_columns(

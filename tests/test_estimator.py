@@ -7,9 +7,11 @@ import torch
 from gpn_scale.config import DataConfig, EncoderConfig, RunConfig, SplitConfig, TrainConfig
 from gpn_scale.data.building import build_graph
 from gpn_scale.data.graph import CSRFeatures
+from gpn_scale.data.splits import prepare_graph
 from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
+from gpn_scale.device import pick_device
 from gpn_scale.errors import ConfigError, GraphError, RunError
-from gpn_scale.estimator import GPNClassifier, pick_device, prepare_graph
+from gpn_scale.estimator import GPNClassifier
 
 SHORT = RunConfig(train=TrainConfig(epochs=3))
 

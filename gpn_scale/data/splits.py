@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import MISSING_LABEL, Graph, NodeIds, Split
 from gpn_scale.errors import ConfigError, GraphError
 
@@ -121,3 +122,26 @@ def _split_of(graph: Graph) -> Split:
             f"graph {graph.name!r}: has no split, expected one: call `stratified_split` first"
         )
     return graph.split
+
+
+def prepare_graph(graph: Graph, config: RunConfig) -> Graph:
+    """The graph with the configured split, and without the labels of the left-out classes.
+
+    Raises:
+        GraphError: a public split is asked for and there is none, or the labels do not do.
+    """
+    if config.split.kind == "public":
+        if graph.split is None:
+            raise GraphError(
+                f"graph {graph.name!r} has no public split, expected one with split.kind=public: "
+                "use --set split.kind=stratified"
+            )
+    else:
+        graph = stratified_split(
+            graph,
+            train=config.split.train,
+            val=config.split.val,
+            rng_seed=config.split.rng_seed,
+        )
+    left_out = config.data.left_out_classes
+    return leave_out_classes(graph, left_out) if left_out else graph

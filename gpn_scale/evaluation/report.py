@@ -1,24 +1,17 @@
-"""`Report`: a run in numbers, as JSON for scripts and Markdown for people; and predictions."""
+"""`Report`: a run in numbers, as JSON for scripts and Markdown for people."""
 
 import math
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet
 
 from gpn_scale import __version__
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph
 from gpn_scale.evaluation.evaluate import classification_metrics, out_of_distribution_metrics
-from gpn_scale.evaluation.prediction import SCORES, Prediction, row_blocks
-from gpn_scale.files import replacing, write_json, write_text
+from gpn_scale.evaluation.prediction import SCORES, Prediction
+from gpn_scale.files import write_json, write_text
 from gpn_scale.memory import peak_rss_bytes
-
-_PARTS = ["train", "val", "test"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +31,8 @@ class Report:
     """Trained, warm-up included."""
     best_epoch: int
     """The epoch whose weights were kept."""
+    minibatch: dict[str, Any]
+    """Rows, tail and batches of minibatch mode; {} in exact mode."""
     metrics: dict[str, dict[str, float]]
     """Per part of the split: accuracy, calibration, misclassification detection."""
     ood: dict[str, Any]
@@ -82,6 +77,7 @@ def make_report(
     seconds: dict[str, float],
     epochs: int,
     best_epoch: int,
+    minibatch: dict[str, Any] | None = None,
 ) -> Report:
     """Evaluates `prediction` on the graph's validation and test nodes and marks."""
     assert graph.split is not None
@@ -102,76 +98,13 @@ def make_report(
         peak_rss_bytes=peak_rss_bytes(),
         epochs=epochs,
         best_epoch=best_epoch,
+        minibatch=minibatch or {},
         metrics={
             part: classification_metrics(prediction, graph, getattr(graph.split, part))
             for part in ("test", "val")
         },
         ood=out_of_distribution_metrics(prediction, graph),
     )
-
-
-def write_predictions(path: Path, prediction: Prediction, graph: Graph) -> None:
-    """One row per node: class, probabilities, alpha_0, scores, and what is known of the node.
-
-    Rows go in groups, so that nothing of size N x C is ever copied whole.
-    """
-    known = {"split": _split_code(graph)}
-    known |= {f"mark_{name}": _members(ids, graph) for name, ids in graph.marks.items()}
-    with replacing(path) as temporary, ExitStack() as closing:
-        writer = None
-        for rows in row_blocks(graph.num_nodes):
-            table = _prediction_rows(prediction.rows(rows), graph, rows, known)
-            if writer is None:
-                opened = pa.parquet.ParquetWriter(temporary, table.schema)
-                writer = closing.enter_context(opened)
-            writer.write_table(table)
-
-
-def _prediction_rows(
-    prediction: Prediction, graph: Graph, rows: slice, known: dict[str, np.ndarray]
-) -> Any:
-    """The table of some nodes; `prediction` is theirs alone, `known` has facts of all nodes."""
-    columns: dict[str, Any] = {"node": np.arange(*rows.indices(graph.num_nodes))}
-    if graph.node_names is not None:
-        columns["node_name"] = pa.array(graph.node_names[rows].tolist(), pa.string())
-    columns["predicted_class"] = prediction.predicted_class
-    if graph.class_names is not None:
-        names = pa.array(graph.class_names.tolist(), pa.string())
-        columns["predicted_class_name"] = names.take(pa.array(prediction.predicted_class))
-    columns |= {
-        "alpha_0": prediction.alpha_0,
-        "alpha_0_no_network": prediction.alpha_0_no_network,
-        "aleatoric": prediction.aleatoric,
-        "aleatoric_entropy": prediction.aleatoric_entropy,
-        "aleatoric_no_network": prediction.aleatoric_no_network,
-        "epistemic": prediction.epistemic,
-        "epistemic_no_network": prediction.epistemic_no_network,
-        "label": pa.array(graph.labels[rows], mask=graph.labels[rows] < 0),
-        "split": _split_column(known["split"][rows]),
-    }
-    columns |= {name: member[rows] for name, member in known.items() if name != "split"}
-    for label in range(prediction.probabilities.shape[1]):
-        columns[f"probability_{label}"] = prediction.probabilities[:, label]
-    return pa.table(columns)
-
-
-def _members(ids: Any, graph: Graph) -> np.ndarray:
-    member = np.zeros(graph.num_nodes, bool)
-    member[ids] = True
-    return member
-
-
-def _split_code(graph: Graph) -> np.ndarray:
-    code = np.full(graph.num_nodes, -1, np.int8)
-    for position, part in enumerate(_PARTS if graph.split is not None else []):
-        code[getattr(graph.split, part)] = position
-    return code
-
-
-def _split_column(code: np.ndarray) -> Any:
-    # Wider than it must be: the column's type in files that others read.
-    code = code.astype(np.int32)
-    return pa.DictionaryArray.from_arrays(pa.array(code, mask=code < 0), pa.array(_PARTS))
 
 
 def _metric_rows(metrics: dict[str, dict[str, float]]) -> list[list[str]]:

@@ -18,6 +18,7 @@ from gpn_scale.data.graph import CSRFeatures, Features, Graph
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.inference.blocks import AdjacencyBlocks, BlockDiffusion
 from gpn_scale.inference.budget import InferencePlan, plan
+from gpn_scale.inference.evidence import evaluating
 from gpn_scale.inference.inputs import as_inputs, required_features
 from gpn_scale.inference.scratch import release_pages, scratch_array
 from gpn_scale.nn.model import GPN
@@ -134,13 +135,8 @@ def node_evidence(
     for start in range(0, graph.num_nodes, chunk):
         stop = min(start + chunk, graph.num_nodes)
         inputs = as_inputs(scale_features(_rows(features, start, stop), scaling), device, dtype)
-        training = model.training
-        model.eval()
-        try:
-            with torch.no_grad():
-                evidence_NC = model.feature_evidence(inputs)
-        finally:
-            model.train(training)
+        with torch.no_grad(), evaluating(model):
+            evidence_NC = model.feature_evidence(inputs)
         del inputs
         release_pages(*_arrays(features))
         yield start, stop, evidence_NC

@@ -2,13 +2,16 @@
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from gpn_scale.config import FeatureScaling
-from gpn_scale.data.features import scale_features
+from gpn_scale.data.features import scale_features, take_rows
 from gpn_scale.data.graph import CSRFeatures, Features, Graph
 from gpn_scale.errors import GraphError
 from gpn_scale.nn.encoder import Inputs
 from gpn_scale.nn.sparse import SparseMatrix
+
+_MOMENT_ROWS = 1 << 16
 
 
 def model_inputs(
@@ -30,6 +33,23 @@ def required_features(graph: Graph) -> Features:
             "add feature columns (node degrees would do for a start)"
         )
     return graph.features
+
+
+def column_moments(features: Features, scaling: FeatureScaling) -> tuple[Tensor, Tensor]:
+    """Mean and mean square of every scaled column, in float64: (F,), (F,); read in chunks."""
+    num_rows, num_columns = features.shape
+    sum_F, square_F = np.zeros(num_columns), np.zeros(num_columns)
+    for start in range(0, num_rows, _MOMENT_ROWS):
+        nodes = np.arange(start, min(start + _MOMENT_ROWS, num_rows))
+        rows = scale_features(take_rows(features, nodes), scaling)
+        if isinstance(rows, CSRFeatures):
+            values = rows.values.astype(np.float64)
+            sum_F += np.bincount(rows.indices, values, minlength=num_columns)
+            square_F += np.bincount(rows.indices, np.square(values), minlength=num_columns)
+        else:
+            sum_F += rows.sum(0, dtype=np.float64)
+            square_F += np.square(rows, dtype=np.float64).sum(0)
+    return torch.from_numpy(sum_F / num_rows), torch.from_numpy(square_F / num_rows)
 
 
 def as_inputs(features: Features, device: torch.device, dtype: torch.dtype) -> Inputs:

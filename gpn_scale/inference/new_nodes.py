@@ -3,8 +3,7 @@
 Shapes: M new nodes, B new nodes of a block, T nodes that a block's rows touch, C classes.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,21 +12,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gpn_scale.config import DiffusionConfig, FeatureScaling
-from gpn_scale.data.features import scale_features, take_rows
-from gpn_scale.data.graph import Features, Graph, NodeIds
+from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.data.growth import GrownTransition, NewNodes, SparseRows, push_rows
 from gpn_scale.errors import ConfigError, GraphError
 from gpn_scale.evaluation.prediction import Prediction
+from gpn_scale.inference.evidence import FeatureEvidence, evaluating
 from gpn_scale.inference.exact import config_steps
-from gpn_scale.inference.inputs import as_inputs, required_features
+from gpn_scale.inference.inputs import required_features
 from gpn_scale.nn.model import GPN, GPNOutput
 from gpn_scale.nn.posterior import DirichletPosterior
 from gpn_scale.nn.sparse import SparseMatrix
 
 EvidenceOf = Callable[[NodeIds], Tensor]
 """Node ids -> their feature evidence, one row of C classes each."""
-
-_CHUNK_ROWS = 1 << 14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -91,7 +88,7 @@ def predict_new(
         device: Of the model.
         dtype: Of the model.
         tolerance: What arrives at a node with less than this is not pushed on; 0 is exact.
-        known_evidence: Evidence of known nodes where the caller has it (sorted ids, in chunks); by
+        known_evidence: Evidence of known nodes where the caller has it (sorted ids); by
             default the model computes it from the features of those that are touched.
         largest_evidence: A bound of any known node's evidence, summed over classes, for the upper
             ends; by default what the model's clamp lets through, which is far too much unless
@@ -109,12 +106,12 @@ def predict_new(
     )
     aggregated_MC = torch.empty(new.num_new, model.flow.num_classes, device=device, dtype=dtype)
     dropped_M = np.zeros(new.num_new)
-    with _evaluating(model):
-        own = _FeatureEvidence(model, new.features, scaling, device, dtype)
-        own_MC = _in_chunks(own, np.arange(new.num_new), aggregated_MC)
+    with evaluating(model):
+        own = FeatureEvidence(model, new.features, scaling, device, dtype)
+        own_MC = own(np.arange(new.num_new))
         if known_evidence is None:
             features = required_features(graph)
-            known_evidence = _FeatureEvidence(model, features, scaling, device, dtype)
+            known_evidence = FeatureEvidence(model, features, scaling, device, dtype)
         for start in range(0, new.num_new, block_size):
             block = slice(start, start + block_size)
             pushed = push_rows(
@@ -141,37 +138,13 @@ def predict_new(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _FeatureEvidence:
-    """`EvidenceOf` rows of a feature table, by the model."""
-
-    model: GPN
-    features: Features
-    scaling: FeatureScaling
-    device: torch.device
-    dtype: torch.dtype
-
-    def __call__(self, rows: NodeIds) -> Tensor:
-        picked = scale_features(take_rows(self.features, rows), self.scaling)
-        return self.model.feature_evidence(as_inputs(picked, self.device, self.dtype))
-
-
-def _in_chunks(evidence_of: EvidenceOf, nodes: NodeIds, like: Tensor) -> Tensor:
-    """Evidence of `nodes`, (len(nodes), C), of the kind of `like`."""
-    evidence = like.new_empty(len(nodes), like.shape[1])
-    for start in range(0, len(nodes), _CHUNK_ROWS):
-        part = slice(start, start + _CHUNK_ROWS)
-        evidence[part] = evidence_of(nodes[part]).to(evidence)
-    return evidence
-
-
 def _aggregated(
     rows: SparseRows, known_evidence: EvidenceOf, own_MC: Tensor, new: NewNodes
 ) -> Tensor:
     """Rows (B, N + M) times the evidence of the nodes they touch, (B, C)."""
     touched_T, column = np.unique(rows.indices, return_inverse=True)
     known, joined = np.split(touched_T, [np.searchsorted(touched_T, new.num_known)])
-    known_TC = _in_chunks(known_evidence, known.astype(np.int64), own_MC)
+    known_TC = known_evidence(known.astype(np.int64)).to(own_MC)
     joined_TC = own_MC[torch.from_numpy(joined.astype(np.int64) - new.num_known).to(own_MC.device)]
     matrix = SparseMatrix(
         torch.from_numpy(rows.indptr).to(own_MC.device),
@@ -188,17 +161,6 @@ def _evidence_bound(model: GPN, own_MC: Tensor, largest_known: float | None) -> 
         with np.errstate(over="ignore"):
             return float(model.flow.num_classes * np.exp(model.evidence.log_limit))
     return float(max([largest_known, *own_MC.double().sum(1).tolist()]))
-
-
-@contextmanager
-def _evaluating(model: GPN) -> Iterator[None]:
-    """Batch-norm with the statistics of training, whatever the model was doing before."""
-    was_training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(was_training)
 
 
 def _check(

@@ -32,12 +32,13 @@ class InputLinear(nn.Module):
         self.register_buffer("scale_F", torch.ones(num_features))
 
     @torch.no_grad()
-    def standardise(self, inputs: Inputs) -> None:
-        """From now on columns count as (x - mean) / deviation, both those of `inputs`.
+    def standardise(self, mean_F: Tensor, square_F: Tensor) -> None:
+        """From now on columns count as (x - mean) / deviation; constant ones are only shifted.
 
-        Constant columns are only shifted.
+        Args:
+            mean_F: Of every column, in float64.
+            square_F: Mean square of every column, in float64.
         """
-        mean_F, square_F = column_moments(inputs)
         deviation_F = (square_F - mean_F.square()).clamp_min(0.0).sqrt()
         # A constant column's variance is round-off, not 0.
         constant = deviation_F <= 1e-6 * square_F.sqrt()
@@ -91,20 +92,6 @@ class Encoder(nn.Module):
                 hidden_NH = self.norms[depth](hidden_NH)
             hidden_NH = linear(dropped(torch.relu(hidden_NH), self.dropout, generator))
         return hidden_NH
-
-
-def column_moments(inputs: Inputs) -> tuple[Tensor, Tensor]:
-    """Mean and mean square of every column, in float64: (F,), (F,)."""
-    if isinstance(inputs, Tensor):
-        sum_F = inputs.sum(0, dtype=torch.float64)
-        square_F = inputs.new_zeros(inputs.shape[1], dtype=torch.float64)
-        for block in torch.split(inputs, 1 << 16):  # bounds the float64 copy
-            square_F += block.double().square().sum(0)
-    else:
-        values = inputs.values.double()
-        sum_F = values.new_zeros(inputs.shape[1]).index_add_(0, inputs.indices, values)
-        square_F = values.new_zeros(inputs.shape[1]).index_add_(0, inputs.indices, values.square())
-    return sum_F / inputs.shape[0], square_F / inputs.shape[0]
 
 
 def dropped(hidden: Tensor, share: float, generator: torch.Generator | None) -> Tensor:

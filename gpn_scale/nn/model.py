@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from gpn_scale.config import RunConfig
+from gpn_scale.nn.aggregation import ClusterEvidence
 from gpn_scale.nn.encoder import Encoder, Inputs
 from gpn_scale.nn.evidence import Evidence
 from gpn_scale.nn.flow import RadialFlow
@@ -31,10 +32,11 @@ class GPN(nn.Module):
     """Graph Posterior Network (Stadler et al., NeurIPS 2021). Takes tensors, never graphs.
 
     Args:
-        config: Sections encoder, flow and evidence are used.
+        config: Sections encoder, flow, evidence and minibatch are used.
         num_features: F.
         class_prior_C: Class frequencies in the whole training set.
         generator: Source of the initial values.
+        num_clusters: Clusters that stand for cut tails; 0 for a model that only diffuses exactly.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class GPN(nn.Module):
         num_features: int,
         class_prior_C: Tensor,
         generator: torch.Generator,
+        num_clusters: int = 0,
     ) -> None:
         super().__init__()
         encoder = config.encoder
@@ -69,6 +72,11 @@ class GPN(nn.Module):
             budget=config.evidence.budget,
             log_limit=config.evidence.log_limit,
         )
+        self.clusters: ClusterEvidence | None = None
+        if num_clusters:
+            self.clusters = ClusterEvidence(
+                num_clusters, len(class_prior_C), config.minibatch.tail_refresh
+            )
 
     def feature_evidence(self, inputs: Inputs, generator: torch.Generator | None = None) -> Tensor:
         """Evidence from each node's own features, (N, F) -> (N, C)."""

@@ -188,32 +188,6 @@ class BatchLoader:
         return _in_order(batch, len(roots), self._config.workers)
 
 
-def prediction_batches(
-    nodes: NodeIds,
-    store: PPRStore,
-    tail: AbstractTail,
-    features: Features | None,
-    scaling: FeatureScaling,
-    *,
-    batch_size: int,
-    rng_seed: int,
-    workers: int = 0,
-) -> Iterator[PPRBatch]:
-    """Batches of `nodes` in their order, without drawn nodes; arguments as for `BatchLoader`.
-
-    Raises:
-        StoreError: a node has no row.
-    """
-    check_roots(nodes, store)
-    chunks = _chunks(nodes, batch_size)
-
-    def batch(index: int) -> PPRBatch:
-        rng = _generator(rng_seed, index)
-        return assemble_batch(chunks[index], store, tail, features, scaling, rng, 0)
-
-    return _in_order(batch, len(chunks), workers)
-
-
 def check_roots(nodes: NodeIds, store: PPRStore) -> None:
     """Refuses nodes without a row, in the store's own words, without reading the others' rows."""
     wrong = (nodes < 0) | (nodes >= store.num_nodes)

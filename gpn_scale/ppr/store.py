@@ -195,6 +195,12 @@ class PPRStore:
         clusters: NDArray[np.int32] = np.load(self.path / CLUSTERS, mmap_mode="r")
         return clusters
 
+    @property
+    def clusters_checksum(self) -> str | None:
+        """Which clusters these are; None without."""
+        checksum: str | None = self.manifest["files"].get(CLUSTERS, {}).get("checksum")
+        return checksum
+
     def row(self, node: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Kept nodes and their weights for the root `node`, by falling weight."""
         rows = self.rows([node])

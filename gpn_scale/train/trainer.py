@@ -1,7 +1,7 @@
 """Warm-up, main phase, early stopping; knows no files, flags or environment."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import torch
@@ -23,7 +23,7 @@ class EpochRecord:
     phase: str
     """`warmup` or `main`."""
     loss: float
-    """Sum over the training nodes."""
+    """Sum over the training nodes; with several steps, the mean of their estimates of it."""
     val_cross_entropy: float
     val_accuracy: float
     best_epoch: int
@@ -42,11 +42,16 @@ class Progress:
     """Parameters and buffers at `best_epoch`."""
 
 
+ObserveStep = Callable[[int, int, int], None]
+"""(epoch, steps done in it, its number of steps), after every optimiser step."""
+
+
 class Trainer:
     """Moves a model towards a task, epoch by epoch, remembering its best state.
 
     `records()` may be left after any epoch: `progress`, the model, `optimiser` and `generator` then
-    hold everything that a later trainer needs to go on to the same weights.
+    hold everything that a later trainer needs to go on to the same weights. `observe_step` may be
+    set to see the steps of long epochs.
 
     Args:
         model: Changed in place.
@@ -63,6 +68,7 @@ class Trainer:
         self.config = config
         self.generator = generator
         self.progress = Progress()
+        self.observe_step: ObserveStep = lambda epoch, step, steps: None
         self.optimiser = self.new_optimiser("warmup" if config.warmup_epochs else "main")
 
     def new_optimiser(self, phase: str) -> Adam:
@@ -111,7 +117,9 @@ class Trainer:
         loss = self._optimise(epoch, phase)
         self.model.eval()
         validation = self.task.validate(self.model)
-        _require_finite(validation.cross_entropy, "validation cross-entropy", epoch, phase)
+        _require_finite(
+            validation.cross_entropy, "validation cross-entropy", f"epoch {epoch} ({phase})"
+        )
         progress.epoch = epoch
         if phase == "main":
             self._remember(validation)
@@ -126,15 +134,17 @@ class Trainer:
 
     def _optimise(self, epoch: int, phase: str) -> float:
         self.model.train()
-        total = 0.0
-        for loss in self.task.losses(self.model, self.generator):
+        total, steps = 0.0, self.task.num_steps
+        for step, loss in enumerate(self.task.losses(self.model, self.generator, epoch), start=1):
             value = float(loss.detach())
-            _require_finite(value, "training loss", epoch, phase)
+            where = f"step {step} of {steps} of epoch {epoch} ({phase})"
+            _require_finite(value, "training loss", where)
             self.model.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
             self.optimiser.step()
             total += value
-        return total
+            self.observe_step(epoch, step, steps)
+        return total / steps
 
     def _remember(self, validation: Validation) -> None:
         if validation.cross_entropy < self.progress.best_cross_entropy:
@@ -145,9 +155,9 @@ class Trainer:
             }
 
 
-def _require_finite(value: float, what: str, epoch: int, phase: str) -> None:
+def _require_finite(value: float, what: str, where: str) -> None:
     if not math.isfinite(value):
         raise NumericalError(
-            f"{what} is {value} in epoch {epoch} ({phase}), expected a finite number: "
+            f"{what} is {value} in {where}, expected a finite number: "
             "try a smaller train.learning_rate or scale the features"
         )

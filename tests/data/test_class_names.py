@@ -7,7 +7,7 @@ from pyarrow import parquet
 from gpn_scale.data.splits import leave_out_classes
 from gpn_scale.data.tables import read_tables
 from gpn_scale.evaluation.prediction import Prediction
-from gpn_scale.evaluation.report import write_predictions
+from gpn_scale.evaluation.prediction_table import write_predictions
 
 
 @pytest.fixture

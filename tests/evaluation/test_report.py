@@ -11,7 +11,8 @@ from gpn_scale.data.splits import leave_out_classes
 from gpn_scale.evaluation import prediction as prediction_module
 from gpn_scale.evaluation.evaluate import classification_metrics, out_of_distribution_metrics
 from gpn_scale.evaluation.prediction import SCORES, Prediction
-from gpn_scale.evaluation.report import make_report, write_predictions
+from gpn_scale.evaluation.prediction_table import write_predictions
+from gpn_scale.evaluation.report import make_report
 
 SECONDS = {"precompute": 0.0, "train": 1.0, "inference": 0.5}
 

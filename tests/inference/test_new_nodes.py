@@ -14,6 +14,7 @@ from gpn_scale.config import DiffusionConfig, EncoderConfig, RunConfig
 from gpn_scale.data.building import build_graph
 from gpn_scale.data.growth import grown_graph, in_weights, new_nodes
 from gpn_scale.errors import ConfigError, GraphError
+from gpn_scale.inference import evidence
 from gpn_scale.inference import new_nodes as module
 from gpn_scale.inference.exact import exact_diffusion
 from gpn_scale.inference.inputs import model_inputs
@@ -150,7 +151,7 @@ def test_features_out_of_reach_are_not_read():
 
 
 def test_given_evidence_and_weights_give_the_same_answer(small_graph, monkeypatch):
-    monkeypatch.setattr(module, "_CHUNK_ROWS", 7)
+    monkeypatch.setattr(evidence, "CHUNK_ROWS", 7)
     graph = replace(small_graph, features=small_graph.features[:, :NUM_FEATURES])
     new = new_nodes(graph, graph.features[:5] + 1, [[0, 1], [300], [], [7], [8, 9]])
     config = DiffusionConfig()

@@ -20,7 +20,6 @@ from gpn_scale.ppr.batches import (
     assemble_batch,
     check_roots,
     epoch_cost,
-    prediction_batches,
 )
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import make_tail
@@ -239,42 +238,6 @@ def test_workers_are_only_a_few_batches_ahead(make_loader, workers, monkeypatch)
     assert 1 <= len(begun) <= workers + 1
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_prediction_takes_nodes_in_their_order_and_draws_none(small_graph, store, workers):
-    tail = make_tail(MinibatchConfig(), store, small_graph, DIFFUSION)
-    nodes = store.roots[[4, 9, 0, 4, 7]]
-    got = list(
-        prediction_batches(
-            nodes,
-            store,
-            tail,
-            small_graph.features,
-            "none",
-            batch_size=2,
-            rng_seed=1,
-            workers=workers,
-        )
-    )
-    assert [batch.root_global.tolist() for batch in got] == [
-        nodes[:2].tolist(),
-        nodes[2:4].tolist(),
-        nodes[4:].tolist(),
-    ]
-    for batch in got:
-        rng = np.random.default_rng(0)
-        roots = batch.root_global
-        expected = assemble_batch(roots, store, tail, small_graph.features, "none", rng, 0)
-        assert_same_batch(batch, expected)
-        assert len(batch.drawn_local) == 0
-
-
-def test_no_nodes_give_no_batches(small_graph, store):
-    tail = make_tail(MinibatchConfig(), store, small_graph, DIFFUSION)
-    nothing = np.empty(0, np.int64)
-    options = {"batch_size": 2, "rng_seed": 1}
-    assert list(prediction_batches(nothing, store, tail, None, "none", **options)) == []
-
-
 def test_the_cost_of_an_epoch_counts_supports(make_loader, store):
     loader = make_loader(tail="truncated")
     supports = [set(batch.support_global.tolist()) for batch in loader.epoch(1)]
@@ -298,15 +261,10 @@ def test_too_large_batches_are_refused(make_loader):
         (300, "node 300 is out of range"),
     ],
 )
-def test_roots_without_rows_are_refused_before_anything_is_read(
-    make_loader, small_graph, store, node, message
-):
+def test_roots_without_rows_are_refused_before_anything_is_read(make_loader, store, node, message):
     roots = np.append(store.roots[:40], node)
     with pytest.raises(StoreError, match=message):
         make_loader(roots)
-    tail = make_tail(MinibatchConfig(), store, small_graph, DIFFUSION)
-    with pytest.raises(StoreError, match=message):
-        prediction_batches(roots, store, tail, None, "none", batch_size=2, rng_seed=1)
 
 
 def test_checking_roots_reads_no_rows(store):

@@ -198,7 +198,7 @@ def test_expected_sweeps():
 def test_the_pieces_of_memory(monkeypatch):
     monkeypatch.setattr(planner, "resident_bytes", lambda: (1000, 2000))
     graph = random_graph(2048)
-    config = config_of(k=8)
+    config = config_of(k=8, clusters=0)
     engine = engine_of(graph, config, threads=2)
     edges = len(engine.indices)
     memory = planner.plan_memory(engine, config, "sweep", 256)
@@ -211,7 +211,7 @@ def test_the_pieces_of_memory(monkeypatch):
     assert memory.cluster_masses == memory.partition == 0
     assert memory.peak == 1000 + memory.rows + memory.scratch + memory.buffers
 
-    hops = config_of(k=8, steps=3)
+    hops = config_of(k=8, steps=3, clusters=0)
     twice = planner.plan_memory(engine_of(graph, hops, 2), hops, "sweep", 256)
     assert twice.peak == memory.peak + memory.rows
 

@@ -25,7 +25,9 @@ class ScriptedTask(AbstractTask):
     def __init__(self, scores):
         self.scores = iter(scores)
 
-    def losses(self, model, generator):
+    num_steps = 1
+
+    def losses(self, model, generator, epoch):
         yield sum(parameter.sum() for parameter in model.parameters())
 
     def validate(self, model):
@@ -87,12 +89,13 @@ def test_a_validation_score_that_is_not_finite_stops(small_graph, bad):
 
 def test_a_loss_that_is_not_finite_stops_before_the_step(small_graph):
     class NaNTask(ScriptedTask):
-        def losses(self, model, generator):
+        def losses(self, model, generator, epoch):
             yield sum(p.sum() for p in model.parameters()) * float("nan")
 
     trainer = trainer_for(small_graph, NaNTask([1.0]), warmup_epochs=0, epochs=5)
     before = weights(trainer.model)
-    with pytest.raises(NumericalError, match=r"training loss is nan in epoch 1 \(main\)"):
+    message = r"training loss is nan in step 1 of 1 of epoch 1 \(main\)"
+    with pytest.raises(NumericalError, match=message):
         list(trainer.records())
     assert all(torch.equal(before[name], value) for name, value in weights(trainer.model).items())
 
@@ -111,7 +114,7 @@ def test_exact_loss_is_the_sum_over_training_nodes(small_graph, generator):
     model = classifier.trainer(small_graph).model
     task = ExactTask(small_graph, config, torch.device("cpu"), torch.float64)
     state = generator.get_state()
-    (loss,) = task.losses(model, generator)
+    (loss,) = task.losses(model, generator, 1)
     generator.set_state(state)
     alpha = model(task.inputs, task.diffusion, generator).with_network.alpha_NC
     total = 0.0

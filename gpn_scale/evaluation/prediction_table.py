@@ -1,0 +1,106 @@
+"""Predictions as a table on disk: one row per node, in groups, for all nodes or for some."""
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from gpn_scale.data.graph import Graph, NodeIds
+from gpn_scale.evaluation.prediction import Prediction, row_blocks
+from gpn_scale.files import replacing
+
+_PARTS = ["train", "val", "test"]
+
+
+def write_predictions(
+    path: Path,
+    prediction: Prediction,
+    graph: Graph,
+    *,
+    nodes: NodeIds | None = None,
+    further: Mapping[str, NDArray[Any]] | None = None,
+) -> None:
+    """One row per node: class, probabilities, alpha_0, scores, and what is known of the node.
+
+    Rows go in groups, so that nothing of size N x C is ever copied whole.
+
+    Args:
+        path: A Parquet file.
+        prediction: Of all nodes, or of `nodes` in their order.
+        graph: Names, labels, split and marks are taken from it.
+        nodes: Which nodes the rows are of; absent means all.
+        further: More columns; a matrix becomes a column of lists.
+    """
+    known: dict[str, NDArray[Any]] = {"split": _split_code(graph)}
+    known |= {f"mark_{name}": _members(ids, graph) for name, ids in graph.marks.items()}
+    with replacing(path) as temporary, ExitStack() as closing:
+        writer = None
+        for rows in row_blocks(graph.num_nodes if nodes is None else len(nodes)):
+            ids = np.arange(*rows.indices(graph.num_nodes)) if nodes is None else nodes[rows]
+            columns = _columns(prediction.rows(rows), graph, ids, known)
+            columns |= {name: _column(values[rows]) for name, values in (further or {}).items()}
+            table = pa.table(columns)
+            if writer is None:
+                opened = pa.parquet.ParquetWriter(temporary, table.schema)
+                writer = closing.enter_context(opened)
+            writer.write_table(table)
+
+
+def _columns(
+    prediction: Prediction, graph: Graph, ids: NodeIds, known: dict[str, NDArray[Any]]
+) -> dict[str, Any]:
+    """The table of some nodes; `prediction` is theirs alone, `known` has facts of all nodes."""
+    columns: dict[str, Any] = {"node": ids}
+    if graph.node_names is not None:
+        columns["node_name"] = pa.array(graph.node_names[ids].tolist(), pa.string())
+    columns["predicted_class"] = prediction.predicted_class
+    if graph.class_names is not None:
+        names = pa.array(graph.class_names.tolist(), pa.string())
+        columns["predicted_class_name"] = names.take(pa.array(prediction.predicted_class))
+    labels = graph.labels[ids]
+    columns |= {
+        "alpha_0": prediction.alpha_0,
+        "alpha_0_no_network": prediction.alpha_0_no_network,
+        "aleatoric": prediction.aleatoric,
+        "aleatoric_entropy": prediction.aleatoric_entropy,
+        "aleatoric_no_network": prediction.aleatoric_no_network,
+        "epistemic": prediction.epistemic,
+        "epistemic_no_network": prediction.epistemic_no_network,
+        "label": pa.array(labels, mask=labels < 0),
+        "split": _split_column(known["split"][ids]),
+    }
+    columns |= {name: member[ids] for name, member in known.items() if name != "split"}
+    for label in range(prediction.probabilities.shape[1]):
+        columns[f"probability_{label}"] = prediction.probabilities[:, label]
+    return columns
+
+
+def _column(values: NDArray[Any]) -> Any:
+    if values.ndim == 1:
+        return values
+    offsets = np.arange(len(values) + 1, dtype=np.int32) * values.shape[1]
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values.reshape(-1)))
+
+
+def _members(ids: NodeIds, graph: Graph) -> NDArray[np.bool_]:
+    member = np.zeros(graph.num_nodes, bool)
+    member[ids] = True
+    return member
+
+
+def _split_code(graph: Graph) -> NDArray[np.int8]:
+    code = np.full(graph.num_nodes, -1, np.int8)
+    for position, part in enumerate(_PARTS if graph.split is not None else []):
+        code[getattr(graph.split, part)] = position
+    return code
+
+
+def _split_column(code: NDArray[np.int8]) -> Any:
+    # Wider than it must be: the column's type in files that others read.
+    wide = code.astype(np.int32)
+    return pa.DictionaryArray.from_arrays(pa.array(wide, mask=wide < 0), pa.array(_PARTS))

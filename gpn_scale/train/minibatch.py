@@ -1,0 +1,149 @@
+"""Minibatch mode's source of losses: batches of labelled roots with their stored rows."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gpn_scale.config import RunConfig
+from gpn_scale.data.graph import Graph
+from gpn_scale.inference.evidence import FeatureEvidence, evaluating
+from gpn_scale.inference.inputs import as_inputs, required_features
+from gpn_scale.inference.rows import batch_aggregation, row_posteriors
+from gpn_scale.nn.aggregation import weighted_means
+from gpn_scale.nn.losses import bayesian_loss
+from gpn_scale.nn.model import GPN
+from gpn_scale.ppr.batches import BatchLoader, PPRBatch, check_roots, epoch_cost
+from gpn_scale.ppr.store import PPRStore
+from gpn_scale.ppr.tails import make_tail
+from gpn_scale.train.task import AbstractTask, Validation, checked_split, labelled
+
+_VALIDATION_DRAWS = 8
+"""Validation estimates the clusters from so many times the nodes that a training step draws."""
+
+
+class MinibatchTask(AbstractTask):
+    """Some labelled roots and their soft neighbourhoods in every step.
+
+    Nothing is kept that grows with the graph but what is memory-mapped: a step reads the rows of
+    its roots and the features of their joint support, which background workers fetch ahead.
+
+    Args:
+        graph: With features, labels and a split; arrays may be memory maps.
+        config: Sections data, diffusion, minibatch and train are used.
+        store: Rows of the training and validation nodes, of the configured diffusion.
+        device: Where tensors are computed.
+        dtype: Of all real numbers.
+
+    Raises:
+        ConfigError: the batch size does not fit.
+        StoreError: a training or validation node has no row, or the tail needs clusters.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        config: RunConfig,
+        store: PPRStore,
+        device: torch.device,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        split = checked_split(graph)
+        check_roots(split.val, store)
+        self.store, self.device, self.dtype = store, device, dtype
+        self.features, self.scaling = required_features(graph), config.data.feature_scaling
+        self.entropy_weight = config.train.entropy_weight
+        self.rng_seed, self.config = config.train.rng_seed, config.minibatch
+        self.labels = graph.labels
+        self.num_nodes, self.num_train = graph.num_nodes, len(split.train)
+        self.tail = make_tail(config.minibatch, store, graph, config.diffusion)
+        self.loader = BatchLoader(
+            split.train,
+            store,
+            self.tail,
+            self.features,
+            self.scaling,
+            config.minibatch,
+            rng_seed=self.rng_seed,
+        )
+        self.val_nodes, (_, self.val_labels) = split.val, labelled(graph, split.val, device)
+        # The same nodes every time, so that validation is a function of the weights.
+        rng = np.random.default_rng(self.rng_seed)
+        self.val_drawn = self.tail.draw(_VALIDATION_DRAWS * config.minibatch.tail_nodes, rng)
+
+    @property
+    def num_steps(self) -> int:
+        """Batches that hold every training node once."""
+        return self.loader.num_batches
+
+    def losses(self, model: GPN, generator: torch.Generator, epoch: int) -> Iterator[Tensor]:
+        """Those of the epoch's batches, each scaled up to all training nodes."""
+        for batch in self.loader.epoch(epoch):
+            yield self.loss(model, batch, generator) * (self.num_train / len(batch.root_global))
+
+    def loss(self, model: GPN, batch: PPRBatch, generator: torch.Generator | None) -> Tensor:
+        """Sum over the roots of one batch."""
+        assert batch.features is not None
+        inputs = as_inputs(batch.features, self.device, self.dtype)
+        aggregate = batch_aggregation(
+            batch, self._tracked_clusters(model, batch), self.device, self.dtype
+        )
+        posterior = model(inputs, aggregate, generator).with_network
+        labels = torch.from_numpy(self.labels[batch.root_global].astype(np.int64))
+        return bayesian_loss(posterior, labels.to(self.device), entropy_weight=self.entropy_weight)
+
+    def facts(self) -> dict[str, Any]:
+        """Rows, tail and batches; and how many encodings an epoch repeats, and saves by order."""
+        batches = self.loader.epoch_roots(1)
+        shuffled = np.random.default_rng(self.rng_seed).permutation(self.loader.root_global)
+        sizes = np.cumsum([len(roots) for roots in batches])[:-1]
+        cost, random_cost = (
+            epoch_cost(roots, self.store) for roots in (batches, np.split(shuffled, sizes))
+        )
+        saved = 1.0 - cost.encodings / max(random_cost.encodings, 1)
+        return {
+            "k": self.store.k,
+            "clusters": self.store.num_clusters,
+            "tail": self.config.tail,
+            "order": self.config.order,
+            "steps_per_epoch": self.num_steps,
+            "batch_size": len(batches[0]),
+            "mean_missing_mass": float(self.store.missing_mass.mean()),
+            "encodings_per_epoch": cost.encodings,
+            "repeated_encodings": cost.repeated_share,
+            "encodings_saved_by_order": saved if self.config.order == "local" else 0.0,
+        }
+
+    @torch.no_grad()
+    def validate(self, model: GPN) -> Validation:
+        """Scores on the validation nodes, from their rows."""
+        evidence_of = FeatureEvidence(model, self.features, self.scaling, self.device, self.dtype)
+        drawn = self.val_drawn
+        with evaluating(model):
+            drawn_TC = evidence_of(drawn.node_global)
+        cluster_PC, _ = weighted_means(
+            drawn_TC,
+            torch.from_numpy(drawn.cluster).to(self.device),
+            torch.from_numpy(drawn.weight).to(self.device, self.dtype),
+            self.tail.num_clusters,
+        )
+        posterior = row_posteriors(
+            self.val_nodes, evidence_of, self.store, self.tail, cluster_PC, rng_seed=self.rng_seed
+        )
+        return Validation.of(posterior.mean_NC, self.val_labels)
+
+    def _tracked_clusters(self, model: GPN, batch: PPRBatch) -> Callable[[Tensor], Tensor]:
+        """Evidence of the batch's support -> that of the clusters, tracked by the model."""
+
+        def cluster_evidence(evidence_NC: Tensor) -> Tensor:
+            assert model.clusters is not None
+            return model.clusters.track(
+                evidence_NC[torch.from_numpy(batch.drawn_local).to(self.device)],
+                torch.from_numpy(batch.drawn_cluster).to(self.device),
+                torch.from_numpy(batch.drawn_weight).to(self.device, self.dtype),
+                complete=len(batch.drawn_local) == self.num_nodes,
+            )
+
+        return cluster_evidence
