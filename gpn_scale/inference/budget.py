@@ -16,8 +16,8 @@ _BLOCK_ENTRIES = (1 << 22, 1 << 19, 1 << 16)
 """Edges in a row block of the adjacency, in order of preference."""
 _CHUNK_BYTES = (4 << 20, 64 << 20)
 """Least and most memory for the evidence of a chunk of nodes; more does not make it faster."""
-_SLACK_BYTES = 16 << 20
-"""Row blocks on their way between arrays, and buffers of the kernels."""
+_SLACK_BYTES = 24 << 20
+"""Row blocks on their way between arrays, and what libraries load on their first use."""
 _LINE_WORK, _READ_WORK, _REBUILD_WORK = 2, 1, 6
 """Rough relative times per edge: fetching a line of the state, reading a kept edge, making it."""
 

@@ -102,7 +102,7 @@ def test_every_way_of_cutting_gives_the_exact_model(graph, diffusion, way, num_c
     assert_same(got, exact(model, graph, diffusion))
 
 
-@pytest.mark.parametrize("memory_bytes", [25 << 20, 1 << 30])
+@pytest.mark.parametrize("memory_bytes", [29 << 20, 1 << 30])
 @pytest.mark.parametrize("scaling", ["none", "row_sum", "binary_row_sum"])
 def test_mapped_graphs_are_predicted_as_those_in_memory(
     small_graph, tmp_path, scaling, memory_bytes
