@@ -13,7 +13,7 @@ from gpn_scale.data.graph import Features, Graph, as_node_ids
 from gpn_scale.data.growth import new_nodes
 from gpn_scale.data.splits import class_prior, prepare_graph
 from gpn_scale.device import pick_device
-from gpn_scale.errors import GraphError, RunError, StoreError
+from gpn_scale.errors import ConfigError, GraphError, RunError, StoreError
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.inference.clusters import ClusterSummary, num_summarised
 from gpn_scale.inference.evidence import FeatureEvidence
@@ -25,12 +25,14 @@ from gpn_scale.nn.aggregation import ClusterEvidence
 from gpn_scale.nn.model import GPN
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import AbstractTail, make_tail
-from gpn_scale.train.checkpoint import load_tensors, save_tensors
+from gpn_scale.train.checkpoint import check_tensors, load_tensors, save_tensors
 from gpn_scale.train.minibatch import MinibatchTask
 from gpn_scale.train.task import AbstractTask, ExactTask
 from gpn_scale.train.trainer import EpochRecord, Trainer
 
 _SUMMARY_CHUNK = 1 << 13
+_FACTS = {"config", "num_features", "num_classes", "num_clusters", "summary_of"}
+"""What a model file tells beside its tensors."""
 
 
 class GPNClassifier:
@@ -56,7 +58,9 @@ class GPNClassifier:
         self._rows: tuple[Graph, AbstractTail, PPRStore] | None = None
         """What minibatch training used; predicting this very graph then summarises its clusters."""
         self._summary_of = ""
-        """Graph, clusters and tail that the model's cluster evidences are of."""
+        """Graph and clusters that the model's cluster evidences are of."""
+        self._fingerprinted: tuple[Graph, str] | None = None
+        """The last graph whose fingerprint was needed; it reads every feature."""
 
     @property
     def model(self) -> GPN:
@@ -180,6 +184,8 @@ class GPNClassifier:
             return self._predict_all(graph, memory_bytes, scratch, progress)
         if store is None:
             raise StoreError("predicting single nodes needs their rows: give the store as well")
+        if explain < 0:
+            raise ConfigError(f"explain is {explain}, expected at least 0 contributors")
         store = self._checked(store, graph)
         tail = make_tail(self.config.minibatch, store, graph, self.config.diffusion)
         scaling = self.config.data.feature_scaling
@@ -211,9 +217,9 @@ class GPNClassifier:
             edge_weights: Weights of these edges; absent means 1.
             tolerance: What arrives at a node with less is not followed; 0 is exact.
         """
-        clusters = self.model.clusters
-        known = clusters is not None and clusters.summarised
-        largest = float(clusters.largest_total_P.max()) if clusters is not None and known else None
+        clusters, largest = self.model.clusters, None
+        if clusters is not None and self._summary_of.startswith(self._fingerprint(graph)):
+            largest = float(clusters.largest_total_P.max())
         return predict_new(
             self.model,
             graph,
@@ -240,16 +246,27 @@ class GPNClassifier:
 
     @classmethod
     def load(cls, path: Path | str, *, device: str = "auto") -> "GPNClassifier":
-        """A classifier that predicts as the saved one did."""
+        """A classifier that predicts as the saved one did.
+
+        Raises:
+            RunError: the file is missing, damaged, no model, or its tensors are of another one.
+        """
         tensors, facts = load_tensors(Path(path))
         if "num_features" not in facts:
             raise RunError(f"{path} is a training checkpoint, expected a model file")
-        dtype = tensors["encoder.first.weight"].dtype
+        if absent := _FACTS - facts.keys():
+            raise RunError(
+                f"{path} does not tell {min(absent)!r}: it was written by another version, "
+                "train again"
+            )
+        first = tensors.get("encoder.first.weight")
+        dtype = torch.float32 if first is None else first.dtype
         classifier = cls(RunConfig.from_dict(facts["config"]), device=device, dtype=dtype)
         prior_C = torch.full((facts["num_classes"],), 1.0 / facts["num_classes"])
         model = classifier._new_model(
             facts["num_features"], prior_C, torch.Generator(), facts["num_clusters"]
         )
+        check_tensors(Path(path), tensors, model.state_dict())
         model.load_state_dict(tensors)
         classifier._model = model.eval()
         classifier._summary_of = facts["summary_of"]
@@ -317,7 +334,7 @@ class GPNClassifier:
         self, graph: Graph, tail: AbstractTail, store: PPRStore
     ) -> ClusterEvidence:
         """The model's summary of this graph's clusters; made now if it has another's or none."""
-        if self.model.clusters is None or self._summary_of != _summary_key(graph, tail, store):
+        if self.model.clusters is None or self._summary_of != self._key(graph, tail, store):
             summary = ClusterSummary(tail, self.model.flow.num_classes, self.device)
             scaling = self.config.data.feature_scaling
             for start, stop, evidence_NC in node_evidence(
@@ -341,10 +358,14 @@ class GPNClassifier:
         )
         self.model.clusters = clusters.to(self.device, self.dtype)
         summary.store_into(self.model.clusters)
-        self._summary_of = _summary_key(graph, tail, store)
+        self._summary_of = self._key(graph, tail, store)
 
+    def _key(self, graph: Graph, tail: AbstractTail, store: PPRStore) -> str:
+        """What cluster evidences depend on beside the weights."""
+        clusters = store.clusters_checksum if tail.num_clusters > 1 else "one cluster"
+        return f"{self._fingerprint(graph)} {clusters}"
 
-def _summary_key(graph: Graph, tail: AbstractTail, store: PPRStore) -> str:
-    """What cluster evidences depend on beside features and weights."""
-    clusters = store.clusters_checksum if tail.num_clusters > 1 else "one cluster"
-    return f"{graph.structure_fingerprint()} {clusters}"
+    def _fingerprint(self, graph: Graph) -> str:
+        if self._fingerprinted is None or self._fingerprinted[0] is not graph:
+            self._fingerprinted = (graph, graph.fingerprint())
+        return self._fingerprinted[1]

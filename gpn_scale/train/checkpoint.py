@@ -4,9 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
+from torch.optim import Optimizer
 
 from gpn_scale.config import RunConfig
 from gpn_scale.errors import RunError
@@ -14,8 +16,8 @@ from gpn_scale.files import replacing
 from gpn_scale.train.trainer import Trainer
 
 FORMAT = 1
-_MAY_DIFFER = {"train.epochs", "train.patience", "flow.memory_mib"}
-"""Fields that change the length or memory of training but, up to round-off, not its path."""
+_MAY_DIFFER = {"train.epochs", "train.patience", "flow.memory_mib", "minibatch.workers"}
+"""Fields that change length, memory or speed of training but, up to round-off, not its path."""
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
@@ -43,8 +45,27 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             return {name: file.get_tensor(name) for name in names}, json.loads(header["facts"])
     except FileNotFoundError:
         raise RunError(f"{path} does not exist, expected a file written by training") from None
-    except (SafetensorError, OSError) as error:
+    except (SafetensorError, OSError, KeyError, ValueError) as error:
         raise RunError(f"{path} cannot be read ({error}); remove it and train again") from error
+
+
+def check_tensors(path: Path, found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    """Refuses the tensors of a file that differ from those expected in name, shape or type.
+
+    Raises:
+        RunError: they do; the first that does is named.
+    """
+    for name in sorted(found.keys() | expected.keys()):
+        got, wanted = (_described(tensors.get(name)) for tensors in (found, expected))
+        if got != wanted:
+            raise RunError(
+                f"{path} has {got} for {name!r}, expected {wanted}: it is of another model or "
+                "version, train again"
+            )
+
+
+def _described(tensor: Tensor | None) -> str:
+    return "nothing" if tensor is None else f"{tensor.dtype} of shape {list(tensor.shape)}"
 
 
 def save_checkpoint(path: Path, trainer: Trainer, config: RunConfig, graph: str) -> None:
@@ -74,20 +95,38 @@ def restore_checkpoint(path: Path, trainer: Trainer, config: RunConfig, graph: s
     """
     tensors, facts = load_tensors(path)
     _check_same_run(path, facts, config, graph)
+    optimiser = trainer.new_optimiser(trainer.phase(max(facts["epoch"], 1)))
+    check_tensors(path, tensors, _expected(trainer, optimiser, tensors))
     progress = trainer.progress
     progress.epoch, progress.best_epoch = facts["epoch"], facts["best_epoch"]
     if facts["best_cross_entropy"] is not None:
         progress.best_cross_entropy = facts["best_cross_entropy"]
     progress.best_state = _below("best.", tensors)
     trainer.model.load_state_dict(_below("model.", tensors))
-    trainer.optimiser = trainer.new_optimiser(trainer.phase(max(progress.epoch, 1)))
     slots: dict[int, dict[str, Tensor]] = {}
     for key, value in _below("optimiser.", tensors).items():
         index, name = key.split(".")
         slots.setdefault(int(index), {})[name] = value
-    groups = trainer.optimiser.state_dict()["param_groups"]
-    trainer.optimiser.load_state_dict({"state": slots, "param_groups": groups})
+    groups = optimiser.state_dict()["param_groups"]
+    optimiser.load_state_dict({"state": slots, "param_groups": groups})
+    trainer.optimiser = optimiser
     trainer.generator.set_state(tensors["generator"])
+
+
+def _expected(
+    trainer: Trainer, optimiser: Optimizer, tensors: dict[str, Tensor]
+) -> dict[str, Tensor]:
+    """What a checkpoint with the names of `tensors` must hold; only shapes and types count."""
+    state = trainer.model.state_dict()
+    expected = {f"model.{name}": value for name, value in state.items()}
+    if _below("best.", tensors):  # none before the first epoch of the main phase
+        expected |= {f"best.{name}": value for name, value in state.items()}
+    parameters = [each for group in optimiser.param_groups for each in group["params"]]
+    for index, parameter in enumerate(parameters):
+        if _below(f"optimiser.{index}.", tensors):  # none before the first step
+            slots = {"step": torch.zeros(()), "exp_avg": parameter, "exp_avg_sq": parameter}
+            expected |= {f"optimiser.{index}.{name}": value for name, value in slots.items()}
+    return expected | {"generator": trainer.generator.get_state()}
 
 
 def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -95,6 +134,8 @@ def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _check_same_run(path: Path, facts: dict[str, Any], config: RunConfig, graph: str) -> None:
+    if "epoch" not in facts:
+        raise RunError(f"{path} is a model file, expected a training checkpoint")
     if facts["graph"] != graph:
         raise RunError(
             f"{path} was trained on another graph or split (fingerprint {facts['graph']}, now "
