@@ -80,9 +80,10 @@ class GPNClassifier:
         for name, value in wanted.items():
             stored = store.parameters.get(name)
             if stored != value:
+                word = {True: "on", False: "off"}[value] if isinstance(value, bool) else value
                 raise StoreError(
                     f"{path} has rows of {name} {stored}, the model diffuses with {value}: build "
-                    f"the store again with `--{name.replace('_', '-')} {value} --overwrite`, or "
+                    f"the store again with `--{name.replace('_', '-')} {word} --overwrite`, or "
                     f"train with `--set diffusion.{name}={stored}`"
                 )
         return store

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import torch
 
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph, NodeIds
+from gpn_scale.data.splits import prepare_graph
 from gpn_scale.errors import ConfigError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.prediction_table import write_predictions
@@ -54,6 +56,8 @@ def predict(options: argparse.Namespace) -> None:
     """Loads, predicts, writes."""
     if options.out.exists() and not options.overwrite:
         raise ConfigError(f"--out {options.out} exists already; use --overwrite to replace it")
+    if not options.out.parent.is_dir() or options.out.is_dir():
+        raise ConfigError(f"--out {options.out} is not a file in a folder that exists")
     if options.nodes is None and (options.ppr is not None or options.explain):
         raise ConfigError("--ppr and --explain are for single nodes: name them with --nodes FILE")
     if options.nodes is not None and options.ppr is None:
@@ -64,8 +68,11 @@ def predict(options: argparse.Namespace) -> None:
         torch.set_num_threads(checked_threads(options.threads))
     budget = memory_bytes(options.memory_budget)
     classifier = GPNClassifier.load(RunDirectory(options.run).model, device=options.device)
-    name = options.dataset or classifier.config.data.dataset
+    trained_on = classifier.config.data.dataset
+    name = options.dataset or trained_on
     graph = load_graph(name, options.data_dir)
+    if name == trained_on:  # the run's split and left-out classes are known of these nodes, too
+        graph = prepare_graph(graph, classifier.config)
     if options.nodes is None:
         with ProgressMeter("predict", "node", graph.num_nodes) as meter:
             everything = classifier.predict(
@@ -92,8 +99,12 @@ def read_nodes(path: Path, graph: Graph) -> NodeIds:
         ConfigError: the file cannot be read, or an id is not of the graph.
     """
     try:
-        nodes: NodeIds = np.loadtxt(path, dtype=np.int64, ndmin=1)
-    except (OSError, ValueError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # an empty file, or 1.5 for an id
+            nodes: NodeIds = np.loadtxt(path, dtype=np.int64, ndmin=1)
+        if nodes.ndim != 1:
+            raise ValueError(f"{nodes.shape[1]} numbers a line")
+    except (OSError, ValueError, Warning) as error:
         raise ConfigError(
             f"--nodes {path} cannot be read ({error}), expected one node id a line"
         ) from error
