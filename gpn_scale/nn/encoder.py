@@ -102,7 +102,7 @@ def dropped(hidden: Tensor, share: float, generator: torch.Generator | None) -> 
     """
     if generator is None or share == 0.0:
         return hidden
-    level = round(share * 2**16)
+    level = min(round(share * 2**16), 2**16 - 1)
     count = hidden.numel()
     draws = torch.empty(-(-count // 4), dtype=torch.int64, device=hidden.device)
     draws.random_(-(2**63), None, generator=generator)
