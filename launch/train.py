@@ -41,7 +41,7 @@ def train(options: argparse.Namespace) -> None:
     graph = prepare_graph(graph, config)
     classifier = GPNClassifier(config, device=options.device)
     trainer = classifier.trainer(graph, options.ppr)
-    fingerprint = graph.fingerprint()
+    fingerprint = f"{graph.fingerprint()}{trainer.task.rows_fingerprint}"
     if options.overwrite:
         directory.clear()
     elif directory.checkpoint.exists():

@@ -14,7 +14,7 @@ from gpn_scale.ppr.store import PPRStore
 
 _HEAVY = 16  # entries of a row that count; with 24, twice the time for 1 % fewer encodings
 _PARTS_PER_GROUP = 2  # groups are cut to size across parts; half as large parts lose less by it
-_ROWS_AT_A_TIME = 1 << 16
+_ROOTS_AT_A_TIME = 1 << 15  # METIS and its graph take about 2.4 kB a root
 
 logger = logging.getLogger(__name__)
 
@@ -23,9 +23,23 @@ def local_ordering(root_global: NodeIds, store: PPRStore, group_size: int) -> ND
     """Positions of the roots, so that each run of about `group_size` shares many row entries; (B,).
 
     METIS divides the graph that links every root to the heaviest nodes of its row, balanced by
-    roots; the parts follow each other. Without pymetis, roots are sorted by cluster (if the store
-    has any) and by their heaviest shared node, and a warning is logged: that saves much less.
+    roots; the parts follow each other. Many roots are taken block by block, in the order of their
+    clusters (if the store has any), so that memory does not grow with their number. Without
+    pymetis, roots are sorted by cluster and by their heaviest shared node, and a warning is logged:
+    that saves much less.
     """
+    if len(root_global) <= _ROOTS_AT_A_TIME:
+        return _ordered_block(root_global, store, group_size)
+    clusters = store.cluster_of_node
+    by_cluster = np.arange(len(root_global))
+    if clusters is not None:
+        by_cluster = np.argsort(clusters[root_global], kind="stable")
+    blocks = np.array_split(by_cluster, -(-len(by_cluster) // _ROOTS_AT_A_TIME))
+    ordered = [block[_ordered_block(root_global[block], store, group_size)] for block in blocks]
+    return np.concatenate(ordered)
+
+
+def _ordered_block(root_global: NodeIds, store: PPRStore, group_size: int) -> NDArray[np.int64]:
     root_E, node_E = _shared_entries(root_global, store)
     part = _metis_parts(root_E, node_E, len(root_global), group_size)
     if part is not None:
@@ -60,14 +74,11 @@ def _shared_entries(
     root_global: NodeIds, store: PPRStore
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Heavy entries on nodes that several rows have: position of the root, id of the node."""
-    roots, nodes = [np.empty(0, np.int64)], [np.empty(0, np.int32)]
-    for start in range(0, len(root_global), _ROWS_AT_A_TIME):
-        rows = store.rows(root_global[start : start + _ROWS_AT_A_TIME])
-        count = np.diff(rows.row_ptr)
-        heavy = np.arange(len(rows.ids)) - np.repeat(rows.row_ptr[:-1], count) < _HEAVY
-        roots.append(start + np.repeat(np.arange(len(count)), count)[heavy])
-        nodes.append(rows.ids[heavy])
-    root_E, node_E = np.concatenate(roots), np.concatenate(nodes)
+    rows = store.rows(root_global)
+    count = np.diff(rows.row_ptr)
+    heavy = np.arange(len(rows.ids)) - np.repeat(rows.row_ptr[:-1], count) < _HEAVY
+    root_E = np.repeat(np.arange(len(count)), count)[heavy]
+    node_E = rows.ids[heavy]
     _, number_E, uses = np.unique(node_E, return_inverse=True, return_counts=True)
     shared = uses[number_E] > 1
     return root_E[shared], node_E[shared]

@@ -196,6 +196,11 @@ class PPRStore:
         return clusters
 
     @property
+    def fingerprint(self) -> str:
+        """Of all that is stored: the manifest names every file's checksum."""
+        return checksum(json.dumps(dict(self.manifest), sort_keys=True).encode())
+
+    @property
     def clusters_checksum(self) -> str | None:
         """Which clusters these are; None without."""
         checksum: str | None = self.manifest["files"].get(CLUSTERS, {}).get("checksum")

@@ -138,8 +138,8 @@ def _check_same_run(path: Path, facts: dict[str, Any], config: RunConfig, graph:
         raise RunError(f"{path} is a model file, expected a training checkpoint")
     if facts["graph"] != graph:
         raise RunError(
-            f"{path} was trained on another graph or split (fingerprint {facts['graph']}, now "
-            f"{graph}): use the same data, or --overwrite to start anew"
+            f"{path} was trained on another graph, split or store (fingerprint {facts['graph']}, "
+            f"now {graph}): use the same data, or --overwrite to start anew"
         )
     saved, now = _flat(facts["config"]), _flat(config.to_dict())
     for key in sorted(saved.keys() | now.keys()):

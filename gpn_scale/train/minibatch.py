@@ -78,6 +78,11 @@ class MinibatchTask(AbstractTask):
         """Batches that hold every training node once."""
         return self.loader.num_batches
 
+    @property
+    def rows_fingerprint(self) -> str:
+        """Of the store's manifest, which names every shard's checksum."""
+        return self.store.fingerprint
+
     def losses(self, model: GPN, generator: torch.Generator, epoch: int) -> Iterator[Tensor]:
         """Those of the epoch's batches, each scaled up to all training nodes."""
         for batch in self.loader.epoch(epoch):

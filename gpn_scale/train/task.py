@@ -49,6 +49,11 @@ class AbstractTask(ABC):
     def losses(self, model: GPN, generator: torch.Generator, epoch: int) -> Iterator[Tensor]:
         """The losses of one epoch's steps, each an estimate of the sum over all training nodes."""
 
+    @property
+    def rows_fingerprint(self) -> str:
+        """Which rows are trained on; empty where there are none."""
+        return ""
+
     def facts(self) -> dict[str, Any]:
         """What a report tells of how batches were made; {} where there are none."""
         return {}

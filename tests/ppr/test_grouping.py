@@ -69,11 +69,15 @@ def test_parts_are_balanced_by_roots():
     assert sizes.max() <= 10
 
 
-def test_rows_may_be_read_in_parts(store, monkeypatch):
-    roots = np.random.default_rng(0).permutation(NUM_CLIQUES * SIZE)[:70]
-    expected = local_ordering(roots, store, SIZE)
-    monkeypatch.setattr(grouping, "_ROWS_AT_A_TIME", 9)
-    np.testing.assert_array_equal(local_ordering(roots, store, SIZE), expected)
+@pytest.mark.parametrize("clustered", [True, False])
+def test_many_roots_are_ordered_in_blocks(store, clustered_store, clustered, monkeypatch):
+    monkeypatch.setattr(grouping, "_ROOTS_AT_A_TIME", 3 * SIZE)
+    roots = np.random.default_rng(0).permutation(NUM_CLIQUES * SIZE)
+    ordering = local_ordering(roots, clustered_store if clustered else store, SIZE)
+    assert sorted(ordering.tolist()) == list(range(len(roots)))
+    if clustered:  # blocks follow the clusters, which are the cliques of this store
+        runs = 1 + np.count_nonzero(np.diff(roots[ordering] % NUM_CLIQUES))
+        assert runs <= 1.5 * NUM_CLIQUES
 
 
 @pytest.mark.parametrize("clustered", [True, False])

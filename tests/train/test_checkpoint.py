@@ -52,7 +52,7 @@ def test_more_epochs_go_on_where_fewer_ended(small_graph, tmp_path):
 def test_another_run_is_refused(small_graph, tmp_path):
     trainer = GPNClassifier(CONFIG).trainer(small_graph)
     save_checkpoint(tmp_path / "c", trainer, CONFIG, "graph")
-    with pytest.raises(RunError, match="another graph or split"):
+    with pytest.raises(RunError, match="another graph, split or store"):
         restore_checkpoint(tmp_path / "c", trainer, CONFIG, "other")
     other = replace(CONFIG, train=replace(CONFIG.train, learning_rate=0.5))
     with pytest.raises(RunError, match=r"train.learning_rate=0.01, now it is 0.5"):
