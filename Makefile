@@ -8,7 +8,7 @@ DEMO := runs/demo
 .PHONY: help install demo test check results-exact clean
 
 help:
-	@echo "make demo           install, train on the embedded graph, show what the model does not know"
+	@echo "make demo           install, precompute, train on the embedded graph, show what it does not know"
 	@echo "make test           install and run all tests"
 	@echo "make check          install and run ruff and mypy"
 	@echo "make results-exact  reproduce the table of docs/results.md (DATA_DIR=$(DATA_DIR))"
@@ -24,7 +24,8 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	@touch $@
 
 demo: install
-	$(BIN)/python launch/train.py --dataset synthetic --mode exact --out $(DEMO) --overwrite
+	$(BIN)/python -m precompute --dataset synthetic --k 32 --out $(DEMO)/store --overwrite
+	$(BIN)/python launch/train.py --dataset synthetic --mode minibatch --ppr $(DEMO)/store --out $(DEMO)/run --overwrite
 
 test: install
 	$(BIN)/python -m pytest -n auto

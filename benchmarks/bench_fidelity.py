@@ -84,7 +84,7 @@ def run_cell(job: Job) -> None:
     from gpn_scale.estimator import GPNClassifier
     from gpn_scale.evaluation.evaluate import classification_metrics, out_of_distribution_metrics
     from gpn_scale.files import write_json
-    from launch.recipes import LEFT_OUT_CLASSES, recipe_for
+    from launch.recipes import LEFT_OUT_CLASSES, in_minibatches, recipe_for
 
     cell = job.cell
     torch.set_num_threads(job.threads)
@@ -93,9 +93,10 @@ def run_cell(job: Job) -> None:
     pairs = [("split.rng_seed", str(cell.seed)), ("train.rng_seed", str(cell.seed))]
     pairs += [("data.left_out_classes", str(left_out))]
     if cell.tail:
-        pairs += [("mode", "minibatch"), ("minibatch.tail", cell.tail)]
+        pairs += [("minibatch.tail", cell.tail)]
     pairs += parse_assignments(job.assignments)
-    config = override(recipe_for(cell.dataset, graph), pairs)
+    recipe = recipe_for(cell.dataset, graph)
+    config = override(in_minibatches(recipe, graph) if cell.tail else recipe, pairs)
     graph = prepare_graph(graph, config)
     assert graph.split is not None
     store = store_path(job.cells, cell.dataset, MAIN_K, MAIN_CLUSTERS) if cell.tail else None

@@ -35,7 +35,7 @@ STAGES = ("graph", "precompute", "train", "predict")
 CLASSES, FEATURES, DEGREE = 16, 64, 10
 TRAIN_SHARE, VAL_SHARE = 0.04, 0.01
 K, CLUSTERS, TELEPORT, PUSH_TOLERANCE = 32, 32, 0.2, 1e-4
-WARMUP_EPOCHS = 2
+WARMUP_STEPS = 5
 PREDICT_BYTES = 4 * 10**9
 RNG_SEED = 1
 PAUSE = 0.05
@@ -136,7 +136,7 @@ def train(setting: Setting, phases: Phases) -> Record:
     torch.set_num_threads(setting.threads)
     graph = load_graph(setting.name, setting.work / "graphs")
     changes = {"mode": "minibatch", "minibatch.order": "local", "diffusion.teleport": TELEPORT}
-    changes |= {"train.warmup_epochs": WARMUP_EPOCHS, "train.epochs": setting.epochs}
+    changes |= {"train.warmup_steps": WARMUP_STEPS, "train.epochs": setting.epochs}
     pairs = [(key, str(value)) for key, value in changes.items()]
     config = override(recipe_for(setting.name, graph), pairs)
     classifier = GPNClassifier(config, device="cpu")

@@ -192,8 +192,8 @@ class TrainConfig:
     """At most so many epochs after the warm-up."""
     patience: int = 50
     """Stop after so many epochs without a better validation cross-entropy."""
-    warmup_epochs: int = 5
-    """Epochs at the start that move only the flows."""
+    warmup_steps: int = 5
+    """Optimiser steps at the start that move only the flows; exact mode has one step an epoch."""
     learning_rate: float = 0.01
     """Of Adam."""
     weight_decay: float = 0.001
@@ -207,7 +207,7 @@ class TrainConfig:
         _require(self.rng_seed >= 0, "train.rng_seed", self.rng_seed, "at least 0")
         _require(self.epochs >= 0, "train.epochs", self.epochs, "at least 0")
         _require(self.patience >= 1, "train.patience", self.patience, "at least 1")
-        _require(self.warmup_epochs >= 0, "train.warmup_epochs", self.warmup_epochs, "at least 0")
+        _require(self.warmup_steps >= 0, "train.warmup_steps", self.warmup_steps, "at least 0")
         _require(self.learning_rate > 0, "train.learning_rate", self.learning_rate, "positive")
         _require(self.weight_decay >= 0, "train.weight_decay", self.weight_decay, "at least 0")
         _require(self.entropy_weight >= 0, "train.entropy_weight", self.entropy_weight, ">= 0")

@@ -12,7 +12,7 @@ from gpn_scale.data.datasets import DATASET_NAMES
 from gpn_scale.data.graph import Graph
 from gpn_scale.errors import ConfigError
 from gpn_scale.inference.full import DEFAULT_MEMORY_BYTES
-from launch.recipes import RECIPES, left_out_count, recipe_for
+from launch.recipes import RECIPES, in_minibatches, left_out_count, recipe_for
 
 
 def training_parser() -> argparse.ArgumentParser:
@@ -112,11 +112,13 @@ def checked_threads(threads: int) -> int:
 
 
 def run_config(options: argparse.Namespace, graph: Graph) -> RunConfig:
-    """Recipe, then the options that have a name of their own, then `--set`."""
+    """Recipe (for minibatches), then the options with names of their own, then `--set`."""
     if options.mode == "exact" and options.ppr is not None:
         raise ConfigError("--ppr is for --mode minibatch, got --mode exact: leave one of them out")
     recipe = RECIPES[options.recipe] if options.recipe else None
     config = recipe(options.dataset) if recipe else recipe_for(options.dataset, graph)
+    if options.mode == "minibatch":
+        config = in_minibatches(config, graph)
     named = {
         "mode": options.mode,
         "split.rng_seed": options.split_seed,

@@ -102,7 +102,7 @@ class _Keeper:
 
 def _run_epochs(classifier: GPNClassifier, graph: Graph, trainer: Trainer, keeper: _Keeper) -> None:
     done, config = trainer.progress.epoch, keeper.config.train
-    limit = config.warmup_epochs + config.epochs
+    limit = trainer.warmup_epochs + config.epochs
     total = limit if limit <= 10_000 else None
     directory = keeper.directory
     with (

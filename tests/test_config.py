@@ -89,7 +89,7 @@ def test_wrong_assignments_are_refused(assignment, message):
         ("evidence.log_limit=0", "evidence.log_limit"),
         ("train.epochs=-1", "train.epochs"),
         ("train.patience=0", "train.patience"),
-        ("train.warmup_epochs=-1", "train.warmup_epochs"),
+        ("train.warmup_steps=-1", "train.warmup_steps"),
         ("train.learning_rate=0", "train.learning_rate"),
         ("train.weight_decay=-1", "train.weight_decay"),
         ("train.entropy_weight=-1", "train.entropy_weight"),

@@ -38,7 +38,7 @@ def config_of(mode="minibatch", *, diffusion=None, **minibatch):
         encoder=EncoderConfig(hidden=8, latent=4),
         diffusion=diffusion or DiffusionConfig(),
         minibatch=MinibatchConfig(**{"batch_size": 32, "tail_nodes": 64, **minibatch}),
-        train=TrainConfig(epochs=3, warmup_epochs=1),
+        train=TrainConfig(epochs=3, warmup_steps=1),
     )
 
 

@@ -95,7 +95,8 @@ def restore_checkpoint(path: Path, trainer: Trainer, config: RunConfig, graph: s
     """
     tensors, facts = load_tensors(path)
     _check_same_run(path, facts, config, graph)
-    optimiser = trainer.new_optimiser(trainer.phase(max(facts["epoch"], 1)))
+    steps = facts["epoch"] * trainer.task.num_steps
+    optimiser = trainer.new_optimiser(trainer.phase(max(steps, 1)))
     check_tensors(path, tensors, _expected(trainer, optimiser, tensors))
     progress = trainer.progress
     progress.epoch, progress.best_epoch = facts["epoch"], facts["best_epoch"]

@@ -21,7 +21,7 @@ class EpochRecord:
     epoch: int
     """Counted from 1, warm-up included."""
     phase: str
-    """`warmup` or `main`."""
+    """`warmup` or `main`, at its end."""
     loss: float
     """Sum over the training nodes; with several steps, the mean of their estimates of it."""
     val_cross_entropy: float
@@ -69,7 +69,7 @@ class Trainer:
         self.generator = generator
         self.progress = Progress()
         self.observe_step: ObserveStep = lambda epoch, step, steps: None
-        self.optimiser = self.new_optimiser("warmup" if config.warmup_epochs else "main")
+        self.optimiser = self.new_optimiser(self.phase(1))
 
     def new_optimiser(self, phase: str) -> Adam:
         """Adam over the flows alone (`warmup`) or, with decay on the encoder, over all (`main`)."""
@@ -82,14 +82,19 @@ class Trainer:
         groups = [group for group in groups if group["params"]]
         return Adam(groups, lr=self.config.learning_rate)
 
-    def phase(self, epoch: int) -> str:
-        """Of an epoch counted from 1."""
-        return "warmup" if epoch <= self.config.warmup_epochs else "main"
+    def phase(self, step: int) -> str:
+        """Of an optimiser step counted from 1 over all epochs."""
+        return "warmup" if step <= self.config.warmup_steps else "main"
+
+    @property
+    def warmup_epochs(self) -> int:
+        """Epochs that are warm-up to their last step; they do not count as training."""
+        return self.config.warmup_steps // self.task.num_steps
 
     @property
     def finished(self) -> bool:
         """Whether all epochs are done or validation has stopped improving."""
-        done = self.progress.epoch - self.config.warmup_epochs
+        done = self.progress.epoch - self.warmup_epochs
         stale = self.progress.epoch - self.progress.best_epoch
         return done >= self.config.epochs or (done > 0 and stale >= self.config.patience)
 
@@ -111,10 +116,8 @@ class Trainer:
     def _epoch(self) -> EpochRecord:
         progress = self.progress
         epoch = progress.epoch + 1
-        phase = self.phase(epoch)
-        if epoch == self.config.warmup_epochs + 1:
-            self.optimiser = self.new_optimiser("main")
-        loss = self._optimise(epoch, phase)
+        phase = self.phase(epoch * self.task.num_steps)
+        loss = self._optimise(epoch)
         self.model.eval()
         validation = self.task.validate(self.model)
         _require_finite(
@@ -132,11 +135,14 @@ class Trainer:
             best_epoch=progress.best_epoch,
         )
 
-    def _optimise(self, epoch: int, phase: str) -> float:
+    def _optimise(self, epoch: int) -> float:
         self.model.train()
         total, steps = 0.0, self.task.num_steps
+        done = (epoch - 1) * steps
         for step, loss in enumerate(self.task.losses(self.model, self.generator, epoch), start=1):
-            value = float(loss.detach())
+            if done + step == self.config.warmup_steps + 1:
+                self.optimiser = self.new_optimiser("main")
+            value, phase = float(loss.detach()), self.phase(done + step)
             where = f"step {step} of {steps} of epoch {epoch} ({phase})"
             _require_finite(value, "training loss", where)
             self.model.zero_grad(set_to_none=True)

@@ -5,7 +5,7 @@ from gpn_scale.data.building import build_graph
 from gpn_scale.data.datasets import DATASET_NAMES
 from gpn_scale.data.graph import CSRFeatures, Split
 from gpn_scale.errors import ConfigError
-from launch.recipes import LEFT_OUT_CLASSES, left_out_count, recipe_for
+from launch.recipes import LEFT_OUT_CLASSES, in_minibatches, left_out_count, recipe_for
 
 GRAPH = build_graph([0], [1])
 
@@ -24,7 +24,7 @@ def test_settings_are_those_of_the_papers_table():
     for config in (amazon, citation, arxiv):
         assert config.flow.radial_layers == 10
         assert (config.diffusion.steps, config.diffusion.normalisation) == (10, "sym")
-        assert config.train.warmup_epochs == 5
+        assert config.train.warmup_steps == 5
 
 
 def test_every_paper_dataset_has_a_recipe_of_its_own_and_a_left_out_count():
@@ -66,3 +66,25 @@ def test_left_out_counts():
         left_out_count("mine", "paper")
     with pytest.raises(ConfigError, match="got '-1', expected a number or paper"):
         left_out_count("CoraML", "-1")
+
+
+def test_minibatches_of_all_training_nodes_change_nothing_but_the_mode():
+    graph = build_graph([0], [1], labels=[0, 1] + [0] * 998)
+    config = recipe_for("CoraML", graph)
+    small = in_minibatches(config, graph)
+    assert small.mode == "minibatch"
+    assert (small.train, small.minibatch) == (config.train, config.minibatch)
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_many_training_nodes_are_taken_in_small_steps(public):
+    nodes = np.arange(2000)
+    split = Split(train=nodes[:1500], val=nodes[1500:1600], test=nodes[1600:])
+    size = 2000 if public else 30_000
+    labels = np.arange(size) % 2
+    graph = build_graph([0], [1], labels=labels, split=split if public else None, num_nodes=size)
+    recipe = recipe_for("ogbn-arxiv" if public else "CoraML", graph)
+    config = in_minibatches(recipe, graph)
+    assert config.minibatch.batch_size == 256
+    assert config.train.learning_rate == pytest.approx(0.003)
+    assert (config.train.epochs, config.train.patience) == (50, 10)

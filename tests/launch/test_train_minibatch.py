@@ -18,7 +18,7 @@ from precompute.cli import main as precompute
 
 SMALL = "synthetic:nodes=300,classes=3,features=8,separation=4"
 BATCHES = ["--set", "minibatch.batch_size=4", "--set", "minibatch.tail_nodes=32"]
-QUICK = ["--set", "train.warmup_epochs=1", "--set", "train.patience=1000"]
+QUICK = ["--set", "train.warmup_steps=1", "--set", "train.patience=1000"]
 
 
 def rows_of(out, *more, dataset=SMALL):

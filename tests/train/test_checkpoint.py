@@ -13,7 +13,7 @@ from gpn_scale.train.checkpoint import load_tensors, restore_checkpoint, save_ch
 from gpn_scale.train.log import metrics_log, read_metrics
 from gpn_scale.train.trainer import EpochRecord
 
-CONFIG = RunConfig(train=TrainConfig(epochs=6, warmup_epochs=2))
+CONFIG = RunConfig(train=TrainConfig(epochs=6, warmup_steps=2))
 
 
 def final_weights(trainer):

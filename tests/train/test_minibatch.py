@@ -52,7 +52,7 @@ def run_config(diffusion=None, *, dropout=0.0, train=None, **minibatch):
         encoder=EncoderConfig(hidden=8, latent=4, dropout=dropout),
         diffusion=diffusion or DiffusionConfig(),
         minibatch=MinibatchConfig(**minibatch),
-        train=train or TrainConfig(epochs=3, warmup_epochs=1),
+        train=train or TrainConfig(epochs=3, warmup_steps=1),
     )
 
 

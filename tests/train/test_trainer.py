@@ -39,7 +39,7 @@ def weights(model):
 
 
 def test_warm_up_moves_only_the_flows(small_graph):
-    trainer = trainer_for(small_graph, warmup_epochs=2, epochs=1)
+    trainer = trainer_for(small_graph, warmup_steps=2, epochs=1)
     before = weights(trainer.model)
     for record in itertools.islice(trainer.records(), 2):
         assert record.phase == "warmup"
@@ -51,11 +51,32 @@ def test_warm_up_moves_only_the_flows(small_graph):
     assert not torch.equal(before["encoder.first.weight"], trainer.model.encoder.first.weight)
 
 
+def test_warm_up_ends_within_an_epoch_of_several_steps(small_graph):
+    class ManySteps(ScriptedTask):
+        num_steps = 4
+
+        def losses(self, model, generator, epoch):
+            for _ in range(self.num_steps):
+                yield next(super().losses(model, generator, epoch))
+
+    trainer = trainer_for(small_graph, ManySteps([3.0, 2.0]), warmup_steps=6, epochs=1)
+    before = weights(trainer.model)
+    moved = []
+
+    def watch(epoch, step, steps):
+        now = trainer.model.encoder.first.weight
+        moved.append(not torch.equal(now, before["encoder.first.weight"]))
+
+    trainer.observe_step = watch
+    assert trainer.warmup_epochs == 1
+    assert [record.phase for record in trainer.records()] == ["warmup", "main"]
+    assert moved == [False] * 6 + [True] * 2
+    assert trainer.progress.best_epoch == 2
+
+
 def test_stops_after_patience_and_restores_the_best(small_graph):
     scores = [9.0, 5.0, 4.0, 3.0, 6.0, 6.0, 6.0, 1.0]
-    trainer = trainer_for(
-        small_graph, ScriptedTask(scores), warmup_epochs=1, epochs=100, patience=3
-    )
+    trainer = trainer_for(small_graph, ScriptedTask(scores), warmup_steps=1, epochs=100, patience=3)
     states = {}
     for record in trainer.records():
         states[record.epoch] = weights(trainer.model)
@@ -69,20 +90,20 @@ def test_stops_after_patience_and_restores_the_best(small_graph):
 
 
 def test_the_warm_up_does_not_count_for_the_best(small_graph):
-    trainer = trainer_for(small_graph, ScriptedTask([1.0, 5.0, 4.0]), warmup_epochs=1, epochs=2)
+    trainer = trainer_for(small_graph, ScriptedTask([1.0, 5.0, 4.0]), warmup_steps=1, epochs=2)
     list(trainer.records())
     assert trainer.progress.best_epoch == 3
 
 
 def test_no_epochs_train_nothing(small_graph):
-    trainer = trainer_for(small_graph, warmup_epochs=0, epochs=0)
+    trainer = trainer_for(small_graph, warmup_steps=0, epochs=0)
     assert list(trainer.records()) == []
     trainer.restore_best()
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_a_validation_score_that_is_not_finite_stops(small_graph, bad):
-    trainer = trainer_for(small_graph, ScriptedTask([1.0, bad]), warmup_epochs=1, epochs=5)
+    trainer = trainer_for(small_graph, ScriptedTask([1.0, bad]), warmup_steps=1, epochs=5)
     with pytest.raises(NumericalError, match=r"validation cross-entropy is .* epoch 2 \(main\)"):
         list(trainer.records())
 
@@ -92,7 +113,7 @@ def test_a_loss_that_is_not_finite_stops_before_the_step(small_graph):
         def losses(self, model, generator, epoch):
             yield sum(p.sum() for p in model.parameters()) * float("nan")
 
-    trainer = trainer_for(small_graph, NaNTask([1.0]), warmup_epochs=0, epochs=5)
+    trainer = trainer_for(small_graph, NaNTask([1.0]), warmup_steps=0, epochs=5)
     before = weights(trainer.model)
     message = r"training loss is nan in step 1 of 1 of epoch 1 \(main\)"
     with pytest.raises(NumericalError, match=message):
