@@ -137,6 +137,7 @@ def train(setting: Setting, phases: Phases) -> Record:
     graph = load_graph(setting.name, setting.work / "graphs")
     changes = {"mode": "minibatch", "minibatch.order": "local", "diffusion.teleport": TELEPORT}
     changes |= {"train.warmup_steps": WARMUP_STEPS, "train.epochs": setting.epochs}
+    changes |= {"train.learning_rate": 0.003}
     pairs = [(key, str(value)) for key, value in changes.items()]
     config = override(recipe_for(setting.name, graph), pairs)
     classifier = GPNClassifier(config, device="cpu")

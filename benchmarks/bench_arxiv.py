@@ -1,0 +1,159 @@
+"""Time and memory to exact mode's quality on a graph of ogbn-arxiv's size, in both modes.
+
+    python benchmarks/bench_arxiv.py --data-dir DIR --work DIR [--seeds 1] [--exact-epochs 100]
+
+Both modes train with the paper's left-out classes from the same memory-mapped graph, each in a
+process of its own on the same threads, one after the other. The target is the best validation
+cross-entropy of exact mode within its epochs, plus 0.5 %. Finished runs are kept in --work.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+K, CLUSTERS = 32, 32
+
+
+def main() -> None:
+    """Runs what is missing and prints one JSON line per seed."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--data-dir", type=Path, default=Path("data"))
+    parser.add_argument("--dataset", default="ogbn-arxiv-sim")
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--exact-epochs", type=int, default=100)
+    parser.add_argument("--minibatch-epochs", type=int, default=4)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--run", nargs=2, metavar=("MODE", "SEED"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.run:
+        train(options, options.run[0], int(options.run[1]))
+        return
+    prepare(options)
+    for seed in range(1, options.seeds + 1):
+        runs = {}
+        for mode in ("exact", "minibatch"):
+            path = result_path(options, mode, seed)
+            if not path.exists():
+                words = [sys.executable, __file__, *sys.argv[1:], "--run", mode, str(seed)]
+                subprocess.run(words, check=True)
+            runs[mode] = json.loads(path.read_text())
+        print(json.dumps({"seed": seed, **compare(runs["exact"], runs["minibatch"])}), flush=True)
+
+
+def result_path(options: argparse.Namespace, mode: str, seed: int) -> Path:
+    """Where the numbers of a run are kept."""
+    return options.work / f"{mode}_{seed}.json"
+
+
+def prepare(options: argparse.Namespace) -> None:
+    """The graph as memory-mapped arrays, and the rows of all its nodes."""
+    from gpn_scale.data.datasets import load_graph
+    from gpn_scale.data.graph_folder import save_graph
+    from launch.recipes import recipe_for
+    from precompute.cli import main as precompute
+
+    folder = options.work / "graphs" / options.dataset
+    if not (folder / "graph.json").exists():
+        save_graph(load_graph(options.dataset, options.data_dir), folder)
+    store = options.work / "store"
+    if not (store / "manifest.json").exists():
+        graph = load_graph(options.dataset, folder.parent)
+        teleport = recipe_for(options.dataset, graph).diffusion.teleport
+        words = ["--dataset", options.dataset, "--data-dir", str(folder.parent)]
+        words += ["--k", str(K), "--clusters", str(CLUSTERS), "--teleport", str(teleport)]
+        assert precompute([*words, "--out", str(store), "--resume"]) == 0
+
+
+def train(options: argparse.Namespace, mode: str, seed: int) -> None:
+    """One run, watched epoch by epoch; then its quality by exact diffusion."""
+    import torch
+
+    from gpn_scale.config import override
+    from gpn_scale.data.datasets import load_graph
+    from gpn_scale.data.splits import prepare_graph
+    from gpn_scale.estimator import GPNClassifier
+    from gpn_scale.evaluation.evaluate import classification_metrics, out_of_distribution_metrics
+    from gpn_scale.files import write_json
+    from gpn_scale.memory import peak_rss_bytes, resident_bytes
+    from launch.recipes import LEFT_OUT_CLASSES, in_minibatches, recipe_for
+
+    torch.set_num_threads(options.threads)
+    graph = load_graph(options.dataset, options.work / "graphs")
+    recipe = recipe_for(options.dataset, graph)
+    recipe = in_minibatches(recipe, graph) if mode == "minibatch" else recipe
+    epochs = options.exact_epochs if mode == "exact" else options.minibatch_epochs
+    pairs = {"train.rng_seed": seed, "train.epochs": epochs}
+    pairs |= {"data.left_out_classes": LEFT_OUT_CLASSES[options.dataset]}
+    config = override(recipe, [(key, str(value)) for key, value in pairs.items()])
+    graph = prepare_graph(graph, config)
+    before = resident_bytes()
+    classifier = GPNClassifier(config)
+    store = options.work / "store" if mode == "minibatch" else None
+    began = time.monotonic()
+    trainer = classifier.trainer(graph, store)
+    curve: list[tuple[float, float, float]] = []
+
+    def observe(record: Any) -> None:
+        seconds = time.monotonic() - began
+        curve.append((seconds, record.val_cross_entropy, record.val_accuracy))
+        print(f"{mode} {seed}: epoch {record.epoch}, {seconds:.0f} s, ", end="", file=sys.stderr)
+        print(f"cross-entropy {record.val_cross_entropy:.4f}", file=sys.stderr, flush=True)
+
+    classifier.fit(graph, observe=observe, trainer=trainer)
+    peak = peak_rss_bytes()
+    prediction = classifier.predict(graph)
+    assert graph.split is not None
+    found = classification_metrics(prediction, graph, graph.split.test)
+    found |= out_of_distribution_metrics(prediction, graph)
+    found |= rows_against_exact(classifier, prediction, graph, options.work / "store")
+    found |= {"curve": curve, "peak_rss_bytes": peak, "rss_before_bytes": before[0]}
+    write_json(result_path(options, mode, seed), found)
+
+
+def rows_against_exact(classifier: Any, exact: Any, graph: Any, store: Path) -> dict[str, float]:
+    """alpha_0 of the same weights from stored rows and from exact diffusion."""
+    import numpy as np
+    from scipy.stats import spearmanr
+
+    rows = classifier.predict(graph, nodes=np.arange(graph.num_nodes), store=store)
+    ratio = np.log(rows.prediction.alpha_0 / exact.alpha_0)
+    inside = (rows.alpha_0_lower <= exact.alpha_0) & (exact.alpha_0 <= rows.alpha_0_upper)
+    return {
+        "rows_spearman": float(spearmanr(rows.prediction.alpha_0, exact.alpha_0).statistic),
+        "rows_median_log_ratio": float(np.median(ratio)),
+        "rows_iqr_log_ratio": float(np.subtract(*np.quantile(ratio, [0.75, 0.25]))),
+        "rows_inside_interval": float(inside.mean()),
+    }
+
+
+def compare(exact: dict[str, Any], minibatch: dict[str, Any]) -> dict[str, Any]:
+    """Seconds to the target and memory, both modes and their ratio; and quality."""
+    best = min(entropy for _, entropy, _ in exact["curve"])
+    seconds = {
+        mode: next((s for s, entropy, _ in run["curve"] if entropy <= 1.005 * best), None)
+        for mode, run in (("exact", exact), ("minibatch", minibatch))
+    }
+    keys = ("id_accuracy", "ece", "auroc_epistemic", "auroc_epistemic_no_network", "rows_spearman")
+    ratio = None
+    if seconds["exact"] is not None and seconds["minibatch"] is not None:
+        ratio = seconds["minibatch"] / seconds["exact"]
+    return {
+        "target_cross_entropy": 1.005 * best,
+        "seconds": seconds,
+        "time_ratio": ratio,
+        "best_cross_entropy": [min(e for _, e, _ in run["curve"]) for run in (exact, minibatch)],
+        "peak_rss_mb": [run["peak_rss_bytes"] / 1e6 for run in (exact, minibatch)],
+        "memory_ratio": minibatch["peak_rss_bytes"] / exact["peak_rss_bytes"],
+        **{key: [exact[key], minibatch[key]] for key in keys},
+    }
+
+
+if __name__ == "__main__":
+    main()
