@@ -73,6 +73,7 @@ def prepare(options: argparse.Namespace) -> None:
 
 def train(options: argparse.Namespace, mode: str, seed: int) -> None:
     """One run, watched epoch by epoch; then its quality by exact diffusion."""
+    import numpy as np
     import torch
 
     from gpn_scale.config import override
@@ -113,6 +114,9 @@ def train(options: argparse.Namespace, mode: str, seed: int) -> None:
     found = classification_metrics(prediction, graph, graph.split.test)
     found |= out_of_distribution_metrics(prediction, graph)
     found |= rows_against_exact(classifier, prediction, graph, options.work / "store")
+    val = graph.split.val
+    entropy = -np.log(prediction.probabilities[val, graph.labels[val]]).mean()
+    found["val_cross_entropy_exact"] = float(entropy)
     found |= {"curve": curve, "peak_rss_bytes": peak, "rss_before_bytes": before[0]}
     write_json(result_path(options, mode, seed), found)
 
@@ -140,7 +144,8 @@ def compare(exact: dict[str, Any], minibatch: dict[str, Any]) -> dict[str, Any]:
         mode: next((s for s, entropy, _ in run["curve"] if entropy <= 1.005 * best), None)
         for mode, run in (("exact", exact), ("minibatch", minibatch))
     }
-    keys = ("id_accuracy", "ece", "auroc_epistemic", "auroc_epistemic_no_network", "rows_spearman")
+    keys = ("id_accuracy", "ece", "auroc_epistemic", "auroc_epistemic_no_network")
+    keys += ("rows_spearman", "val_cross_entropy_exact")
     ratio = None
     if seconds["exact"] is not None and seconds["minibatch"] is not None:
         ratio = seconds["minibatch"] / seconds["exact"]
@@ -151,7 +156,7 @@ def compare(exact: dict[str, Any], minibatch: dict[str, Any]) -> dict[str, Any]:
         "best_cross_entropy": [min(e for _, e, _ in run["curve"]) for run in (exact, minibatch)],
         "peak_rss_mb": [run["peak_rss_bytes"] / 1e6 for run in (exact, minibatch)],
         "memory_ratio": minibatch["peak_rss_bytes"] / exact["peak_rss_bytes"],
-        **{key: [exact[key], minibatch[key]] for key in keys},
+        **{key: [exact.get(key), minibatch.get(key)] for key in keys},
     }
 
 

@@ -196,6 +196,8 @@ class TrainConfig:
     """Optimiser steps at the start that move only the flows; exact mode has one step an epoch."""
     learning_rate: float = 0.01
     """Of Adam."""
+    decay: float = 1.0
+    """Factor of the learning rate after every epoch, in (0, 1]."""
     weight_decay: float = 0.001
     """Of the encoder's parameters; the flows have none."""
     entropy_weight: float = 1e-4
@@ -209,6 +211,7 @@ class TrainConfig:
         _require(self.patience >= 1, "train.patience", self.patience, "at least 1")
         _require(self.warmup_steps >= 0, "train.warmup_steps", self.warmup_steps, "at least 0")
         _require(self.learning_rate > 0, "train.learning_rate", self.learning_rate, "positive")
+        _require(0.0 < self.decay <= 1.0, "train.decay", self.decay, "a number in (0, 1]")
         _require(self.weight_decay >= 0, "train.weight_decay", self.weight_decay, "at least 0")
         _require(self.entropy_weight >= 0, "train.entropy_weight", self.entropy_weight, ">= 0")
 

@@ -117,8 +117,9 @@ def in_minibatches(config: RunConfig, graph: Graph) -> RunConfig:
 
     Where one batch holds all of them nothing changes but the mode. Else batches are of 256 roots:
     quality follows the number of steps more than their size. The learning rate is lower, since at
-    the full-batch one evidence may collapse to its lower clamp, where gradients vanish; and since
-    an epoch has hundreds of steps, fewer of them are waited for.
+    the full-batch one evidence may collapse to its lower clamp, where gradients vanish; it falls
+    from epoch to epoch, to average out the noise of the steps; and since an epoch has hundreds of
+    them, fewer epochs are waited for.
     """
     config = replace(config, mode="minibatch")
     if graph.split is not None and config.split.kind == "public":
@@ -129,9 +130,10 @@ def in_minibatches(config: RunConfig, graph: Graph) -> RunConfig:
         return config
     train = replace(
         config.train,
-        learning_rate=0.3 * config.train.learning_rate,
-        epochs=min(config.train.epochs, 50),
-        patience=min(config.train.patience, 10),
+        learning_rate=0.5 * config.train.learning_rate,
+        decay=0.7,
+        epochs=min(config.train.epochs, 20),
+        patience=min(config.train.patience, 5),
     )
     return replace(config, train=train, minibatch=replace(config.minibatch, batch_size=256))
 

@@ -53,7 +53,7 @@ def train(options: argparse.Namespace) -> None:
     trained = time.monotonic()
     prediction = _predict_all(classifier, graph, budget, directory)
     seconds = {
-        "precompute": 0.0,
+        "precompute": trainer.task.precompute_seconds,
         "train": trained - began,
         "inference": time.monotonic() - trained,
     }

@@ -62,6 +62,8 @@ class Report:
             lines += ["", "## Detection of unknown nodes", ""]
             lines += [f"Accuracy on the known test nodes: {_percent(self.ood['id_accuracy'])}.", ""]
             lines += _table(["nodes", "count", *_detection_columns()], _detection_rows(self.ood))
+        if self.minibatch:
+            lines += ["", "## Batches", "", _batch_sentence(self.minibatch)]
         lines += ["", "## Cost", ""]
         lines += [f"- {name}: {seconds:.2f} s" for name, seconds in self.seconds.items()]
         lines += [f"- peak memory: {self.peak_rss_bytes / 2**20:,.0f} MiB"]
@@ -104,6 +106,19 @@ def make_report(
             for part in ("test", "val")
         },
         ood=out_of_distribution_metrics(prediction, graph),
+    )
+
+
+def _batch_sentence(facts: dict[str, Any]) -> str:
+    saved = ""
+    if facts["order"] == "local":
+        saved = f" The order saves {facts['encodings_saved_by_order']:.0%} of the encodings."
+    return (
+        f"Rows keep up to {facts['k']} entries and cut {facts['mean_missing_mass']:.0%} of the "
+        f"mass; the tail is {facts['tail']}. An epoch has {facts['steps_per_epoch']:,} steps of "
+        f"{facts['batch_size']:,} roots in {facts['order']} order and encodes "
+        f"{facts['encodings_per_epoch']:,} nodes, {facts['repeated_encodings']:.0%} of them again."
+        f"{saved}"
     )
 
 

@@ -16,7 +16,7 @@ from gpn_scale.nn.aggregation import weighted_means
 from gpn_scale.nn.losses import bayesian_loss
 from gpn_scale.nn.model import GPN
 from gpn_scale.ppr.batches import BatchLoader, PPRBatch, check_roots, epoch_cost
-from gpn_scale.ppr.store import PPRStore
+from gpn_scale.ppr.store import BUILD, MANIFEST, PPRStore
 from gpn_scale.ppr.tails import make_tail
 from gpn_scale.train.task import AbstractTask, Validation, checked_split, labelled
 
@@ -82,6 +82,12 @@ class MinibatchTask(AbstractTask):
     def rows_fingerprint(self) -> str:
         """Of the store's manifest, which names every shard's checksum."""
         return self.store.fingerprint
+
+    @property
+    def precompute_seconds(self) -> float:
+        """From the store's first file to its last, by their times on disk."""
+        first, last = (self.store.path / name for name in (BUILD, MANIFEST))
+        return max(last.stat().st_mtime - first.stat().st_mtime, 0.0)
 
     def losses(self, model: GPN, generator: torch.Generator, epoch: int) -> Iterator[Tensor]:
         """Those of the epoch's batches, each scaled up to all training nodes."""

@@ -54,6 +54,11 @@ class AbstractTask(ABC):
         """Which rows are trained on; empty where there are none."""
         return ""
 
+    @property
+    def precompute_seconds(self) -> float:
+        """How long it took to make these rows; 0 where there are none."""
+        return 0.0
+
     def facts(self) -> dict[str, Any]:
         """What a report tells of how batches were made; {} where there are none."""
         return {}

@@ -80,7 +80,13 @@ class Trainer:
         }
         groups = [flows] if phase == "warmup" else [encoder, flows]
         groups = [group for group in groups if group["params"]]
-        return Adam(groups, lr=self.config.learning_rate)
+        return Adam(groups, lr=self.learning_rate(self.progress.epoch + 1))
+
+    def learning_rate(self, epoch: int) -> float:
+        """Of the steps of an epoch counted from 1."""
+        return self.config.learning_rate * self.config.decay ** max(
+            epoch - 1 - self.warmup_epochs, 0
+        )
 
     def phase(self, step: int) -> str:
         """Of an optimiser step counted from 1 over all epochs."""
@@ -137,6 +143,8 @@ class Trainer:
 
     def _optimise(self, epoch: int) -> float:
         self.model.train()
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.learning_rate(epoch)
         total, steps = 0.0, self.task.num_steps
         done = (epoch - 1) * steps
         for step, loss in enumerate(self.task.losses(self.model, self.generator, epoch), start=1):

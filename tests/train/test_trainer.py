@@ -74,6 +74,14 @@ def test_warm_up_ends_within_an_epoch_of_several_steps(small_graph):
     assert trainer.progress.best_epoch == 2
 
 
+def test_the_learning_rate_falls_after_every_epoch_of_training(small_graph):
+    trainer = trainer_for(small_graph, warmup_steps=2, epochs=3, decay=0.5, learning_rate=0.01)
+    rates = []
+    trainer.observe_step = lambda *_: rates.append(trainer.optimiser.param_groups[0]["lr"])
+    list(trainer.records())
+    assert rates == [0.01, 0.01, 0.01, 0.005, 0.0025]
+
+
 def test_stops_after_patience_and_restores_the_best(small_graph):
     scores = [9.0, 5.0, 4.0, 3.0, 6.0, 6.0, 6.0, 1.0]
     trainer = trainer_for(small_graph, ScriptedTask(scores), warmup_steps=1, epochs=100, patience=3)
