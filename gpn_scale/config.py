@@ -230,8 +230,6 @@ class MinibatchConfig:
     """Nodes drawn per step whose evidence stands for that of the clusters (or of all nodes)."""
     tail_walks: int = 8
     """Random walks per root of the tail `sampled`."""
-    tail_refresh: float = 0.3
-    """Weight of a step's drawn nodes in the running cluster evidences, in (0, 1]."""
     workers: int = 1
     """Background threads that assemble batches; 0 assembles in the trainer's own."""
 
@@ -240,8 +238,6 @@ class MinibatchConfig:
         _require(size == "auto" or size >= 1, "minibatch.batch_size", size, "at least 1, or auto")
         _require(self.tail_nodes >= 1, "minibatch.tail_nodes", self.tail_nodes, "at least 1")
         _require(self.tail_walks >= 1, "minibatch.tail_walks", self.tail_walks, "at least 1")
-        refresh = self.tail_refresh
-        _require(0.0 < refresh <= 1.0, "minibatch.tail_refresh", refresh, "a number in (0, 1]")
         _require(self.workers >= 0, "minibatch.workers", self.workers, "at least 0")
 
     def roots_per_batch(self, num_roots: int) -> int:

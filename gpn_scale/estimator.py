@@ -354,9 +354,7 @@ class GPNClassifier:
     def _keep(
         self, summary: ClusterSummary, graph: Graph, tail: AbstractTail, store: PPRStore
     ) -> None:
-        clusters = ClusterEvidence(
-            num_summarised(tail), self.model.flow.num_classes, self.config.minibatch.tail_refresh
-        )
+        clusters = ClusterEvidence(num_summarised(tail), self.model.flow.num_classes)
         self.model.clusters = clusters.to(self.device, self.dtype)
         summary.store_into(self.model.clusters)
         self._summary_of = self._key(graph, tail, store)

@@ -42,65 +42,54 @@ class TopKAggregation:
 
 
 class ClusterEvidence(nn.Module):
-    """Mean evidence of every cluster: running while training, of all nodes once trained.
+    """Mean evidence of every cluster: of drawn nodes while training, of all nodes once trained.
 
-    A training step knows the evidence of a few drawn nodes only. Their mean is noisy, the running
-    mean of earlier steps is calm but has no gradient; `track` returns the value of the second with
-    the gradient of the first (a control variate), so that the tail is trained and not only there.
+    A training step takes the mean of the nodes it has drawn, value and gradient. A running mean of
+    earlier steps would be calmer, but evidence changes by orders of magnitude in a few steps, and a
+    tail that lags behind the rows derails training (docs/performance.md).
 
     Args:
         num_clusters: P.
         num_classes: C.
-        refresh: Weight of a new mean in the running one, in (0, 1].
     """
 
     mean_PC: Tensor
     largest_total_P: Tensor
-    seen_P: Tensor
 
-    def __init__(self, num_clusters: int, num_classes: int, refresh: float) -> None:
+    def __init__(self, num_clusters: int, num_classes: int) -> None:
         super().__init__()
         self.register_buffer("mean_PC", torch.zeros(num_clusters, num_classes))
         self.register_buffer("largest_total_P", torch.full((num_clusters,), torch.inf))
-        self.register_buffer("seen_P", torch.zeros(num_clusters, dtype=torch.bool))
-        self.refresh = refresh
 
     @property
     def num_clusters(self) -> int:
         """P."""
         return len(self.mean_PC)
 
-    def track(
-        self, evidence_TC: Tensor, cluster_T: Tensor, weight_T: Tensor, *, complete: bool
-    ) -> Tensor:
-        """Moves the running means towards those of the drawn nodes; (P, C) with gradient.
+    def track(self, evidence_TC: Tensor, cluster_T: Tensor, weight_T: Tensor) -> Tensor:
+        """Means of the drawn nodes, (P, C), which are remembered; differentiable.
+
+        A cluster of which no node was drawn keeps the mean that it had last, without gradient.
 
         Args:
             evidence_TC: Of the drawn nodes.
             cluster_T: Their clusters.
             weight_T: Their weights in the clusters' means.
-            complete: Whether all nodes were drawn, so that their means are exact and not blended.
         """
         drawn_PC, present_P = weighted_means(evidence_TC, cluster_T, weight_T, self.num_clusters)
-        with torch.no_grad():
-            refresh = 1.0 if complete else self.refresh
-            known_PC = torch.where(self.seen_P.unsqueeze(1), self.mean_PC, drawn_PC)
-            blended_PC = torch.lerp(known_PC, drawn_PC, refresh)
-            self.mean_PC.copy_(torch.where(present_P.unsqueeze(1), blended_PC, self.mean_PC))
-            self.seen_P.logical_or_(present_P)
-        gradient_PC = torch.where(present_P.unsqueeze(1), drawn_PC - drawn_PC.detach(), 0.0)
-        return self.mean_PC.clone() + gradient_PC
+        means_PC = torch.where(present_P.unsqueeze(1), drawn_PC, self.mean_PC.clone())
+        self.mean_PC.copy_(means_PC.detach())
+        return means_PC
 
     @property
     def summarised(self) -> bool:
-        """Whether the means are those of all nodes and no longer running ones."""
+        """Whether the means are those of all nodes, and no longer of drawn ones."""
         return bool(torch.isfinite(self.largest_total_P).all())
 
     def summarise(self, mean_PC: Tensor, largest_total_P: Tensor) -> None:
-        """Replaces the running means by exact ones, and remembers the largest total evidences."""
+        """Replaces the drawn means by exact ones, and remembers the largest total evidences."""
         self.mean_PC.copy_(mean_PC)
         self.largest_total_P.copy_(largest_total_P)
-        self.seen_P.fill_(True)
 
 
 def weighted_means(

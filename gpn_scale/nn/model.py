@@ -32,7 +32,7 @@ class GPN(nn.Module):
     """Graph Posterior Network (Stadler et al., NeurIPS 2021). Takes tensors, never graphs.
 
     Args:
-        config: Sections encoder, flow, evidence and minibatch are used.
+        config: Sections encoder, flow and evidence are used.
         num_features: F.
         class_prior_C: Class frequencies in the whole training set.
         generator: Source of the initial values.
@@ -74,9 +74,7 @@ class GPN(nn.Module):
         )
         self.clusters: ClusterEvidence | None = None
         if num_clusters:
-            self.clusters = ClusterEvidence(
-                num_clusters, len(class_prior_C), config.minibatch.tail_refresh
-            )
+            self.clusters = ClusterEvidence(num_clusters, len(class_prior_C))
 
     def feature_evidence(self, inputs: Inputs, generator: torch.Generator | None = None) -> Tensor:
         """Evidence from each node's own features, (N, F) -> (N, C)."""

@@ -57,7 +57,7 @@ class MinibatchTask(AbstractTask):
         self.entropy_weight = config.train.entropy_weight
         self.rng_seed, self.config = config.train.rng_seed, config.minibatch
         self.labels = graph.labels
-        self.num_nodes, self.num_train = graph.num_nodes, len(split.train)
+        self.num_train = len(split.train)
         self.tail = make_tail(config.minibatch, store, graph, config.diffusion)
         self.loader = BatchLoader(
             split.train,
@@ -154,7 +154,6 @@ class MinibatchTask(AbstractTask):
                 evidence_NC[torch.from_numpy(batch.drawn_local).to(self.device)],
                 torch.from_numpy(batch.drawn_cluster).to(self.device),
                 torch.from_numpy(batch.drawn_weight).to(self.device, self.dtype),
-                complete=len(batch.drawn_local) == self.num_nodes,
             )
 
         return cluster_evidence

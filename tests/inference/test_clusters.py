@@ -37,7 +37,7 @@ def summarised(tail, evidence_NC, pieces):
     summary = ClusterSummary(tail, evidence_NC.shape[1], CPU)
     for start, stop in pieces:
         summary.observe(start, stop, evidence_NC[start:stop])
-    clusters = ClusterEvidence(num_summarised(tail), evidence_NC.shape[1], 0.5).double()
+    clusters = ClusterEvidence(num_summarised(tail), evidence_NC.shape[1]).double()
     summary.store_into(clusters)
     return clusters
 

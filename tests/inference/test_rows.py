@@ -119,7 +119,7 @@ def case_of(graph, diffusion, store, kind, seed=0) -> Case:
     tail = make_tail(MinibatchConfig(tail=kind), store, graph, diffusion)
     summary = ClusterSummary(tail, NUM_CLASSES, CPU)
     summary.observe(0, graph.num_nodes, evidence_NC)
-    clusters = ClusterEvidence(num_summarised(tail), NUM_CLASSES, 1.0).double()
+    clusters = ClusterEvidence(num_summarised(tail), NUM_CLASSES).double()
     summary.store_into(clusters)
     evidence = evidence_NC.numpy()
     return Case(graph, diffusion, store, tail, evidence_of, evidence, clusters)

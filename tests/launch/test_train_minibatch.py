@@ -186,7 +186,6 @@ def test_training_nodes_without_rows_are_refused(tmp_path, capsys):
         ("minibatch.batch_size=299", r"is 299, expected auto or at most the \d+ nodes to train on"),
         ("minibatch.batch_size=few", "batch_size got 'few', expected a whole number or auto"),
         ("minibatch.tail=fancy", "minibatch.tail got 'fancy', expected clustered or"),
-        ("minibatch.tail_refresh=0", r"tail_refresh is 0.0, expected a number in \(0, 1\]"),
     ],
 )
 def test_batches_that_cannot_be_are_refused(tmp_path, store, capsys, value, message):

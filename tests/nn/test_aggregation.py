@@ -80,38 +80,28 @@ def test_no_roots_aggregate_to_nothing():
     assert aggregate(torch.zeros(3, 2, dtype=torch.float64)).shape == (0, 2)
 
 
-def clusters_of(num_clusters=3, refresh=0.25):
-    return ClusterEvidence(num_clusters, NUM_CLASSES, refresh).double()
+def clusters_of(num_clusters=3):
+    return ClusterEvidence(num_clusters, NUM_CLASSES).double()
 
 
-def track(clusters, evidence_TC, cluster, weight=None, *, complete=False):
+def track(clusters, evidence_TC, cluster, weight=None):
     weight_T = torch.ones(len(cluster)) if weight is None else torch.tensor(weight)
-    return clusters.track(
-        evidence_TC, torch.tensor(cluster, dtype=torch.int64), weight_T.double(), complete=complete
-    )
+    cluster_T = torch.tensor(cluster, dtype=torch.int64)
+    return clusters.track(evidence_TC, cluster_T, weight_T.double())
 
 
-def test_first_sight_takes_the_drawn_mean_and_later_ones_blend():
-    clusters = clusters_of(refresh=0.25)
+def test_a_step_takes_the_drawn_mean_and_an_absent_cluster_stays():
+    clusters = clusters_of()
     first = track(clusters, tensor([1, 10, 3, 30]), [2, 2], [1.0, 3.0])
     assert first.tolist() == [[0, 0], [0, 0], [2.5, 25]]
-    assert clusters.seen_P.tolist() == [False, False, True]
-    second = track(clusters, tensor([4.5, 5, 7, 8]), [2, 0])
-    assert second.tolist() == [[7, 8], [0, 0], [0.75 * 2.5 + 0.25 * 4.5, 0.75 * 25 + 0.25 * 5]]
+    second = track(clusters, tensor([7, 8]), [0])
+    assert second.tolist() == [[7, 8], [0, 0], [2.5, 25]]
     assert clusters.mean_PC.tolist() == second.tolist()
-    assert clusters.seen_P.tolist() == [True, False, True]
 
 
-def test_a_complete_draw_replaces_and_an_absent_cluster_stays():
-    clusters = clusters_of(refresh=0.25)
-    track(clusters, tensor([1, 1, 2, 2]), [0, 1])
-    whole = track(clusters, tensor([5, 6]), [0], complete=True)
-    assert whole.tolist() == [[5, 6], [2, 2], [0, 0]]
-
-
-def test_the_value_is_the_running_mean_and_the_gradient_that_of_the_drawn_nodes():
+def test_the_gradient_is_that_of_the_drawn_nodes():
     """By hand: node t of cluster p has d mean_p / d evidence_t = weight_t / weight of cluster p."""
-    clusters = clusters_of(refresh=0.25)
+    clusters = clusters_of()
     track(clusters, tensor([100, 100, 50, 50]), [0, 1])
     evidence_TC = tensor([1, 2, 3, 4, 5, 6]).requires_grad_()
     tracked = track(clusters, evidence_TC, [0, 2, 0], [1.0, 5.0, 3.0])
@@ -119,8 +109,7 @@ def test_the_value_is_the_running_mean_and_the_gradient_that_of_the_drawn_nodes(
     (gradient,) = torch.autograd.grad(tracked, evidence_TC, upstream)
     share = torch.tensor([[0.25], [1.0], [0.75]])
     assert gradient.tolist() == (share * upstream[[0, 2, 0]]).tolist()
-    assert tracked[0].tolist() == [0.75 * 100 + 0.25 * 4, 0.75 * 100 + 0.25 * 5]
-    assert tracked[1].tolist() == [50, 50]
+    assert tracked.tolist() == [[4, 5], [50, 50], [3, 4]]
     assert not clusters.mean_PC.requires_grad
 
 
@@ -151,7 +140,7 @@ def test_absent_clusters_get_no_gradient_and_spoil_none():
 def test_a_tracked_value_is_not_changed_by_the_next_step():
     clusters = clusters_of(num_clusters=1)
     first = track(clusters, tensor([1, 2]), [0])
-    track(clusters, tensor([5, 6]), [0], complete=True)
+    track(clusters, tensor([5, 6]), [0])
     assert first.tolist() == [[1, 2]]
 
 
@@ -159,18 +148,17 @@ def test_nothing_drawn_changes_nothing():
     clusters = clusters_of(num_clusters=1)
     track(clusters, tensor([1, 2]), [0])
     assert track(clusters, tensor([]), []).tolist() == [[1, 2]]
-    assert ClusterEvidence(0, 2, 0.5).track(
-        torch.zeros(0, 2), torch.zeros(0, dtype=torch.int64), torch.zeros(0), complete=False
+    assert ClusterEvidence(0, 2).track(
+        torch.zeros(0, 2), torch.zeros(0, dtype=torch.int64), torch.zeros(0)
     ).shape == (0, 2)
 
 
-def test_a_summary_replaces_the_running_means_and_is_saved():
+def test_a_summary_replaces_the_drawn_means_and_is_saved():
     clusters = clusters_of(num_clusters=2)
     track(clusters, tensor([9, 9]), [0])
     assert not clusters.summarised
     clusters.summarise(tensor([1, 2, 3, 4]), torch.tensor([3.0, 7.0]))
     assert clusters.summarised
-    assert clusters.seen_P.all()
     again = clusters_of(num_clusters=2)
     again.load_state_dict(clusters.state_dict())
     assert again.summarised
