@@ -91,7 +91,7 @@ def time_chunks(options: argparse.Namespace) -> dict[str, dict[int, float]]:
     flow, z_ND = build(options)
     result: dict[str, dict[int, float]] = {phase: {} for phase in PHASES}
     for rows in options.chunk_rows:
-        flow.fused_rows = lambda _, rows=rows: rows  # type: ignore[method-assign, misc]
+        flow.fused_rows = lambda _, rows=rows: rows
         for phase in PHASES:
             seconds = []
             for _ in range(options.repeats + 1):

@@ -21,7 +21,7 @@ from gpn_scale.nn.posterior import DirichletPosterior
 from gpn_scale.nn.sparse import SparseMatrix
 from gpn_scale.ppr.batches import PPRBatch, assemble_batch, check_roots
 from gpn_scale.ppr.store import PPRRows, PPRStore
-from gpn_scale.ppr.tails import AbstractTail
+from gpn_scale.ppr.tails import AbstractTail, row_of_entry
 
 ROOTS_AT_A_TIME = 1 << 14
 """Roots whose joint support is encoded once; bounds memory at this times k times C numbers."""
@@ -157,7 +157,7 @@ def predict_rows(
         rows = store.rows(batch.root_global)
         entry_local_E = np.searchsorted(batch.support_global, rows.ids)
         given_E = rows.weights * block.total_N[entry_local_E]
-        kept_B = np.bincount(_row_of_entry(rows), given_E, minlength=len(batch.root_global))
+        kept_B = np.bincount(row_of_entry(rows), given_E, minlength=len(batch.root_global))
         by_cluster = rows.cluster_mass.shape[1] == len(largest_P)
         cut_BP = rows.cluster_mass if by_cluster else rows.missing_mass[:, None]
         bound_B = cut_BP.astype(np.float64) @ (largest_P if by_cluster else largest_P.max()[None])
@@ -198,10 +198,6 @@ def _blocks(
         yield _Block(batch, evidence_NC, aggregate(evidence_NC))
 
 
-def _row_of_entry(rows: PPRRows) -> NDArray[np.int64]:
-    return np.repeat(np.arange(len(rows.missing_mass)), np.diff(rows.row_ptr))
-
-
 def _contributors(
     rows: PPRRows,
     given_E: NDArray[np.float64],
@@ -210,7 +206,7 @@ def _contributors(
     count: int,
 ) -> Contributors:
     """The `count` entries of each row that gave most."""
-    row_E = _row_of_entry(rows)
+    row_E = row_of_entry(rows)
     order = np.lexsort((-given_E, row_E))
     rank_E = np.arange(len(order)) - rows.row_ptr[row_E[order]]
     first = rank_E < count

@@ -37,6 +37,6 @@ def release_pages(*arrays: NDArray[Any] | None) -> None:
     """Hands the memory of arrays that are mapped files back; their content stays as it is."""
     for array in arrays:
         mapping = getattr(array, "_mmap", None)
-        # Pages of a private copy ("c") live nowhere else.
-        if mapping is not None and array.mode != "c" and hasattr(mmap, "MADV_DONTNEED"):  # type: ignore[union-attr]
+        private = getattr(array, "mode", "") == "c"  # whose pages live nowhere else
+        if mapping is not None and not private and hasattr(mmap, "MADV_DONTNEED"):
             mapping.madvise(mmap.MADV_DONTNEED)

@@ -156,7 +156,7 @@ class SampledTail(AbstractTail):
         weight_M *= rows.missing_mass[row_M] / total_B[row_M]
         kept_E = _renormalised(rows, total_B == 0)
         found_B = np.bincount(row_M, minlength=len(total_B))
-        order = np.argsort(np.append(_row_of_entry(rows), row_M), kind="stable")
+        order = np.argsort(np.append(row_of_entry(rows), row_M), kind="stable")
         return _tailed(
             rows,
             row_ptr=rows.row_ptr + np.append(0, np.cumsum(found_B)),
@@ -173,7 +173,7 @@ class SampledTail(AbstractTail):
     ) -> tuple[NodeIds, NDArray[np.float64]]:
         """End and weight of a walk for each of `row_M`; weight 0 where it ends on a kept node."""
         num_nodes = self._graph.num_nodes
-        kept_key = np.sort(_row_of_entry(rows) * num_nodes + rows.ids)
+        kept_key = np.sort(row_of_entry(rows) * num_nodes + rows.ids)
         end_M, weight_M = np.empty(len(row_M), np.int64), np.zeros(len(row_M))
         todo = np.arange(len(row_M))
         for _ in range(_ATTEMPTS):
@@ -249,13 +249,14 @@ def _tailed(
     )
 
 
-def _row_of_entry(rows: PPRRows) -> NDArray[np.int64]:
+def row_of_entry(rows: PPRRows) -> NDArray[np.int64]:
+    """Which row each stored entry belongs to, (E,)."""
     return np.repeat(np.arange(len(rows.missing_mass)), np.diff(rows.row_ptr))
 
 
 def _renormalised(rows: PPRRows, chosen_B: NDArray[np.bool_]) -> NDArray[np.float32]:
     """Weights, those of the chosen rows scaled up to their full mass; (E,)."""
-    row_E = _row_of_entry(rows)
+    row_E = row_of_entry(rows)
     kept_B = np.bincount(row_E, rows.weights, minlength=len(rows.missing_mass))
     chosen_B = chosen_B & (kept_B > 0)
     factor_B = np.ones(len(kept_B))
