@@ -196,8 +196,8 @@ class TrainConfig:
     """Optimiser steps at the start that move only the flows; exact mode has one step an epoch."""
     learning_rate: float = 0.01
     """Of Adam."""
-    decay: float = 1.0
-    """Factor of the learning rate after every epoch, in (0, 1]."""
+    schedule: Literal["constant", "cosine"] = "constant"
+    """`cosine`: the learning rate falls with every step, to 0 at the end of `epochs`."""
     weight_decay: float = 0.001
     """Of the encoder's parameters; the flows have none."""
     entropy_weight: float = 1e-4
@@ -211,7 +211,6 @@ class TrainConfig:
         _require(self.patience >= 1, "train.patience", self.patience, "at least 1")
         _require(self.warmup_steps >= 0, "train.warmup_steps", self.warmup_steps, "at least 0")
         _require(self.learning_rate > 0, "train.learning_rate", self.learning_rate, "positive")
-        _require(0.0 < self.decay <= 1.0, "train.decay", self.decay, "a number in (0, 1]")
         _require(self.weight_decay >= 0, "train.weight_decay", self.weight_decay, "at least 0")
         _require(self.entropy_weight >= 0, "train.entropy_weight", self.entropy_weight, ">= 0")
 
@@ -227,9 +226,13 @@ class MinibatchConfig:
     tail: TailKind = "clustered"
     """How the cut part of a row is estimated; `clustered` needs a store with clusters."""
     tail_nodes: int = 2048
-    """Nodes drawn per step whose evidence stands for that of the clusters (or of all nodes)."""
+    """Nodes drawn per step, so that its estimate of the clusters' evidence misses none for good."""
+    tail_prior_mass: float = 0.5
+    """With `clustered`: kept mass in a cluster that counts as much as the mean for what was cut."""
     tail_walks: int = 8
     """Random walks per root of the tail `sampled`."""
+    validation: Literal["auto", "rows", "exact"] = "auto"
+    """`rows`: from the nodes' rows; `exact`: by diffusion of all; `auto`: the cheaper of these."""
     workers: int = 1
     """Background threads that assemble batches; 0 assembles in the trainer's own."""
 
@@ -237,6 +240,8 @@ class MinibatchConfig:
         size = self.batch_size
         _require(size == "auto" or size >= 1, "minibatch.batch_size", size, "at least 1, or auto")
         _require(self.tail_nodes >= 1, "minibatch.tail_nodes", self.tail_nodes, "at least 1")
+        prior = self.tail_prior_mass
+        _require(prior > 0, "minibatch.tail_prior_mass", prior, "a positive number, or inf")
         _require(self.tail_walks >= 1, "minibatch.tail_walks", self.tail_walks, "at least 1")
         _require(self.workers >= 0, "minibatch.workers", self.workers, "at least 0")
 

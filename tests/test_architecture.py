@@ -10,7 +10,7 @@ import pytest
 REPOSITORY = Path(__file__).parents[1]
 LAYERS = [
     {"errors", "files", "memory", "progress", "__init__"},
-    {"config", "device"},
+    {"config", "device", "scratch"},
     {"data", "nn"},
     {"ppr"},
     {"evaluation"},

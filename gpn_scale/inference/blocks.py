@@ -14,8 +14,8 @@ from gpn_scale.config import DiffusionConfig
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.transition import row_blocks, transition_factors
 from gpn_scale.inference.exact import config_steps
-from gpn_scale.inference.scratch import release_pages
 from gpn_scale.nn.sparse import SparseMatrix
+from gpn_scale.scratch import release_pages
 
 Block = tuple[int, int, SparseMatrix]
 """First row, the row after the last, and the adjacency's rows between them."""

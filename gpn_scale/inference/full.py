@@ -20,9 +20,9 @@ from gpn_scale.inference.blocks import AdjacencyBlocks, BlockDiffusion
 from gpn_scale.inference.budget import InferencePlan, plan
 from gpn_scale.inference.evidence import evaluating
 from gpn_scale.inference.inputs import as_inputs, required_features
-from gpn_scale.inference.scratch import release_pages, scratch_array
 from gpn_scale.nn.model import GPN
 from gpn_scale.nn.posterior import DirichletPosterior
+from gpn_scale.scratch import release_pages, scratch_array
 
 DEFAULT_MEMORY_BYTES = 4 << 30
 _COPY_BYTES = 4 << 20

@@ -189,7 +189,7 @@ def _blocks(
     for start in range(0, max(len(nodes), 1), ROOTS_AT_A_TIME):  # one empty block for no nodes
         rng = np.random.default_rng([rng_seed, start])
         roots = nodes[start : start + ROOTS_AT_A_TIME]
-        batch = assemble_batch(roots, store, tail, None, evidence_of.scaling, rng, 0)
+        batch = assemble_batch(roots, store, tail, None, evidence_of.scaling, rng)
         with torch.no_grad(), evaluating(evidence_of.model):
             evidence_NC = evidence_of(batch.support_global)
         aggregate = batch_aggregation(

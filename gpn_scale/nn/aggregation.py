@@ -1,6 +1,6 @@
 """Evidence of a support -> evidence aggregated over the roots' top-k rows and their cut tails.
 
-Shapes: N support nodes, B roots, E stored entries, T drawn nodes, P clusters, C classes.
+Shapes: N support nodes, B roots, E stored entries, P clusters, C classes.
 """
 
 from collections.abc import Callable
@@ -42,11 +42,11 @@ class TopKAggregation:
 
 
 class ClusterEvidence(nn.Module):
-    """Mean evidence of every cluster: of drawn nodes while training, of all nodes once trained.
+    """Mean evidence of every cluster: estimated while training, of all nodes once trained.
 
-    A training step takes the mean of the nodes it has drawn, value and gradient. A running mean of
-    earlier steps would be calmer, but evidence changes by orders of magnitude in a few steps, and a
-    tail that lags behind the rows derails training (docs/performance.md).
+    A training step takes the mean of the nodes it has encoded, value and gradient. A running mean
+    of earlier steps would be calmer, but evidence changes by orders of magnitude in a few steps,
+    and a tail that lags behind the rows derails training (docs/performance.md).
 
     Args:
         num_clusters: P.
@@ -66,38 +66,38 @@ class ClusterEvidence(nn.Module):
         """P."""
         return len(self.mean_PC)
 
-    def track(self, evidence_TC: Tensor, cluster_T: Tensor, weight_T: Tensor) -> Tensor:
-        """Means of the drawn nodes, (P, C), which are remembered; differentiable.
+    def track(self, evidence_NC: Tensor, cluster_N: Tensor, weight_N: Tensor) -> Tensor:
+        """Means of a batch's support, (P, C), which are remembered; differentiable.
 
-        A cluster of which no node was drawn keeps the mean that it had last, without gradient.
+        A cluster of which no node is there keeps the mean that it had last, without gradient.
 
         Args:
-            evidence_TC: Of the drawn nodes.
-            cluster_T: Their clusters.
-            weight_T: Their weights in the clusters' means.
+            evidence_NC: Of the support.
+            cluster_N: Its nodes' clusters.
+            weight_N: Their weights in the clusters' means.
         """
-        drawn_PC, present_P = weighted_means(evidence_TC, cluster_T, weight_T, self.num_clusters)
-        means_PC = torch.where(present_P.unsqueeze(1), drawn_PC, self.mean_PC.clone())
+        found_PC, present_P = weighted_means(evidence_NC, cluster_N, weight_N, self.num_clusters)
+        means_PC = torch.where(present_P.unsqueeze(1), found_PC, self.mean_PC.clone())
         self.mean_PC.copy_(means_PC.detach())
         return means_PC
 
     @property
     def summarised(self) -> bool:
-        """Whether the means are those of all nodes, and no longer of drawn ones."""
+        """Whether the means are those of all nodes, and no longer of a batch."""
         return bool(torch.isfinite(self.largest_total_P).all())
 
     def summarise(self, mean_PC: Tensor, largest_total_P: Tensor) -> None:
-        """Replaces the drawn means by exact ones, and remembers the largest total evidences."""
+        """Replaces the estimated means by exact ones, and remembers the largest total evidences."""
         self.mean_PC.copy_(mean_PC)
         self.largest_total_P.copy_(largest_total_P)
 
 
 def weighted_means(
-    evidence_TC: Tensor, cluster_T: Tensor, weight_T: Tensor, num_clusters: int
+    evidence_NC: Tensor, cluster_N: Tensor, weight_N: Tensor, num_clusters: int
 ) -> tuple[Tensor, Tensor]:
     """Weighted mean evidence per cluster, (P, C), 0 for clusters without nodes; and who has any."""
-    total_P = weight_T.new_zeros(num_clusters).index_add_(0, cluster_T, weight_T)
-    share_T = weight_T / total_P[cluster_T]
-    means_PC = evidence_TC.new_zeros(num_clusters, evidence_TC.shape[1])
-    means_PC = means_PC.index_add(0, cluster_T, share_T.unsqueeze(1) * evidence_TC)
+    total_P = weight_N.new_zeros(num_clusters).index_add_(0, cluster_N, weight_N)
+    share_N = weight_N / total_P[cluster_N]
+    means_PC = evidence_NC.new_zeros(num_clusters, evidence_NC.shape[1])
+    means_PC = means_PC.index_add(0, cluster_N, share_N.unsqueeze(1) * evidence_NC)
     return means_PC, total_P > 0

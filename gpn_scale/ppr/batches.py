@@ -1,6 +1,6 @@
 """From stored rows to batches: roots, their joint support in local ids, and its features.
 
-Shapes: B roots, N support nodes, E entries, P clusters of the tail, T drawn nodes.
+Shapes: B roots, N support nodes, E entries, P clusters of the tail.
 """
 
 from collections import deque
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from gpn_scale.config import FeatureScaling, MinibatchConfig
 from gpn_scale.data.features import scale_features, take_rows
 from gpn_scale.data.graph import Features, NodeIds
+from gpn_scale.ppr.coverage import Coverage
 from gpn_scale.ppr.grouping import local_ordering, shuffled_groups
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import AbstractTail
@@ -42,12 +43,10 @@ class PPRBatch:
     """What the stored rows lost by the cut, (B,)."""
     cluster_mass: NDArray[np.float32]
     """Share of each cluster's mean evidence, (B, P)."""
-    drawn_local: NDArray[np.int64]
-    """Positions in the support of nodes that stand for their clusters, (T,)."""
-    drawn_cluster: NDArray[np.int64]
-    """Their clusters, (T,)."""
-    drawn_weight: NDArray[np.float32]
-    """Their weights in the clusters' means, (T,)."""
+    cluster: NDArray[np.int64]
+    """Cluster of each support node; (N,), or (0,) in a batch that estimates no clusters."""
+    weight_in_cluster: NDArray[np.float32]
+    """Weight of each support node in its cluster's mean, likewise."""
     features: Features | None
     """Scaled rows of the support, in the dtype of the graph unless scaled; (N, F)."""
 
@@ -74,7 +73,9 @@ def assemble_batch(
     features: Features | None,
     scaling: FeatureScaling,
     rng: np.random.Generator,
-    draw: int,
+    *,
+    coverage: Coverage | None = None,
+    share: float = 1.0,
 ) -> PPRBatch:
     """The batch of some roots; reads their rows and the support's features, and nothing else.
 
@@ -85,16 +86,23 @@ def assemble_batch(
         features: Of all nodes, as they came; None for a batch without.
         scaling: Of the feature rows.
         rng: For the nodes drawn and the walks of the tail.
-        draw: Nodes to draw for the clusters' means, if the tail has clusters.
+        coverage: How likely the nodes are in such a batch, for one that estimates the clusters'
+            evidence; some nodes are then drawn from the whole graph.
+        share: Of all the roots that batches are made of.
     """
     rows = tail.apply(root_global, store.rows(root_global), rng)
-    drawn = tail.draw(draw, rng)
+    drawn = tail.draw(0 if coverage is None else coverage.drawn, rng)
     support, local = np.unique(
         np.concatenate([rows.ids, root_global, drawn.node_global]), return_inverse=True
     )
-    neighbour_local, root_local, drawn_local = np.split(
+    neighbour_local, root_local, _ = np.split(
         local, [len(rows.ids), len(rows.ids) + len(root_global)]
     )
+    cluster, weight = np.empty(0, np.int64), np.empty(0, np.float32)
+    if coverage is not None:
+        cluster = tail.cluster_of(support)
+        inverse = 1.0 / coverage.probability(support, share)
+        weight = (tail.weight_of(support) * inverse).astype(np.float32)
     chosen = None
     if features is not None:
         chosen = scale_features(take_rows(features, support), scaling)
@@ -107,9 +115,8 @@ def assemble_batch(
         weight=rows.weights,
         missing_mass=rows.missing_mass,
         cluster_mass=rows.cluster_mass,
-        drawn_local=drawn_local,
-        drawn_cluster=drawn.cluster,
-        drawn_weight=drawn.weight,
+        cluster=cluster,
+        weight_in_cluster=weight,
         features=chosen,
     )
 
@@ -155,6 +162,7 @@ class BatchLoader:
         self._ordering: NDArray[np.int64] | None = None
         if config.order == "local":
             self._ordering = local_ordering(root_global, store, self._group_size)
+        self._coverage = self._new_coverage() if tail.num_clusters else None
 
     @property
     def num_batches(self) -> int:
@@ -182,10 +190,19 @@ class BatchLoader:
                 self._features,
                 self._scaling,
                 _generator(self._rng_seed, number, index),
-                self._config.tail_nodes,
+                coverage=self._coverage,
+                share=len(roots[index]) / len(self.root_global),
             )
 
         return _in_order(batch, len(roots), self._config.workers)
+
+    def _new_coverage(self) -> Coverage:
+        drawn = self._config.tail_nodes
+        if self._ordering is None:
+            return Coverage.of_single_roots(self.root_global, self._store, drawn)
+        # Groups begin at another place in every epoch; these are as good as any.
+        groups = _chunks(self.root_global[self._ordering], self._group_size)
+        return Coverage(groups, self._store, drawn)
 
 
 def check_roots(nodes: NodeIds, store: PPRStore) -> None:

@@ -1,9 +1,9 @@
 """What stands for the part of a diffusion row that the cut to k entries lost.
 
 `truncated`: nothing. `renormalised`: the kept entries, scaled up. `sampled`: further entries, found
-by random walks. `stationary`: the mean evidence of all nodes. `clustered`: the mean evidence of
-each of the store's clusters. The last two hand out masses of clusters, and nodes drawn to estimate
-the clusters' means by a ratio of weighted sums.
+by random walks. `stationary`: the mean evidence of all nodes. `clustered`: what each of the store's
+clusters lost goes to its mean evidence and to the kept entries in it. The last two hand out masses
+of clusters, and nodes drawn to estimate the clusters' means by a ratio of weighted sums.
 
 Shapes: B rows, E entries, P clusters of the tail (0 for kinds without), T drawn nodes, M walks.
 """
@@ -122,14 +122,46 @@ class RenormalisedTail(AbstractTail):
 
 
 class ClusterTail(AbstractTail):
-    """Lost mass goes to clusters: the store's, or without `cluster_of_node` one of all nodes."""
+    """Lost mass goes to clusters: the store's, or without `cluster_of_node` one of all nodes.
+
+    What was cut from a cluster resembles what was kept of it more than the cluster's mean does, the
+    more so the more was kept. So the row's kept neighbours in the cluster share its lost mass with
+    the mean, in proportion to their weights, with the mean counting as `prior_mass` of weight: the
+    posterior mean of a cluster's evidence as the root sees it. The root itself, which is never cut,
+    tells nothing of what is.
+
+    Args:
+        prior_mass: Above 0; infinite gives everything to the mean.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        diffusion: DiffusionConfig,
+        num_clusters: int,
+        cluster_of_node: NDArray[np.int32] | None = None,
+        *,
+        prior_mass: float = np.inf,
+    ) -> None:
+        super().__init__(graph, diffusion, num_clusters, cluster_of_node)
+        self._prior_mass = prior_mass
 
     def apply(  # noqa: D102
         self, root_global: NodeIds, rows: PPRRows, rng: np.random.Generator
     ) -> TailedRows:
-        if self._cluster_of_node is None:
-            return _tailed(rows, cluster_mass=rows.missing_mass[:, None])
-        return _tailed(rows, cluster_mass=rows.cluster_mass)
+        one_cluster = self._cluster_of_node is None
+        lost_BP = rows.missing_mass[:, None] if one_cluster else rows.cluster_mass
+        row_E = row_of_entry(rows)
+        place_E = row_E * self.num_clusters + self.cluster_of(rows.ids.astype(np.int64))
+        kept_E = np.where(rows.ids == root_global[row_E], 0.0, rows.weights)
+        kept_BP = np.bincount(place_E, kept_E, minlength=lost_BP.size).reshape(lost_BP.shape)
+        share_BP = lost_BP / (self._prior_mass + kept_BP)
+        weights = rows.weights + kept_E * share_BP.ravel()[place_E]
+        return _tailed(
+            rows,
+            weights=weights.astype(np.float32),
+            cluster_mass=(lost_BP - kept_BP * share_BP).astype(np.float32),
+        )
 
 
 class SampledTail(AbstractTail):
@@ -212,7 +244,13 @@ def make_tail(
                     "again with `--clusters 32 --overwrite`, or choose another tail with "
                     "`--set minibatch.tail=stationary`"
                 )
-            return ClusterTail(graph, diffusion, store.num_clusters, store.cluster_of_node)
+            return ClusterTail(
+                graph,
+                diffusion,
+                store.num_clusters,
+                store.cluster_of_node,
+                prior_mass=config.tail_prior_mass,
+            )
         case _:
             known = ", ".join(get_args(TailKind))
             raise ConfigError(f"minibatch.tail is {config.tail!r}, expected one of {known}")

@@ -16,7 +16,7 @@ from gpn_scale.files import replacing
 from gpn_scale.train.trainer import Trainer
 
 FORMAT = 1
-_MAY_DIFFER = {"train.epochs", "train.patience", "flow.memory_mib", "minibatch.workers"}
+_MAY_DIFFER = {"train.patience", "flow.memory_mib", "minibatch.workers"}
 """Fields that change length, memory or speed of training but, up to round-off, not its path."""
 
 
@@ -143,8 +143,11 @@ def _check_same_run(path: Path, facts: dict[str, Any], config: RunConfig, graph:
             f"now {graph}): use the same data, or --overwrite to start anew"
         )
     saved, now = _flat(facts["config"]), _flat(config.to_dict())
+    may_differ = _MAY_DIFFER
+    if config.train.schedule == "constant":  # else the learning rate depends on them
+        may_differ = may_differ | {"train.epochs"}
     for key in sorted(saved.keys() | now.keys()):
-        if key not in _MAY_DIFFER and saved.get(key) != now.get(key):
+        if key not in may_differ and saved.get(key) != now.get(key):
             raise RunError(
                 f"{path} was trained with {key}={saved.get(key)}, now it is {now.get(key)}: "
                 "give the same options to resume, or --overwrite to start anew"

@@ -1,6 +1,7 @@
 """Minibatch mode's source of losses: batches of labelled roots with their stored rows."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from torch import Tensor
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph
 from gpn_scale.inference.evidence import FeatureEvidence, evaluating
+from gpn_scale.inference.full import predict_all
 from gpn_scale.inference.inputs import as_inputs, required_features
 from gpn_scale.inference.rows import batch_aggregation, row_posteriors
 from gpn_scale.nn.aggregation import weighted_means
@@ -17,7 +19,7 @@ from gpn_scale.nn.losses import bayesian_loss
 from gpn_scale.nn.model import GPN
 from gpn_scale.ppr.batches import BatchLoader, PPRBatch, check_roots, epoch_cost
 from gpn_scale.ppr.store import BUILD, MANIFEST, PPRStore
-from gpn_scale.ppr.tails import make_tail
+from gpn_scale.ppr.tails import Drawn, make_tail
 from gpn_scale.train.task import AbstractTask, Validation, checked_split, labelled
 
 _VALIDATION_DRAWS = 8
@@ -69,9 +71,7 @@ class MinibatchTask(AbstractTask):
             rng_seed=self.rng_seed,
         )
         self.val_nodes, (_, self.val_labels) = split.val, labelled(graph, split.val, device)
-        # The same nodes every time, so that validation is a function of the weights.
-        rng = np.random.default_rng(self.rng_seed)
-        self.val_drawn = self.tail.draw(_VALIDATION_DRAWS * config.minibatch.tail_nodes, rng)
+        self._validated = self._new_validation(graph, config)
 
     @property
     def num_steps(self) -> int:
@@ -129,9 +129,39 @@ class MinibatchTask(AbstractTask):
 
     @torch.no_grad()
     def validate(self, model: GPN) -> Validation:
-        """Scores on the validation nodes, from their rows."""
+        """Scores on the validation nodes."""
+        return Validation.of(self._validated(model), self.val_labels)
+
+    def _new_validation(self, graph: Graph, config: RunConfig) -> Callable[[GPN], Tensor]:
+        """Model -> class probabilities of the validation nodes, the way that is configured.
+
+        A node in several rows is encoded for each block of them, so rows are the dearer way where
+        they have more entries than the graph has nodes.
+        """
+        way = self.config.validation
+        if way == "auto":
+            entries = len(self.val_nodes) * self.store.k
+            way = "exact" if entries >= graph.num_nodes else "rows"
+        if way == "exact":
+            return partial(self._exact_probabilities, graph, config)
+        # The same nodes every time, so that validation is a function of the weights.
+        rng = np.random.default_rng(self.rng_seed)
+        drawn = self.tail.draw(_VALIDATION_DRAWS * self.config.tail_nodes, rng)
+        return partial(self._row_probabilities, drawn)
+
+    def _exact_probabilities(self, graph: Graph, config: RunConfig, model: GPN) -> Tensor:
+        prediction = predict_all(
+            model,
+            graph,
+            scaling=self.scaling,
+            diffusion=config.diffusion,
+            device=self.device,
+            dtype=self.dtype,
+        )
+        return torch.from_numpy(prediction.probabilities[self.val_nodes]).to(self.device)
+
+    def _row_probabilities(self, drawn: Drawn, model: GPN) -> Tensor:
         evidence_of = FeatureEvidence(model, self.features, self.scaling, self.device, self.dtype)
-        drawn = self.val_drawn
         with evaluating(model):
             drawn_TC = evidence_of(drawn.node_global)
         cluster_PC, _ = weighted_means(
@@ -143,7 +173,7 @@ class MinibatchTask(AbstractTask):
         posterior = row_posteriors(
             self.val_nodes, evidence_of, self.store, self.tail, cluster_PC, rng_seed=self.rng_seed
         )
-        return Validation.of(posterior.mean_NC, self.val_labels)
+        return posterior.mean_NC
 
     def _tracked_clusters(self, model: GPN, batch: PPRBatch) -> Callable[[Tensor], Tensor]:
         """Evidence of the batch's support -> that of the clusters, tracked by the model."""
@@ -151,9 +181,9 @@ class MinibatchTask(AbstractTask):
         def cluster_evidence(evidence_NC: Tensor) -> Tensor:
             assert model.clusters is not None
             return model.clusters.track(
-                evidence_NC[torch.from_numpy(batch.drawn_local).to(self.device)],
-                torch.from_numpy(batch.drawn_cluster).to(self.device),
-                torch.from_numpy(batch.drawn_weight).to(self.device, self.dtype),
+                evidence_NC,
+                torch.from_numpy(batch.cluster).to(self.device),
+                torch.from_numpy(batch.weight_in_cluster).to(self.device, self.dtype),
             )
 
         return cluster_evidence

@@ -80,13 +80,14 @@ class Trainer:
         }
         groups = [flows] if phase == "warmup" else [encoder, flows]
         groups = [group for group in groups if group["params"]]
-        return Adam(groups, lr=self.learning_rate(self.progress.epoch + 1))
+        return Adam(groups, lr=self.config.learning_rate)
 
-    def learning_rate(self, epoch: int) -> float:
-        """Of the steps of an epoch counted from 1."""
-        return self.config.learning_rate * self.config.decay ** max(
-            epoch - 1 - self.warmup_epochs, 0
-        )
+    def learning_rate(self, step: int) -> float:
+        """Of an optimiser step counted from 1 over all epochs."""
+        if self.config.schedule == "constant":
+            return self.config.learning_rate
+        steps = max((self.warmup_epochs + self.config.epochs) * self.task.num_steps, 1)
+        return self.config.learning_rate * 0.5 * (1.0 + math.cos(math.pi * (step - 1) / steps))
 
     def phase(self, step: int) -> str:
         """Of an optimiser step counted from 1 over all epochs."""
@@ -143,8 +144,6 @@ class Trainer:
 
     def _optimise(self, epoch: int) -> float:
         self.model.train()
-        for group in self.optimiser.param_groups:
-            group["lr"] = self.learning_rate(epoch)
         total, steps = 0.0, self.task.num_steps
         done = (epoch - 1) * steps
         for step, loss in enumerate(self.task.losses(self.model, self.generator, epoch), start=1):
@@ -155,6 +154,8 @@ class Trainer:
             _require_finite(value, "training loss", where)
             self.model.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
+            for group in self.optimiser.param_groups:
+                group["lr"] = self.learning_rate(done + step)
             self.optimiser.step()
             total += value
             self.observe_step(epoch, step, steps)

@@ -77,7 +77,7 @@ def test_minibatches_of_all_training_nodes_change_nothing_but_the_mode():
 
 
 @pytest.mark.parametrize("public", [True, False])
-def test_many_training_nodes_are_taken_in_small_steps(public):
+def test_many_training_nodes_are_taken_in_falling_steps(public):
     nodes = np.arange(2000)
     split = Split(train=nodes[:1500], val=nodes[1500:1600], test=nodes[1600:])
     size = 2000 if public else 30_000
@@ -85,7 +85,7 @@ def test_many_training_nodes_are_taken_in_small_steps(public):
     graph = build_graph([0], [1], labels=labels, split=split if public else None, num_nodes=size)
     recipe = recipe_for("ogbn-arxiv" if public else "CoraML", graph)
     config = in_minibatches(recipe, graph)
-    assert config.minibatch.batch_size == 256
-    assert config.train.learning_rate == pytest.approx(0.005)
-    assert config.train.decay < 1.0
-    assert (config.train.epochs, config.train.patience) == (20, 5)
+    assert config.minibatch == recipe.minibatch
+    assert config.train.learning_rate == recipe.train.learning_rate
+    assert config.train.schedule == "cosine"
+    assert config.train.epochs == config.train.patience < recipe.train.epochs

@@ -21,6 +21,7 @@ from gpn_scale.ppr.batches import (
     check_roots,
     epoch_cost,
 )
+from gpn_scale.ppr.coverage import Coverage
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import make_tail
 from tests.ppr.stored import write_store
@@ -88,9 +89,15 @@ def test_a_batch_is_what_a_dictionary_would_say(graph, kind, k, draw, rng_seed, 
         store = write_store(folder, graph, DIFFUSION, k=k, clusters=2)
         tail = make_tail(config, store, graph, DIFFUSION)
         rng = np.random.default_rng(rng_seed)
-        batch = assemble_batch(roots, store, tail, graph.features, "none", rng, draw)
+        coverage = Coverage.of_single_roots(roots, store, draw) if draw else None
+        batch = assemble_batch(
+            roots, store, tail, graph.features, "none", rng, coverage=coverage, share=0.5
+        )
         rng = np.random.default_rng(rng_seed)
         rows, drawn = tail.apply(roots, store.rows(roots), rng), tail.draw(draw, rng)
+        support = batch.support_global
+        weight = tail.weight_of(support) / coverage.probability(support, 0.5) if draw else []
+        cluster = tail.cluster_of(support) if draw else []
 
     position = {}
     for chosen in sorted({*rows.ids.tolist(), *roots.tolist(), *drawn.node_global.tolist()}):
@@ -99,13 +106,12 @@ def test_a_batch_is_what_a_dictionary_would_say(graph, kind, k, draw, rng_seed, 
     assert batch.root_global.tolist() == roots.tolist()
     assert batch.root_local.tolist() == [position[root] for root in roots]
     assert batch.neighbour_local.tolist() == [position[chosen] for chosen in rows.ids.tolist()]
-    assert batch.drawn_local.tolist() == [position[chosen] for chosen in drawn.node_global]
     for name in ("row_ptr", "missing_mass", "cluster_mass"):
         np.testing.assert_array_equal(getattr(batch, name), getattr(rows, name), strict=True)
     np.testing.assert_array_equal(batch.weight, rows.weights, strict=True)
-    np.testing.assert_array_equal(batch.drawn_cluster, drawn.cluster, strict=True)
-    np.testing.assert_array_equal(batch.drawn_weight, drawn.weight, strict=True)
-    places = (batch.root_local, batch.neighbour_local, batch.drawn_local, batch.support_global)
+    np.testing.assert_array_equal(batch.cluster, cluster)
+    np.testing.assert_allclose(batch.weight_in_cluster, weight, rtol=1e-6)
+    places = (batch.root_local, batch.neighbour_local, batch.cluster, batch.support_global)
     assert {place.dtype for place in places} == {np.dtype(np.int64)}
     if graph.features is None:
         assert batch.features is None
@@ -127,7 +133,7 @@ def test_features_are_scaled_as_those_of_all_nodes(small_graph, store, sparse):
         )
     tail = make_tail(MinibatchConfig(), store, small_graph, DIFFUSION)
     rng = np.random.default_rng(0)
-    batch = assemble_batch(store.roots[:5], store, tail, features, "row_sum", rng, 3)
+    batch = assemble_batch(store.roots[:5], store, tail, features, "row_sum", rng)
     assert isinstance(batch.features, CSRFeatures) == sparse
     expected = dense(scale_features(features, "row_sum"))[batch.support_global]
     np.testing.assert_allclose(dense(batch.features), expected, rtol=1e-6)
@@ -152,7 +158,8 @@ def test_every_root_comes_once_an_epoch(make_loader, store, order, batch_size, s
         assert sorted(roots.tolist()) == store.roots[:75].tolist()
     assert loader.num_batches == len(sizes)
     assert len({tuple(roots.tolist()) for roots in orders}) == 3
-    assert all(len(batch.drawn_local) == 20 for epoch in epochs for batch in epoch)
+    for batch in (batch for epoch in epochs for batch in epoch):
+        assert len(batch.cluster) == len(batch.weight_in_cluster) == len(batch.support_global)
 
 
 @pytest.mark.parametrize("tail", ["clustered", "sampled"])
@@ -173,7 +180,8 @@ def test_batches_depend_on_seed_and_epoch_and_not_on_workers(make_loader, order,
 
 def test_batches_draw_nodes_of_their_own(make_loader):
     def drawn(batch):
-        return tuple(batch.support_global[batch.drawn_local].tolist())
+        own = {*batch.neighbour_local.tolist(), *batch.root_local.tolist()}
+        return tuple(sorted(set(range(len(batch.support_global))) - own))
 
     loader = make_loader()
     assert len({drawn(batch) for number in (0, 1) for batch in loader.epoch(number)}) == 10
@@ -207,10 +215,10 @@ def test_an_error_reaches_the_consumer_in_its_turn(make_loader, workers, monkeyp
     loader = make_loader(workers=workers)
     bad = loader.epoch_roots(0)[2]
 
-    def failing(root_global, *rest):
+    def failing(root_global, *rest, **options):
         if root_global.tolist() == bad.tolist():
             raise OSError("the disk is gone")
-        return assemble_batch(root_global, *rest)
+        return assemble_batch(root_global, *rest, **options)
 
     monkeypatch.setattr(batches, "assemble_batch", failing)
     seen = []
@@ -227,9 +235,9 @@ def test_an_error_reaches_the_consumer_in_its_turn(make_loader, workers, monkeyp
 def test_workers_are_only_a_few_batches_ahead(make_loader, workers, monkeypatch):
     begun = []
 
-    def counted(*arguments):
+    def counted(*arguments, **options):
         begun.append(1)
-        return assemble_batch(*arguments)
+        return assemble_batch(*arguments, **options)
 
     monkeypatch.setattr(batches, "assemble_batch", counted)
     iterator = make_loader(batch_size=5, workers=workers).epoch(0)

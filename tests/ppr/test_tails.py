@@ -183,18 +183,32 @@ def test_few_walks_are_lost_to_kept_nodes(tmp_path):
     assert found == pytest.approx(1 - (1 - missing) ** 4, abs=0.05)
 
 
-def test_the_cut_mass_of_clusters_is_the_stores(tmp_path):
+@pytest.mark.parametrize("prior_mass", [0.05, 0.5, np.inf])
+def test_kept_neighbours_share_the_cut_mass_of_their_cluster_with_its_mean(tmp_path, prior_mass):
     graph, diffusion = wheel(), DiffusionConfig(steps=4)
-    store = write_store(str(tmp_path), graph, diffusion, k=3, clusters=4)
+    store = write_store(str(tmp_path), graph, diffusion, k=5, clusters=3)
     roots = np.array([7, 0, 7])
-    rows = tailed_of("clustered", graph, store, diffusion, roots)
+    rows = tailed_of("clustered", graph, store, diffusion, roots, tail_prior_mass=prior_mass)
     exact = exact_rows(graph, diffusion)
+    shared = False
     for i, root in enumerate(roots):
-        kept, _ = store.row(root)
-        expected = np.zeros(4)
-        for node in set(range(13)) - set(kept.tolist()):
-            expected[node % 4] += exact[root, node]
-        np.testing.assert_allclose(rows.cluster_mass[i], expected, rtol=1e-3, atol=1e-6)
+        kept, weights = store.row(root)
+        own = slice(rows.row_ptr[i], rows.row_ptr[i + 1])
+        for cluster in range(3):
+            cut = sum(exact[root, node] for node in set(range(cluster, 13, 3)) - set(kept.tolist()))
+            inside = (kept % 3 == cluster) & (kept != root)
+            kept_mass = weights[inside].sum()
+            by_kept = 0.0 if prior_mass == np.inf else kept_mass / (kept_mass + prior_mass)
+            np.testing.assert_allclose(
+                rows.cluster_mass[i, cluster], cut * (1 - by_kept), rtol=1e-3, atol=1e-6
+            )
+            factor = 1.0 + (cut * by_kept / kept_mass if kept_mass else 0.0)
+            np.testing.assert_allclose(
+                rows.weights[own][inside], weights[inside] * factor, rtol=1e-3
+            )
+            shared |= by_kept > 0 and cut > 0
+        assert rows.weights[own][kept == root] == weights[kept == root]
+    assert shared == (prior_mass != np.inf)
 
 
 @given(graph=graphs(), diffusion=diffusions())

@@ -1,4 +1,4 @@
-"""Large result arrays: in memory, or in files that vanish with the last array that maps them."""
+"""Large arrays in files that vanish with the last array that maps them."""
 
 import mmap
 import os
@@ -12,20 +12,22 @@ from numpy.typing import NDArray
 from gpn_scale.errors import ConfigError
 
 
-def scratch_array(shape: tuple[int, ...], directory: Path | None) -> NDArray[np.float32]:
-    """A float32 array in a file without a name in `directory` (None: the system's for such files).
+def scratch_array(
+    shape: tuple[int, ...], directory: Path | None, dtype: type[np.generic] = np.float32
+) -> NDArray[Any]:
+    """Zeros in a file without a name in `directory` (None: the system's for such files).
 
     The file is gone when nobody maps it any more, however the process ends.
 
     Raises:
         ConfigError: the directory cannot hold it.
     """
-    size = int(np.prod(shape)) * 4
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     try:
         with tempfile.TemporaryFile(dir=directory) as file:
             # Without its blocks the file would be made, and the process killed when they run out.
             os.posix_fallocate(file.fileno(), 0, max(size, 1))
-            return np.memmap(file, np.float32, mode="r+", shape=shape)
+            return np.memmap(file, dtype, mode="r+", shape=shape)
     except OSError as error:
         raise ConfigError(
             f"the scratch directory {directory or tempfile.gettempdir()} cannot hold {size:,} bytes"
