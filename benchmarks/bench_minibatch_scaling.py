@@ -35,7 +35,6 @@ STAGES = ("graph", "precompute", "train", "predict")
 CLASSES, FEATURES, DEGREE = 16, 64, 10
 TRAIN_SHARE, VAL_SHARE = 0.04, 0.01
 K, CLUSTERS, TELEPORT, PUSH_TOLERANCE = 32, 32, 0.2, 1e-4
-WARMUP_STEPS = 5
 PREDICT_BYTES = 4 * 10**9
 RNG_SEED = 1
 PAUSE = 0.05
@@ -131,15 +130,13 @@ def train(setting: Setting, phases: Phases) -> Record:
     from gpn_scale.config import override
     from gpn_scale.data.datasets import load_graph
     from gpn_scale.estimator import GPNClassifier
-    from launch.recipes import recipe_for
+    from launch.recipes import in_minibatches, recipe_for
 
     torch.set_num_threads(setting.threads)
     graph = load_graph(setting.name, setting.work / "graphs")
-    changes = {"mode": "minibatch", "minibatch.order": "local", "diffusion.teleport": TELEPORT}
-    changes |= {"train.warmup_steps": WARMUP_STEPS, "train.epochs": setting.epochs}
-    changes |= {"train.learning_rate": 0.003}
-    pairs = [(key, str(value)) for key, value in changes.items()]
-    config = override(recipe_for(setting.name, graph), pairs)
+    recipe = in_minibatches(recipe_for(setting.name, graph), graph)
+    changes = {"diffusion.teleport": TELEPORT, "train.epochs": setting.epochs}
+    config = override(recipe, [(key, str(value)) for key, value in changes.items()])
     classifier = GPNClassifier(config, device="cpu")
     with phases.of("set up"):
         trainer = classifier.trainer(graph, setting.path("stores"))
@@ -332,7 +329,7 @@ def main() -> None:
     parser.add_argument("--sizes", default="1000000,3000000,10000000", help="numbers of nodes")
     parser.add_argument("--work", type=Path, required=True, help="about 8 GB for 10M nodes")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--epochs", type=int, default=3, help="after 2 of warm-up (default: 3)")
+    parser.add_argument("--epochs", type=int, default=3, help="of training (default: 3)")
     parser.add_argument("--report", type=Path, nargs="?", const=ROOT / "benchmarks/results")
     parser.add_argument("--stage", choices=STAGE_OF, help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -18,6 +18,7 @@ from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.evaluation.prediction_table import write_predictions
 from gpn_scale.evaluation.report import make_report
 from gpn_scale.files import write_json
+from gpn_scale.memory import return_freed_memory
 from gpn_scale.progress import ProgressMeter
 from gpn_scale.train.checkpoint import restore_checkpoint, save_checkpoint
 from gpn_scale.train.log import metrics_log
@@ -31,6 +32,7 @@ def train(options: argparse.Namespace) -> None:
     """Loads, trains, predicts, reports."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ConfigError("training runs in one process, got several ranks: use plain python")
+    return_freed_memory()
     if options.threads is not None:
         torch.set_num_threads(checked_threads(options.threads))
     budget = memory_bytes(options.memory_budget)

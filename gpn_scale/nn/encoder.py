@@ -4,9 +4,11 @@ Shapes: N nodes, F features, H hidden units, D latent dimensions.
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from gpn_scale.nn.sparse import SparseMatrix
 
@@ -90,24 +92,44 @@ class Encoder(nn.Module):
         for depth, linear in enumerate(self.further):
             if len(self.norms):
                 hidden_NH = self.norms[depth](hidden_NH)
-            hidden_NH = linear(dropped(torch.relu(hidden_NH), self.dropout, generator))
+            hidden_NH = linear(activated(hidden_NH, self.dropout, generator))
         return hidden_NH
 
 
-def dropped(hidden: Tensor, share: float, generator: torch.Generator | None) -> Tensor:
-    """A random `share` set to 0 and the rest scaled up; without a generator, `hidden` itself.
+def activated(hidden: Tensor, share: float, generator: torch.Generator | None) -> Tensor:
+    """ReLU, then a random `share` set to 0 and the rest scaled up; without a generator ReLU alone.
 
     The share is rounded to 16 bits, so that one draw of 64 serves four units: drawing them one by
     one would take a quarter of a training step.
     """
     if generator is None or share == 0.0:
-        return hidden
+        return torch.relu(hidden)
     level = min(round(share * 2**16), 2**16 - 1)
-    count = hidden.numel()
-    draws = torch.empty(-(-count // 4), dtype=torch.int64, device=hidden.device)
-    draws.random_(-(2**63), None, generator=generator)
-    keep = (draws.view(torch.int16)[:count] >= level - 2**15).view(hidden.shape)
-    return hidden * keep.to(hidden.dtype).mul_(1.0 / (1.0 - level / 2**16))
+    out: Tensor = _DroppedReLU.apply(hidden, level, generator)  # type: ignore[no-untyped-call]
+    return out
+
+
+class _DroppedReLU(torch.autograd.Function):
+    """Keeps its result only, which the next layer keeps anyway: 0 tells what was dropped or cut."""
+
+    @staticmethod
+    def forward(ctx: Any, hidden: Tensor, level: int, generator: torch.Generator) -> Tensor:
+        """`level` of 2^16 units are dropped."""
+        count = hidden.numel()
+        draws = torch.empty(-(-count // 4), dtype=torch.int64, device=hidden.device)
+        draws.random_(-(2**63), None, generator=generator)
+        dropped = (draws.view(torch.int16)[:count] < level - 2**15).view(hidden.shape)
+        ctx.scale = 1.0 / (1.0 - level / 2**16)
+        out = torch.relu(hidden).mul_(ctx.scale).masked_fill_(dropped, 0.0)
+        ctx.save_for_backward(out)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        """A unit that was kept above 0 passes on its gradient, scaled up."""
+        (out,) = ctx.saved_tensors
+        return torch.mul(grad, ctx.scale).masked_fill_(out == 0.0, 0.0), None, None
 
 
 def _linear(num_inputs: int, num_outputs: int, generator: torch.Generator) -> nn.Linear:

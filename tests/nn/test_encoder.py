@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from gpn_scale.nn.encoder import Encoder, InputLinear, dropped
+from gpn_scale.nn.encoder import Encoder, InputLinear, activated
 from tests.nn.test_sparse import sparse_of
 
 
@@ -46,10 +46,27 @@ def test_standardised_columns_have_mean_0_and_variance_1(generator):
 
 def test_dropout_needs_a_generator_and_keeps_the_mean(generator):
     ones = torch.ones(200, 200)
-    assert dropped(ones, 0.5, None) is ones
-    kept = dropped(ones, 0.25, generator)
+    assert torch.equal(activated(ones, 0.5, None), ones)
+    kept = activated(ones, 0.25, generator)
     assert kept.unique().tolist() == pytest.approx([0.0, 4 / 3])
     assert kept.mean().item() == pytest.approx(1.0, abs=0.02)
+    assert not activated(-ones, 0.25, generator).any()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25])
+def test_activation_is_relu_times_a_mask_in_value_and_gradient(generator, share):
+    hidden = torch.randn(7, 9, generator=generator).double().requires_grad_()
+    state = generator.get_state()
+    mask = activated(torch.ones(7, 9).double(), share, generator)
+    generator.set_state(state)
+    out = activated(hidden, share, generator)
+    upstream = torch.randn(7, 9, generator=generator).double()
+    (gradient,) = torch.autograd.grad(out, hidden, upstream)
+    plain = torch.relu(hidden) * mask
+    (expected,) = torch.autograd.grad(plain, hidden, upstream)
+    torch.testing.assert_close(out, plain)
+    torch.testing.assert_close(gradient, expected)
+    assert (mask == 0).any() == (share > 0)
 
 
 def test_the_same_generator_state_gives_the_same_output(generator):
