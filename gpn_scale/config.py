@@ -225,7 +225,7 @@ class MinibatchConfig:
     """`local` puts roots with overlapping neighbourhoods together, which saves encodings."""
     tail: TailKind = "clustered"
     """How the cut part of a row is estimated; `clustered` needs a store with clusters."""
-    tail_nodes: int = 2048
+    tail_nodes: int = 4096
     """Nodes drawn per step, so that its estimate of the clusters' evidence misses none for good."""
     tail_prior_mass: float = 0.5
     """With `clustered`: kept mass in a cluster that counts as much as the mean for what was cut."""
