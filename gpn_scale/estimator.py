@@ -13,6 +13,7 @@ from gpn_scale.data.graph import Features, Graph, as_node_ids
 from gpn_scale.data.growth import new_nodes
 from gpn_scale.data.splits import class_prior, prepare_graph
 from gpn_scale.device import pick_device
+from gpn_scale.distributed import World
 from gpn_scale.errors import ConfigError, GraphError, RunError, StoreError
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.inference.clusters import ClusterSummary, num_summarised
@@ -42,6 +43,7 @@ class GPNClassifier:
         config: What to build and how to train it; `launch.recipes` has the paper's settings.
         device: `auto`, `cpu`, `cuda`, ...
         dtype: Of all real numbers; float64 is for tests and studies of round-off.
+        world: The processes that train and predict together, each with this very call.
     """
 
     def __init__(
@@ -50,9 +52,11 @@ class GPNClassifier:
         *,
         device: str = "auto",
         dtype: torch.dtype = torch.float32,
+        world: World | None = None,
     ) -> None:
         self.config = config or RunConfig()
-        self.device = pick_device(device)
+        self.world = world or World()
+        self.device = pick_device(device) if self.world.size == 1 else self.world.device
         self.dtype = dtype
         self._model: GPN | None = None
         self._rows: tuple[Graph, AbstractTail, PPRStore] | None = None
@@ -109,7 +113,7 @@ class GPNClassifier:
             model.encoder.first.standardise(*moments)
         if self.device.type != "cpu":
             generator = torch.Generator(self.device).manual_seed(self.config.train.rng_seed)
-        return Trainer(model, task, self.config.train, generator)
+        return Trainer(model, task, self.config.train, generator, self.world)
 
     def fit(
         self,
@@ -287,6 +291,11 @@ class GPNClassifier:
 
     def _task(self, graph: Graph, store: PPRStore | Path | str | None) -> AbstractTask:
         if self.config.mode == "exact":
+            if self.world.size > 1:
+                raise ConfigError(
+                    f"exact mode trains in one process, got {self.world.size} ranks: start it with "
+                    "plain python, or use --mode minibatch"
+                )
             return ExactTask(graph, self.config, self.device, self.dtype)
         if store is None:
             raise StoreError(
@@ -294,7 +303,7 @@ class GPNClassifier:
                 "and name it with --ppr STORE"
             )
         opened = self._checked(store, graph)
-        task = MinibatchTask(graph, self.config, opened, self.device, self.dtype)
+        task = MinibatchTask(graph, self.config, opened, self.device, self.dtype, self.world)
         self._rows = (graph, task.tail, opened)
         return task
 
@@ -326,6 +335,7 @@ class GPNClassifier:
             scratch=scratch,
             progress=progress,
             observe=None if summary is None else summary.observe,
+            world=self.world,
         )
         if summary is not None and self._rows is not None:
             self._keep(summary, *self._rows)

@@ -9,8 +9,8 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[1]
 LAYERS = [
-    {"errors", "files", "memory", "progress", "__init__"},
-    {"config", "device", "scratch"},
+    {"errors", "files", "memory", "progress", "share", "__init__"},
+    {"config", "device", "distributed", "scratch"},
     {"data", "nn"},
     {"ppr"},
     {"evaluation"},

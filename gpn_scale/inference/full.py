@@ -15,6 +15,7 @@ from torch import Tensor
 from gpn_scale.config import DiffusionConfig, FeatureScaling
 from gpn_scale.data.features import scale_features
 from gpn_scale.data.graph import CSRFeatures, Features, Graph
+from gpn_scale.distributed import World
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.inference.blocks import AdjacencyBlocks, BlockDiffusion
 from gpn_scale.inference.budget import InferencePlan, plan
@@ -47,6 +48,7 @@ def predict_all(
     progress: Progress | None = None,
     observe: Observe | None = None,
     way: InferencePlan | None = None,
+    world: World | None = None,
 ) -> Prediction:
     """What the model says of every node, by the exact diffusion.
 
@@ -66,6 +68,8 @@ def predict_all(
         progress: Told how far the work has come: half of it is evidence, half diffusion.
         observe: Sees the feature evidence go by.
         way: How to cut the work; None for the cheapest way within the budget.
+        world: The processes that share the work: each encodes some of the nodes and diffuses some
+            of the classes, and all get the whole result.
 
     Raises:
         ConfigError: the budget is too small (the message says which would do), or the disk.
@@ -89,17 +93,31 @@ def predict_all(
     )
     alpha_0_no_network = np.empty(num_nodes, np.float32)
     chunk = chunk_rows(model, required_features(graph), dtype, way.chunk_bytes)
-    for start, stop, evidence_NC in node_evidence(
-        model, graph, scaling, device=device, dtype=dtype, chunk=chunk
-    ):
+    world = world or World()
+    own = world.share.of(num_nodes)
+
+    def settle(start: int, stop: int, evidence_NC: Tensor) -> None:
         if observe is not None:
             observe(start, stop, evidence_NC)
         posterior = DirichletPosterior.from_evidence(evidence_NC)
-        with_network[start:stop] = evidence_NC.cpu().numpy()
         without_network[start:stop] = posterior.mean_NC.cpu().numpy()
         alpha_0_no_network[start:stop] = posterior.total_N.cpu().numpy()
         release_pages(with_network, without_network)
-        tell(stop // 2, "evidence")
+
+    if world.size > 1:
+        with_network[:] = 0.0
+    for start, stop, evidence_NC in node_evidence(
+        model, graph, scaling, device=device, dtype=dtype, chunk=chunk, nodes=own
+    ):
+        with_network[start:stop] = evidence_NC.cpu().numpy()
+        if world.size == 1:
+            settle(start, stop, evidence_NC)
+        tell((stop - own.start) * world.size // 2, "evidence")
+    if world.size > 1:
+        world.total_into(with_network)
+        for rows in _row_pieces(with_network):
+            stop = min(rows.stop, num_nodes)
+            settle(rows.start, stop, torch.from_numpy(with_network[rows]).to(device, dtype))
     blocks = AdjacencyBlocks(
         graph,
         entries=way.block_entries,
@@ -108,7 +126,7 @@ def predict_all(
         dtype=dtype,
     )
     power = BlockDiffusion(graph, diffusion, blocks, device, dtype)
-    alpha_0 = _diffuse_into(power, way.columns, device, dtype, tell, with_network)
+    alpha_0 = _diffuse_into(power, way.columns, device, dtype, tell, with_network, world)
     return Prediction(
         probabilities=with_network,
         probabilities_no_network=without_network,
@@ -125,15 +143,17 @@ def node_evidence(
     device: torch.device,
     dtype: torch.dtype,
     chunk: int,
+    nodes: slice | None = None,
 ) -> Iterator[tuple[int, int, Tensor]]:
-    """Feature evidence of all nodes in order: (start, stop, evidence (stop - start, C)).
+    """Feature evidence of all nodes, or a run, in order: (start, stop, evidence (stop - start, C)).
 
     Features are read and scaled chunk by chunk. Batch-norm uses its running moments; the model is
     back in the mode it was in whenever a chunk is handed out.
     """
     features = required_features(graph)
-    for start in range(0, graph.num_nodes, chunk):
-        stop = min(start + chunk, graph.num_nodes)
+    nodes = nodes or slice(0, graph.num_nodes)
+    for start in range(nodes.start, nodes.stop, chunk):
+        stop = min(start + chunk, nodes.stop)
         inputs = as_inputs(scale_features(_rows(features, start, stop), scaling), device, dtype)
         with torch.no_grad(), evaluating(model):
             evidence_NC = model.feature_evidence(inputs)
@@ -171,11 +191,14 @@ def _diffuse_into(
     dtype: torch.dtype,
     tell: Progress,
     evidence: NDArray[np.float32],
+    world: World,
 ) -> NDArray[np.float32]:
     """Feature evidence (N, C) becomes expected class probabilities, in place; returns alpha_0."""
     num_nodes, num_classes = evidence.shape
     alpha_0 = np.zeros(num_nodes)
-    passes = -(-num_classes // columns)
+    own = world.share.of(num_classes)
+    columns = min(columns, max(own.stop - own.start, 1))
+    passes = -(-(own.stop - own.start) // columns)
     steps_done = 0
 
     def stepped() -> None:
@@ -184,8 +207,8 @@ def _diffuse_into(
         share = steps_done / (passes * power.steps)
         tell(num_nodes // 2 + int(share * (num_nodes - num_nodes // 2)), "diffusion")
 
-    for first in range(0, num_classes, columns):
-        block = slice(first, min(first + columns, num_classes))
+    for first in range(own.start, own.stop, columns):
+        block = slice(first, min(first + columns, own.stop))
         state_NB = torch.empty(num_nodes, block.stop - first, dtype=dtype, device=device)
         for rows in _row_pieces(evidence):
             state_NB[rows] = torch.from_numpy(evidence[rows, block]).to(device, dtype)
@@ -197,6 +220,10 @@ def _diffuse_into(
             evidence[rows, block] = alpha
             release_pages(evidence)
         del state_NB
+    if world.size > 1:
+        evidence[:, : own.start] = evidence[:, own.stop :] = 0.0
+        world.total_into(evidence)
+        world.total_into(alpha_0)
     for rows in _row_pieces(evidence):
         evidence[rows] /= alpha_0[rows, None]
         release_pages(evidence)

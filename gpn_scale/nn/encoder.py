@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from gpn_scale.nn.noise import Noise
+from gpn_scale.nn.normalisation import BatchNorm, Total
 from gpn_scale.nn.sparse import SparseMatrix
 
 Inputs = Tensor | SparseMatrix
@@ -56,7 +58,7 @@ class InputLinear(nn.Module):
 class Encoder(nn.Module):
     """Linear, [batch-norm,] ReLU, dropout, ..., Linear: (N, F) -> (N, D).
 
-    Dropout draws from the generator given to `forward` and is off without one.
+    Dropout draws from the noise given to `forward` and is off without it.
 
     Args:
         num_features: F.
@@ -82,30 +84,38 @@ class Encoder(nn.Module):
         super().__init__()
         widths = [*[hidden] * (layers - 1), latent]
         self.first = InputLinear(num_features, widths[0], generator)
-        self.norms = nn.ModuleList(nn.BatchNorm1d(hidden) for _ in widths[1:] if batch_norm)
+        self.norms = nn.ModuleList(BatchNorm(hidden) for _ in widths[1:] if batch_norm)
         self.further = nn.ModuleList(_linear(hidden, width, generator) for width in widths[1:])
         self.dropout = dropout
 
-    def forward(self, inputs: Inputs, generator: torch.Generator | None = None) -> Tensor:
-        """(N, F) -> (N, D); with a generator, hidden units are dropped."""
+    def forward(self, inputs: Inputs, noise: Noise | None = None) -> Tensor:
+        """(N, F) -> (N, D); with noise, hidden units are dropped."""
         hidden_NH: Tensor = self.first(inputs)
         for depth, linear in enumerate(self.further):
             if len(self.norms):
                 hidden_NH = self.norms[depth](hidden_NH)
-            hidden_NH = linear(activated(hidden_NH, self.dropout, generator))
+            hidden_NH = linear(activated(hidden_NH, self.dropout, noise, depth))
         return hidden_NH
 
+    def divide(self, total: Total) -> None:
+        """From now on, a batch's rows are divided among processes, over which `total` sums."""
+        for norm in self.norms:
+            assert isinstance(norm, BatchNorm)
+            norm.total = total
 
-def activated(hidden: Tensor, share: float, generator: torch.Generator | None) -> Tensor:
-    """ReLU, then a random `share` set to 0 and the rest scaled up; without a generator ReLU alone.
 
-    The share is rounded to 16 bits, so that one draw of 64 serves four units: drawing them one by
-    one would take a quarter of a training step.
+def activated(hidden_NH: Tensor, share: float, noise: Noise | None, depth: int = 0) -> Tensor:
+    """ReLU, then a random `share` set to 0 and the rest scaled up; without noise ReLU alone.
+
+    The share is rounded to 16 bits: drawing 64 for every unit would take a quarter of a step.
     """
-    if generator is None or share == 0.0:
-        return torch.relu(hidden)
+    if noise is None or share == 0.0:
+        return torch.relu(hidden_NH)
     level = min(round(share * 2**16), 2**16 - 1)
-    out: Tensor = _DroppedReLU.apply(hidden, level, generator)  # type: ignore[no-untyped-call]
+    rows, width = hidden_NH.shape
+    dropped_NH = noise.bits(depth, rows, width, hidden_NH.device) < level - 2**15
+    scale = 1.0 / (1.0 - level / 2**16)
+    out: Tensor = _DroppedReLU.apply(hidden_NH, dropped_NH, scale)  # type: ignore[no-untyped-call]
     return out
 
 
@@ -113,23 +123,19 @@ class _DroppedReLU(torch.autograd.Function):
     """Keeps its result only, which the next layer keeps anyway: 0 tells what was dropped or cut."""
 
     @staticmethod
-    def forward(ctx: Any, hidden: Tensor, level: int, generator: torch.Generator) -> Tensor:
-        """`level` of 2^16 units are dropped."""
-        count = hidden.numel()
-        draws = torch.empty(-(-count // 4), dtype=torch.int64, device=hidden.device)
-        draws.random_(-(2**63), None, generator=generator)
-        dropped = (draws.view(torch.int16)[:count] < level - 2**15).view(hidden.shape)
-        ctx.scale = 1.0 / (1.0 - level / 2**16)
-        out = torch.relu(hidden).mul_(ctx.scale).masked_fill_(dropped, 0.0)
-        ctx.save_for_backward(out)
-        return out
+    def forward(ctx: Any, hidden_NH: Tensor, dropped_NH: Tensor, scale: float) -> Tensor:
+        """(N, H) -> (N, H)."""
+        out_NH = torch.relu(hidden_NH).mul_(scale).masked_fill_(dropped_NH, 0.0)
+        ctx.scale = scale
+        ctx.save_for_backward(out_NH)
+        return out_NH
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, grad_NH: Tensor) -> tuple[Tensor, None, None]:
         """A unit that was kept above 0 passes on its gradient, scaled up."""
-        (out,) = ctx.saved_tensors
-        return torch.mul(grad, ctx.scale).masked_fill_(out == 0.0, 0.0), None, None
+        (out_NH,) = ctx.saved_tensors
+        return torch.mul(grad_NH, ctx.scale).masked_fill_(out_NH == 0.0, 0.0), None, None
 
 
 def _linear(num_inputs: int, num_outputs: int, generator: torch.Generator) -> nn.Linear:

@@ -14,6 +14,7 @@ from gpn_scale.nn.aggregation import ClusterEvidence
 from gpn_scale.nn.encoder import Encoder, Inputs
 from gpn_scale.nn.evidence import Evidence
 from gpn_scale.nn.flow import RadialFlow
+from gpn_scale.nn.noise import Noise
 from gpn_scale.nn.posterior import DirichletPosterior
 
 Aggregation = Callable[[Tensor], Tensor]
@@ -76,9 +77,9 @@ class GPN(nn.Module):
         if num_clusters:
             self.clusters = ClusterEvidence(num_clusters, len(class_prior_C))
 
-    def feature_evidence(self, inputs: Inputs, generator: torch.Generator | None = None) -> Tensor:
+    def feature_evidence(self, inputs: Inputs, noise: Noise | None = None) -> Tensor:
         """Evidence from each node's own features, (N, F) -> (N, C)."""
-        latent_ND = self.encoder(inputs, generator)
+        latent_ND = self.encoder(inputs, noise)
         evidence_NC: Tensor = self.evidence(self.flow(latent_ND))
         return evidence_NC
 
@@ -86,10 +87,10 @@ class GPN(nn.Module):
         self,
         inputs: Inputs,
         aggregate: Aggregation,
-        generator: torch.Generator | None = None,
+        noise: Noise | None = None,
     ) -> GPNOutput:
-        """(N, F) features -> both posteriors; a generator turns dropout on."""
-        evidence_NC = self.feature_evidence(inputs, generator)
+        """(N, F) features -> both posteriors; noise turns dropout on."""
+        evidence_NC = self.feature_evidence(inputs, noise)
         return GPNOutput(
             with_network=DirichletPosterior.from_evidence(aggregate(evidence_NC)),
             without_network=DirichletPosterior.from_evidence(evidence_NC),

@@ -4,7 +4,7 @@ Shapes: B roots, N support nodes, E entries, P clusters of the tail.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -18,6 +18,7 @@ from gpn_scale.ppr.coverage import Coverage
 from gpn_scale.ppr.grouping import local_ordering, shuffled_groups
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import AbstractTail
+from gpn_scale.share import ALONE, Share
 
 GROUPS_PER_BATCH = 4
 """With the order `local`: groups of neighbouring roots that chance brings together in a batch."""
@@ -25,12 +26,20 @@ GROUPS_PER_BATCH = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PPRBatch:
-    """Some roots, and all that their aggregated evidence is made from."""
+    """Some roots, and all that their aggregated evidence is made from.
+
+    Processes may divide a batch: each knows its whole support, encodes a run of it, and has the
+    rows of a run of its roots.
+    """
 
     root_global: NodeIds
-    """Nodes whose posterior is wanted, (B,)."""
+    """Nodes whose posterior is wanted here, (B,)."""
+    num_roots: int
+    """Roots of the whole batch."""
     support_global: NodeIds
-    """Nodes to encode: those of the rows, the roots, the drawn ones; rising, distinct, (N,)."""
+    """Nodes of all rows, all roots, drawn ones; rising, distinct, (N,)."""
+    encoded: slice
+    """Those that are encoded here."""
     root_local: NDArray[np.int64]
     """Position of each root in the support, (B,)."""
     row_ptr: NDArray[np.int64]
@@ -48,7 +57,7 @@ class PPRBatch:
     weight_in_cluster: NDArray[np.float32]
     """Weight of each support node in its cluster's mean, likewise."""
     features: Features | None
-    """Scaled rows of the support, in the dtype of the graph unless scaled; (N, F)."""
+    """Scaled rows of the nodes encoded here, in the dtype of the graph unless scaled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +84,9 @@ def assemble_batch(
     rng: np.random.Generator,
     *,
     coverage: Coverage | None = None,
-    share: float = 1.0,
+    of_all: float = 1.0,
+    share: Share = ALONE,
+    block: int = 1,
 ) -> PPRBatch:
     """The batch of some roots; reads their rows and the support's features, and nothing else.
 
@@ -88,7 +99,9 @@ def assemble_batch(
         rng: For the nodes drawn and the walks of the tail.
         coverage: How likely the nodes are in such a batch, for one that estimates the clusters'
             evidence; some nodes are then drawn from the whole graph.
-        share: Of all the roots that batches are made of.
+        of_all: Which part of the roots that batches are made of these are.
+        share: Which process of how many this is.
+        block: Nodes to encode are divided at multiples of this.
     """
     rows = tail.apply(root_global, store.rows(root_global), rng)
     drawn = tail.draw(0 if coverage is None else coverage.drawn, rng)
@@ -101,20 +114,25 @@ def assemble_batch(
     cluster, weight = np.empty(0, np.int64), np.empty(0, np.float32)
     if coverage is not None:
         cluster = tail.cluster_of(support)
-        inverse = 1.0 / coverage.probability(support, share)
+        inverse = 1.0 / coverage.probability(support, of_all)
         weight = (tail.weight_of(support) * inverse).astype(np.float32)
+    own, encoded = share.of(len(root_global)), share.of(len(support), block=block)
+    row_ptr = rows.row_ptr[own.start : own.stop + 1]
+    entries = slice(row_ptr[0], row_ptr[-1])
     chosen = None
     if features is not None:
-        chosen = scale_features(take_rows(features, support), scaling)
+        chosen = scale_features(take_rows(features, support[encoded]), scaling)
     return PPRBatch(
-        root_global=root_global,
+        root_global=root_global[own],
+        num_roots=len(root_global),
         support_global=support,
-        root_local=root_local,
-        row_ptr=rows.row_ptr,
-        neighbour_local=neighbour_local,
-        weight=rows.weights,
-        missing_mass=rows.missing_mass,
-        cluster_mass=rows.cluster_mass,
+        encoded=encoded,
+        root_local=root_local[own],
+        row_ptr=row_ptr - row_ptr[0],
+        neighbour_local=neighbour_local[entries],
+        weight=rows.weights[entries],
+        missing_mass=rows.missing_mass[own],
+        cluster_mass=rows.cluster_mass[own],
         cluster=cluster,
         weight_in_cluster=weight,
         features=chosen,
@@ -135,6 +153,8 @@ class BatchLoader:
         scaling: Of the feature rows.
         config: Batch size, order, drawn nodes, workers.
         rng_seed: Of the order, the drawn nodes and the walks; at least 0.
+        share: Which process of how many this is.
+        block: Nodes to encode are divided among processes at multiples of this.
 
     Raises:
         ConfigError: a batch would be larger than the set of roots.
@@ -151,7 +171,10 @@ class BatchLoader:
         config: MinibatchConfig,
         *,
         rng_seed: int,
+        share: Share = ALONE,
+        block: int = 1,
     ) -> None:
+        self._share, self._block = share, block
         self.batch_size = config.roots_per_batch(len(root_global))
         check_roots(root_global, store)
         self.root_global = root_global
@@ -178,8 +201,8 @@ class BatchLoader:
             order = shuffled_groups(self._ordering, self._group_size, rng)
         return _chunks(self.root_global[order], self.batch_size)
 
-    def epoch(self, number: int) -> Iterator[PPRBatch]:
-        """The batches of epoch `number`."""
+    def epoch(self, number: int, *, first: int = 0) -> Iterator[PPRBatch]:
+        """The batches of epoch `number`, from the one with index `first` on."""
         roots = self.epoch_roots(number)
 
         def batch(index: int) -> PPRBatch:
@@ -191,10 +214,12 @@ class BatchLoader:
                 self._scaling,
                 _generator(self._rng_seed, number, index),
                 coverage=self._coverage,
-                share=len(roots[index]) / len(self.root_global),
+                of_all=len(roots[index]) / len(self.root_global),
+                share=self._share,
+                block=self._block,
             )
 
-        return _in_order(batch, len(roots), self._config.workers)
+        return _in_order(batch, range(first, len(roots)), self._config.workers)
 
     def _new_coverage(self) -> Coverage:
         drawn = self._config.tail_nodes
@@ -229,15 +254,17 @@ def _chunks(nodes: NodeIds, size: int) -> list[NodeIds]:
     return [nodes[start : start + size] for start in range(0, len(nodes), size)]
 
 
-def _in_order(make: Callable[[int], PPRBatch], count: int, workers: int) -> Iterator[PPRBatch]:
-    """`make(0)` to `make(count - 1)`; threads are `workers` batches ahead of the consumer."""
+def _in_order(
+    make: Callable[[int], PPRBatch], indices: Sequence[int], workers: int
+) -> Iterator[PPRBatch]:
+    """`make` of each of the indices; threads are `workers` batches ahead of the consumer."""
     if workers == 0:
-        yield from map(make, range(count))
+        yield from map(make, indices)
         return
     # Leaving the block, for whatever reason, waits for the batches that are ahead: one a thread.
     with ThreadPoolExecutor(workers, thread_name_prefix="batches") as pool:
         ahead: deque[Future[PPRBatch]] = deque()
-        for index in range(count):
+        for index in indices:
             ahead.append(pool.submit(make, index))
             if len(ahead) > workers:
                 yield ahead.popleft().result()

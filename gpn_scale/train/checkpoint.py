@@ -81,6 +81,8 @@ def save_checkpoint(path: Path, trainer: Trainer, config: RunConfig, graph: str)
         "config": config.to_dict(),
         "graph": graph,
         "epoch": progress.epoch,
+        "step": progress.step,
+        "loss_sum": progress.loss_sum,
         "best_epoch": progress.best_epoch,
         "best_cross_entropy": best if progress.best_epoch else None,
     }
@@ -95,11 +97,12 @@ def restore_checkpoint(path: Path, trainer: Trainer, config: RunConfig, graph: s
     """
     tensors, facts = load_tensors(path)
     _check_same_run(path, facts, config, graph)
-    steps = facts["epoch"] * trainer.task.num_steps
+    steps = facts["epoch"] * trainer.task.num_steps + facts["step"]
     optimiser = trainer.new_optimiser(trainer.phase(max(steps, 1)))
     check_tensors(path, tensors, _expected(trainer, optimiser, tensors))
     progress = trainer.progress
     progress.epoch, progress.best_epoch = facts["epoch"], facts["best_epoch"]
+    progress.step, progress.loss_sum = facts["step"], facts["loss_sum"]
     if facts["best_cross_entropy"] is not None:
         progress.best_cross_entropy = facts["best_cross_entropy"]
     progress.best_state = _below("best.", tensors)

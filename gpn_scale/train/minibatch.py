@@ -1,5 +1,6 @@
 """Minibatch mode's source of losses: batches of labelled roots with their stored rows."""
 
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -7,20 +8,23 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph
+from gpn_scale.distributed import World
 from gpn_scale.inference.evidence import FeatureEvidence, evaluating
 from gpn_scale.inference.full import predict_all
 from gpn_scale.inference.inputs import as_inputs, required_features
 from gpn_scale.inference.rows import batch_aggregation, row_posteriors
 from gpn_scale.nn.aggregation import weighted_means
 from gpn_scale.nn.losses import bayesian_loss
-from gpn_scale.nn.model import GPN
+from gpn_scale.nn.model import GPN, Aggregation
+from gpn_scale.nn.noise import NOISE_ROWS, Noise
 from gpn_scale.ppr.batches import BatchLoader, PPRBatch, check_roots, epoch_cost
 from gpn_scale.ppr.store import BUILD, MANIFEST, PPRStore
 from gpn_scale.ppr.tails import Drawn, make_tail
-from gpn_scale.train.task import AbstractTask, Validation, checked_split, labelled
+from gpn_scale.train.task import AbstractTask, Forward, Validation, checked_split, labelled
 
 _VALIDATION_DRAWS = 8
 """Validation estimates the clusters from so many times the nodes that a training step draws."""
@@ -38,6 +42,7 @@ class MinibatchTask(AbstractTask):
         store: Rows of the training and validation nodes, of the configured diffusion.
         device: Where tensors are computed.
         dtype: Of all real numbers.
+        world: The processes that divide the batches among themselves.
 
     Raises:
         ConfigError: the batch size does not fit.
@@ -51,8 +56,10 @@ class MinibatchTask(AbstractTask):
         store: PPRStore,
         device: torch.device,
         dtype: torch.dtype = torch.float32,
+        world: World | None = None,
     ) -> None:
         split = checked_split(graph)
+        self.world = world or World()
         check_roots(split.val, store)
         self.store, self.device, self.dtype = store, device, dtype
         self.features, self.scaling = required_features(graph), config.data.feature_scaling
@@ -69,6 +76,8 @@ class MinibatchTask(AbstractTask):
             self.scaling,
             config.minibatch,
             rng_seed=self.rng_seed,
+            share=self.world.share,
+            block=NOISE_ROWS,
         )
         self.val_nodes, (_, self.val_labels) = split.val, labelled(graph, split.val, device)
         self._validated = self._new_validation(graph, config)
@@ -89,19 +98,39 @@ class MinibatchTask(AbstractTask):
         first, last = (self.store.path / name for name in (BUILD, MANIFEST))
         return max(last.stat().st_mtime - first.stat().st_mtime, 0.0)
 
-    def losses(self, model: GPN, generator: torch.Generator, epoch: int) -> Iterator[Tensor]:
-        """Those of the epoch's batches, each scaled up to all training nodes."""
-        for batch in self.loader.epoch(epoch):
-            yield self.loss(model, batch, generator) * (self.num_train / len(batch.root_global))
+    def losses(  # noqa: D102
+        self,
+        model: GPN,
+        generator: torch.Generator | None,
+        epoch: int,
+        *,
+        first: int = 0,
+        forward: Forward | None = None,
+    ) -> Iterator[Tensor]:
+        for batch in self._waited_for(self.loader.epoch(epoch, first=first)):
+            noise = None
+            if generator is not None:
+                noise = Noise.drawn(generator, batch.encoded.start)
+            loss = self.loss(model, batch, noise, forward or model)
+            yield loss * (self.num_train / batch.num_roots)
 
-    def loss(self, model: GPN, batch: PPRBatch, generator: torch.Generator | None) -> Tensor:
-        """Sum over the roots of one batch."""
+    def _waited_for(self, batches: Iterator[PPRBatch]) -> Iterator[PPRBatch]:
+        while True:
+            began = time.monotonic()
+            batch = next(batches, None)
+            self.data_seconds += time.monotonic() - began
+            if batch is None:
+                return
+            yield batch
+
+    def loss(self, model: GPN, batch: PPRBatch, noise: Noise | None, forward: Forward) -> Tensor:
+        """Sum over the roots of one batch that this process has."""
         assert batch.features is not None
         inputs = as_inputs(batch.features, self.device, self.dtype)
         aggregate = batch_aggregation(
             batch, self._tracked_clusters(model, batch), self.device, self.dtype
         )
-        posterior = model(inputs, aggregate, generator).with_network
+        posterior = forward(inputs, self._of_all(batch, aggregate), noise).with_network
         labels = torch.from_numpy(self.labels[batch.root_global].astype(np.int64))
         return bayesian_loss(posterior, labels.to(self.device), entropy_weight=self.entropy_weight)
 
@@ -130,10 +159,11 @@ class MinibatchTask(AbstractTask):
     @torch.no_grad()
     def validate(self, model: GPN) -> Validation:
         """Scores on the validation nodes."""
-        return Validation.of(self._validated(model), self.val_labels)
+        own = self.world.share.of(len(self.val_nodes))
+        return Validation.of(self._validated(model, own), self.val_labels[own], self.world)
 
-    def _new_validation(self, graph: Graph, config: RunConfig) -> Callable[[GPN], Tensor]:
-        """Model -> class probabilities of the validation nodes, the way that is configured.
+    def _new_validation(self, graph: Graph, config: RunConfig) -> Callable[[GPN, slice], Tensor]:
+        """Model, some validation nodes -> their class probabilities, the way that is configured.
 
         A node in several rows is encoded for each block of them, so rows are the dearer way where
         they have more entries than the graph has nodes.
@@ -149,7 +179,9 @@ class MinibatchTask(AbstractTask):
         drawn = self.tail.draw(_VALIDATION_DRAWS * self.config.tail_nodes, rng)
         return partial(self._row_probabilities, drawn)
 
-    def _exact_probabilities(self, graph: Graph, config: RunConfig, model: GPN) -> Tensor:
+    def _exact_probabilities(
+        self, graph: Graph, config: RunConfig, model: GPN, own: slice
+    ) -> Tensor:
         prediction = predict_all(
             model,
             graph,
@@ -157,10 +189,11 @@ class MinibatchTask(AbstractTask):
             diffusion=config.diffusion,
             device=self.device,
             dtype=self.dtype,
+            world=self.world,
         )
-        return torch.from_numpy(prediction.probabilities[self.val_nodes]).to(self.device)
+        return torch.from_numpy(prediction.probabilities[self.val_nodes[own]]).to(self.device)
 
-    def _row_probabilities(self, drawn: Drawn, model: GPN) -> Tensor:
+    def _row_probabilities(self, drawn: Drawn, model: GPN, own: slice) -> Tensor:
         evidence_of = FeatureEvidence(model, self.features, self.scaling, self.device, self.dtype)
         with evaluating(model):
             drawn_TC = evidence_of(drawn.node_global)
@@ -171,9 +204,25 @@ class MinibatchTask(AbstractTask):
             self.tail.num_clusters,
         )
         posterior = row_posteriors(
-            self.val_nodes, evidence_of, self.store, self.tail, cluster_PC, rng_seed=self.rng_seed
+            self.val_nodes[own],
+            evidence_of,
+            self.store,
+            self.tail,
+            cluster_PC,
+            rng_seed=self.rng_seed,
         )
         return posterior.mean_NC
+
+    def _of_all(self, batch: PPRBatch, aggregate: Aggregation) -> Aggregation:
+        """`aggregate`, from the evidence of the nodes that this process has encoded."""
+        if self.world.size == 1:
+            return aggregate
+        before, after = batch.encoded.start, len(batch.support_global) - batch.encoded.stop
+
+        def aggregate_all(own_NC: Tensor) -> Tensor:
+            return aggregate(self.world.total(pad(own_NC, (0, 0, before, after))))
+
+        return aggregate_all
 
     def _tracked_clusters(self, model: GPN, batch: PPRBatch) -> Callable[[Tensor], Tensor]:
         """Evidence of the batch's support -> that of the clusters, tracked by the model."""

@@ -1,7 +1,7 @@
 """What a trainer optimises: where losses come from and how well the model does on validation."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +11,13 @@ from torch import Tensor
 
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph, NodeIds, Split
+from gpn_scale.distributed import World
 from gpn_scale.errors import GraphError
 from gpn_scale.inference.exact import exact_diffusion
 from gpn_scale.inference.inputs import model_inputs
 from gpn_scale.nn.losses import bayesian_loss
-from gpn_scale.nn.model import GPN
+from gpn_scale.nn.model import GPN, GPNOutput
+from gpn_scale.nn.noise import Noise
 from gpn_scale.nn.posterior import DirichletPosterior
 
 
@@ -28,17 +30,27 @@ class Validation:
     accuracy: float
 
     @classmethod
-    def of(cls, mean_NC: Tensor, label_N: Tensor) -> "Validation":
-        """From class probabilities and labels."""
+    def of(cls, mean_NC: Tensor, label_N: Tensor, world: World | None = None) -> "Validation":
+        """From class probabilities and labels, of all the processes' nodes together."""
         label_probability_N = mean_NC.gather(1, label_N.unsqueeze(1))
-        return cls(
-            cross_entropy=float(-label_probability_N.log().mean()),
-            accuracy=float((mean_NC.argmax(1) == label_N).double().mean()),
-        )
+        sums = [
+            float(-label_probability_N.log().double().sum()),
+            float((mean_NC.argmax(1) == label_N).sum()),
+            float(len(label_N)),
+        ]
+        cross_entropy, right, count = sums if world is None else world.totals(sums)
+        return cls(cross_entropy=cross_entropy / count, accuracy=right / count)
+
+
+Forward = Callable[..., GPNOutput]
+"""The model, or what stands for it where several processes train one."""
 
 
 class AbstractTask(ABC):
     """A graph seen as a source of training losses."""
+
+    data_seconds: float = 0.0
+    """Spent waiting for batches so far."""
 
     @property
     @abstractmethod
@@ -46,8 +58,26 @@ class AbstractTask(ABC):
         """Optimiser steps of an epoch."""
 
     @abstractmethod
-    def losses(self, model: GPN, generator: torch.Generator, epoch: int) -> Iterator[Tensor]:
-        """The losses of one epoch's steps, each an estimate of the sum over all training nodes."""
+    def losses(
+        self,
+        model: GPN,
+        generator: torch.Generator | None,
+        epoch: int,
+        *,
+        first: int = 0,
+        forward: Forward | None = None,
+    ) -> Iterator[Tensor]:
+        """The losses of one epoch's steps, each an estimate of the sum over all training nodes.
+
+        Where several processes train, each yields its part, and their sum is the estimate.
+
+        Args:
+            model: Whose parameters move between the steps.
+            generator: Source of dropout, which is off without.
+            epoch: Number of the epoch, from 1.
+            first: Steps to leave out, having been done before.
+            forward: Computes what the model does, gradients of all processes included.
+        """
 
     @property
     def rows_fingerprint(self) -> str:
@@ -97,9 +127,19 @@ class ExactTask(AbstractTask):
         """One."""
         return 1
 
-    def losses(self, model: GPN, generator: torch.Generator, epoch: int) -> Iterator[Tensor]:
-        """That of all training nodes."""
-        alpha_NC = model(self.inputs, self.diffusion, generator).with_network.alpha_NC
+    def losses(  # noqa: D102
+        self,
+        model: GPN,
+        generator: torch.Generator | None,
+        epoch: int,
+        *,
+        first: int = 0,
+        forward: Forward | None = None,
+    ) -> Iterator[Tensor]:
+        if first:
+            return
+        noise = None if generator is None else Noise.drawn(generator)
+        alpha_NC = (forward or model)(self.inputs, self.diffusion, noise).with_network.alpha_NC
         posterior = DirichletPosterior(alpha_NC[self.train_nodes])
         yield bayesian_loss(posterior, self.train_labels, entropy_weight=self.entropy_weight)
 

@@ -1,7 +1,9 @@
 """Warm-up, main phase, early stopping; knows no files, flags or environment."""
 
 import math
-from collections.abc import Callable, Iterator
+import signal
+import time
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 
 import torch
@@ -9,6 +11,7 @@ from torch import Tensor
 from torch.optim import Adam
 
 from gpn_scale.config import TrainConfig
+from gpn_scale.distributed import World
 from gpn_scale.errors import NumericalError
 from gpn_scale.nn.model import GPN
 from gpn_scale.train.task import AbstractTask, Validation
@@ -36,39 +39,79 @@ class Progress:
 
     epoch: int = 0
     """Finished epochs, warm-up included."""
+    step: int = 0
+    """Steps done of the epoch after these."""
+    loss_sum: float = 0.0
+    """Of these steps."""
     best_epoch: int = 0
     best_cross_entropy: float = math.inf
     best_state: dict[str, Tensor] = field(default_factory=dict)
     """Parameters and buffers at `best_epoch`."""
 
 
+@dataclass(slots=True)
+class Timing:
+    """Where the seconds of training went in this process."""
+
+    data: float = 0.0
+    """Waiting for batches."""
+    forward: float = 0.0
+    backward: float = 0.0
+    """With the optimiser's step."""
+    communication: float = 0.0
+    """Waiting for other processes included; a part of the two before, and of validation."""
+    validation: float = 0.0
+    roots: int = 0
+    """Training nodes seen, by all processes together."""
+
+
 ObserveStep = Callable[[int, int, int], None]
 """(epoch, steps done in it, its number of steps), after every optimiser step."""
+
+
+class Interrupted(Exception):
+    """A process was asked to stop; all have done so after the same step."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
 
 
 class Trainer:
     """Moves a model towards a task, epoch by epoch, remembering its best state.
 
-    `records()` may be left after any epoch: `progress`, the model, `optimiser` and `generator` then
+    `records()` may be left after any step: `progress`, the model, `optimiser` and `generator` then
     hold everything that a later trainer needs to go on to the same weights. `observe_step` may be
-    set to see the steps of long epochs.
+    set to see the steps of long epochs, `stop_asked` to have all processes stop when one is asked.
 
     Args:
         model: Changed in place.
         task: Where losses come from.
         config: Epochs, patience, learning rate.
         generator: Source of dropout; its device is the model's.
+        world: The processes that train this model together.
     """
 
     def __init__(
-        self, model: GPN, task: AbstractTask, config: TrainConfig, generator: torch.Generator
+        self,
+        model: GPN,
+        task: AbstractTask,
+        config: TrainConfig,
+        generator: torch.Generator,
+        world: World | None = None,
     ) -> None:
         self.model = model
         self.task = task
         self.config = config
         self.generator = generator
+        self.world = world or World()
         self.progress = Progress()
+        self.timing = Timing()
         self.observe_step: ObserveStep = lambda epoch, step, steps: None
+        self.stop_asked: Callable[[], int | None] = lambda: None
+        if self.world.size > 1:
+            model.encoder.divide(self.world.total)
+        self._forward = self.world.parallel(model)
         self.optimiser = self.new_optimiser(self.phase(1))
 
     def new_optimiser(self, phase: str) -> Adam:
@@ -110,6 +153,7 @@ class Trainer:
 
         Raises:
             NumericalError: a loss or validation score is not finite.
+            Interrupted: a process was asked to stop.
         """
         while not self.finished:
             yield self._epoch()
@@ -126,11 +170,13 @@ class Trainer:
         phase = self.phase(epoch * self.task.num_steps)
         loss = self._optimise(epoch)
         self.model.eval()
+        began = time.monotonic()
         validation = self.task.validate(self.model)
+        self.timing.validation += time.monotonic() - began
         _require_finite(
             validation.cross_entropy, "validation cross-entropy", f"epoch {epoch} ({phase})"
         )
-        progress.epoch = epoch
+        progress.epoch, progress.step, progress.loss_sum = epoch, 0, 0.0
         if phase == "main":
             self._remember(validation)
         return EpochRecord(
@@ -143,23 +189,55 @@ class Trainer:
         )
 
     def _optimise(self, epoch: int) -> float:
+        """The steps of an epoch that are still to do; returns the mean loss of all of them."""
         self.model.train()
-        total, steps = 0.0, self.task.num_steps
+        progress, steps = self.progress, self.task.num_steps
         done = (epoch - 1) * steps
-        for step, loss in enumerate(self.task.losses(self.model, self.generator, epoch), start=1):
-            if done + step == self.config.warmup_steps + 1:
+        losses = self._losses(epoch)
+        for loss in losses:
+            step = done + progress.step + 1
+            if step == self.config.warmup_steps + 1:
                 self.optimiser = self.new_optimiser("main")
-            value, phase = float(loss.detach()), self.phase(done + step)
-            where = f"step {step} of {steps} of epoch {epoch} ({phase})"
+            phase = self.phase(step)
+            number = self.stop_asked() or 0
+            value, asked = self.world.totals([float(loss.detach()), float(number)])
+            where = f"step {progress.step + 1} of {steps} of epoch {epoch} ({phase})"
             _require_finite(value, "training loss", where)
-            self.model.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
-            for group in self.optimiser.param_groups:
-                group["lr"] = self.learning_rate(done + step)
-            self.optimiser.step()
-            total += value
-            self.observe_step(epoch, step, steps)
-        return total / steps
+            self._step(loss, self.learning_rate(step))
+            progress.step += 1
+            progress.loss_sum += value
+            self.observe_step(epoch, progress.step, steps)
+            if asked:
+                losses.close()
+                raise Interrupted(number or signal.SIGTERM)
+        return progress.loss_sum / steps
+
+    def _losses(self, epoch: int) -> Generator[Tensor, None, None]:
+        """The task's losses, with the time that they take."""
+        timing, task = self.timing, self.task
+        losses = task.losses(
+            self.model, self.generator, epoch, first=self.progress.step, forward=self._forward
+        )
+        while True:
+            began, waited = time.monotonic(), task.data_seconds
+            loss = next(losses, None)
+            waited = task.data_seconds - waited
+            timing.data += waited
+            timing.forward += time.monotonic() - began - waited
+            if loss is None:
+                return
+            yield loss
+
+    def _step(self, loss: Tensor, learning_rate: float) -> None:
+        began = time.monotonic()
+        self.model.zero_grad(set_to_none=True)
+        # Gradients are averaged over the processes, the loss is the sum of their parts.
+        (loss * self.world.size).backward()  # type: ignore[no-untyped-call]
+        for group in self.optimiser.param_groups:
+            group["lr"] = learning_rate
+        self.optimiser.step()
+        self.timing.backward += time.monotonic() - began
+        self.timing.communication = self.world.seconds
 
     def _remember(self, validation: Validation) -> None:
         if validation.cross_entropy < self.progress.best_cross_entropy:

@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from gpn_scale.nn.encoder import Encoder, InputLinear, activated
+from gpn_scale.nn.noise import NOISE_ROWS, Noise
 from tests.nn.test_sparse import sparse_of
 
 
@@ -44,22 +45,21 @@ def test_standardised_columns_have_mean_0_and_variance_1(generator):
     torch.testing.assert_close(output.std(0, correction=0), expected, atol=1e-9, rtol=0)
 
 
-def test_dropout_needs_a_generator_and_keeps_the_mean(generator):
-    ones = torch.ones(200, 200)
+def test_dropout_needs_noise_and_keeps_the_mean(generator):
+    ones, noise = torch.ones(200, 200), Noise.drawn(generator)
     assert torch.equal(activated(ones, 0.5, None), ones)
-    kept = activated(ones, 0.25, generator)
+    kept = activated(ones, 0.25, noise)
     assert kept.unique().tolist() == pytest.approx([0.0, 4 / 3])
     assert kept.mean().item() == pytest.approx(1.0, abs=0.02)
-    assert not activated(-ones, 0.25, generator).any()
+    assert not activated(-ones, 0.25, noise).any()
 
 
 @pytest.mark.parametrize("share", [0.0, 0.25])
 def test_activation_is_relu_times_a_mask_in_value_and_gradient(generator, share):
     hidden = torch.randn(7, 9, generator=generator).double().requires_grad_()
-    state = generator.get_state()
-    mask = activated(torch.ones(7, 9).double(), share, generator)
-    generator.set_state(state)
-    out = activated(hidden, share, generator)
+    noise = Noise.drawn(generator)
+    mask = activated(torch.ones(7, 9).double(), share, noise)
+    out = activated(hidden, share, noise)
     upstream = torch.randn(7, 9, generator=generator).double()
     (gradient,) = torch.autograd.grad(out, hidden, upstream)
     plain = torch.relu(hidden) * mask
@@ -69,17 +69,30 @@ def test_activation_is_relu_times_a_mask_in_value_and_gradient(generator, share)
     assert (mask == 0).any() == (share > 0)
 
 
-def test_the_same_generator_state_gives_the_same_output(generator):
+def test_the_same_noise_gives_the_same_output(generator):
     model = encoder(generator)
     inputs = torch.ones(3, 5).double()
     state = generator.get_state()
-    first = model(inputs, generator)
-    other = model(inputs, generator)
+    first = model(inputs, Noise.drawn(generator))
+    other = model(inputs, Noise.drawn(generator))
     generator.set_state(state)
-    assert torch.equal(model(inputs, generator), first)
+    assert torch.equal(model(inputs, Noise.drawn(generator)), first)
     assert not torch.equal(other, first)
 
 
 def test_batch_norm_is_between_the_layers_only(generator):
     assert len(encoder(generator, batch_norm=True).norms) == 2
     assert len(encoder(generator, batch_norm=True, layers=1).norms) == 0
+
+
+@pytest.mark.parametrize("width", [1, 4, 7])
+def test_rows_have_the_same_noise_whoever_draws_it(width):
+    cpu, rows = torch.device("cpu"), 2 * NOISE_ROWS + 5
+    whole = Noise(7).bits(1, rows, width, cpu)
+    for first in (0, NOISE_ROWS, 2 * NOISE_ROWS):
+        part = Noise(7, first).bits(1, rows - first, width, cpu)
+        assert torch.equal(part, whole[first:])
+    for other in (Noise(7).bits(0, rows, width, cpu), Noise(8).bits(1, rows, width, cpu)):
+        assert (other != whole).double().mean() > 0.99
+    blocks = whole[: 2 * NOISE_ROWS].view(2, NOISE_ROWS, width)
+    assert (blocks[0] != blocks[1]).double().mean() > 0.99

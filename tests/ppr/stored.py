@@ -1,5 +1,7 @@
 """Stores of exact rows, cut to k, for tests of what is read from them."""
 
+from typing import Any
+
 import numpy as np
 
 from gpn_scale.config import DiffusionConfig
@@ -25,6 +27,7 @@ def write_store(
     k: int,
     clusters: int = 0,
     roots: list[int] | None = None,
+    parameters: dict[str, Any] | None = None,
 ) -> PPRStore:
     """The k heaviest entries of the exact rows; clusters are node ids modulo their number."""
     exact = exact_rows(graph, diffusion)
@@ -44,7 +47,7 @@ def write_store(
     writer = StoreWriter.begin(
         folder,
         graph_fingerprint=graph.structure_fingerprint(),
-        parameters={"teleport": diffusion.teleport},
+        parameters=parameters or {"teleport": diffusion.teleport},
         num_nodes=graph.num_nodes,
         roots=None if roots is None else np.array(roots, np.int64),
         num_clusters=clusters,

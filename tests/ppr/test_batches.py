@@ -91,7 +91,7 @@ def test_a_batch_is_what_a_dictionary_would_say(graph, kind, k, draw, rng_seed, 
         rng = np.random.default_rng(rng_seed)
         coverage = Coverage.of_single_roots(roots, store, draw) if draw else None
         batch = assemble_batch(
-            roots, store, tail, graph.features, "none", rng, coverage=coverage, share=0.5
+            roots, store, tail, graph.features, "none", rng, coverage=coverage, of_all=0.5
         )
         rng = np.random.default_rng(rng_seed)
         rows, drawn = tail.apply(roots, store.rows(roots), rng), tail.draw(draw, rng)

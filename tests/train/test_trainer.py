@@ -7,6 +7,7 @@ from gpn_scale.config import RunConfig, TrainConfig
 from gpn_scale.data.splits import class_prior
 from gpn_scale.errors import NumericalError
 from gpn_scale.estimator import GPNClassifier
+from gpn_scale.nn.noise import Noise
 from gpn_scale.nn.posterior import DirichletPosterior
 from gpn_scale.train.task import AbstractTask, ExactTask, Validation
 
@@ -27,7 +28,7 @@ class ScriptedTask(AbstractTask):
 
     num_steps = 1
 
-    def losses(self, model, generator, epoch):
+    def losses(self, model, generator, epoch, *, first=0, forward=None):
         yield sum(parameter.sum() for parameter in model.parameters())
 
     def validate(self, model):
@@ -55,8 +56,8 @@ def test_warm_up_ends_within_an_epoch_of_several_steps(small_graph):
     class ManySteps(ScriptedTask):
         num_steps = 4
 
-        def losses(self, model, generator, epoch):
-            for _ in range(self.num_steps):
+        def losses(self, model, generator, epoch, *, first=0, forward=None):
+            for _ in range(first, self.num_steps):
                 yield next(super().losses(model, generator, epoch))
 
     trainer = trainer_for(small_graph, ManySteps([3.0, 2.0]), warmup_steps=6, epochs=1)
@@ -122,7 +123,7 @@ def test_a_validation_score_that_is_not_finite_stops(small_graph, bad):
 
 def test_a_loss_that_is_not_finite_stops_before_the_step(small_graph):
     class NaNTask(ScriptedTask):
-        def losses(self, model, generator, epoch):
+        def losses(self, model, generator, epoch, *, first=0, forward=None):
             yield sum(p.sum() for p in model.parameters()) * float("nan")
 
     trainer = trainer_for(small_graph, NaNTask([1.0]), warmup_steps=0, epochs=5)
@@ -149,7 +150,8 @@ def test_exact_loss_is_the_sum_over_training_nodes(small_graph, generator):
     state = generator.get_state()
     (loss,) = task.losses(model, generator, 1)
     generator.set_state(state)
-    alpha = model(task.inputs, task.diffusion, generator).with_network.alpha_NC
+    noise = Noise.drawn(generator)
+    alpha = model(task.inputs, task.diffusion, noise).with_network.alpha_NC
     total = 0.0
     for node in small_graph.split.train:
         one = DirichletPosterior(alpha[node : node + 1])

@@ -1,0 +1,228 @@
+"""Processes that train together: who is who, and sums over all; sole user of torch.distributed."""
+
+import hashlib
+import inspect
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from gpn_scale.errors import ConfigError, GpnScaleError, RunError
+from gpn_scale.share import Share
+
+_PIECE_BYTES = 16 << 20
+_MESSAGE_BYTES = 2048
+# Running moments are computed from sums over all processes, and so are the same without copying.
+_OWN_BUFFERS: dict[str, Any] = {
+    name: False
+    for name in ("forward_sync_buffers", "broadcast_buffers")
+    if name in inspect.signature(DistributedDataParallel).parameters
+}
+if len(_OWN_BUFFERS) == 2:  # the second is the old name of the first
+    del _OWN_BUFFERS["broadcast_buffers"]
+
+
+@dataclass(slots=True)
+class World:
+    """All processes of a run, seen from one of them; alone by default, and then all is a no-op.
+
+    What is summed is the same bits in every process afterwards, so that decisions taken from it
+    are the same everywhere.
+    """
+
+    share: Share = field(default_factory=Share)
+    local_rank: int = 0
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    seconds: float = 0.0
+    """Spent in communication so far, waiting for slower processes included."""
+
+    @property
+    def rank(self) -> int:
+        """Number of this process."""
+        return self.share.rank
+
+    @property
+    def size(self) -> int:
+        """Number of processes."""
+        return self.share.size
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it is this process that talks and writes."""
+        return self.rank == 0
+
+    def total(self, tensor: Tensor) -> Tensor:
+        """Sum over all processes; differentiable, the gradient being summed likewise."""
+        if self.size == 1:
+            return tensor
+        summed: Tensor = _Total.apply(tensor, self)  # type: ignore[no-untyped-call]
+        return summed
+
+    def totals(self, values: Sequence[float]) -> list[float]:
+        """Sums of some numbers over all processes, in float64."""
+        if self.size == 1:
+            return list(values)
+        tensor = torch.tensor(values, dtype=torch.float64, device=self.device)
+        self._timed(partial(dist.all_reduce, tensor))
+        return [float(value) for value in tensor.tolist()]
+
+    def total_into(self, array: NDArray[Any]) -> None:
+        """Sums an array over all processes, in place and in pieces."""
+        if self.size == 1:
+            return
+        flat = array.reshape(-1)
+        step = max(1, _PIECE_BYTES // array.itemsize)
+        for start in range(0, len(flat), step):
+            piece = torch.from_numpy(np.array(flat[start : start + step])).to(self.device)
+            self._timed(partial(dist.all_reduce, piece))
+            flat[start : start + step] = piece.cpu().numpy()
+
+    def barrier(self) -> None:
+        """Waits for all processes."""
+        self.totals([0.0])
+
+    def parallel(self, model: nn.Module) -> nn.Module:
+        """The model, with gradients averaged over all processes in every backward pass."""
+        if self.size == 1:
+            return model
+        # A group of its own: its sums and those within the backward pass may not mix.
+        group = dist.new_group()
+        parallel = DistributedDataParallel(model, process_group=group, **_OWN_BUFFERS)
+        parallel.register_comm_hook((self, group), _timed_all_reduce)
+        return parallel
+
+    def require_same(self, **facts: str) -> None:
+        """Refuses processes whose facts differ from those of process 0.
+
+        Raises:
+            RunError: the first fact that differs, and whose.
+        """
+        for name, text in facts.items():
+            digest = hashlib.blake2b(text.encode(), digest_size=32).digest()
+            prints = self._gathered(digest, 32)
+            other = next((rank for rank, value in enumerate(prints) if value != prints[0]), None)
+            if other is not None:
+                raise RunError(
+                    f"rank {other} has another {name} than rank 0, expected the same on all: give "
+                    "all ranks the same code, files and options"
+                )
+
+    @contextmanager
+    def all_or_none(self) -> Iterator[None]:
+        """A block that every process runs; where one refuses its input, all raise its error.
+
+        The block may not wait for other processes.
+        """
+        problem: GpnScaleError | None = None
+        try:
+            yield
+        except GpnScaleError as error:
+            problem = error
+        if self.size > 1:
+            words = "" if problem is None else str(problem)
+            texts = self._gathered(words.encode()[:_MESSAGE_BYTES], _MESSAGE_BYTES)
+            failed = [rank for rank, text in enumerate(texts) if text]
+            if failed and problem is None:
+                said = texts[failed[0]].decode(errors="replace")
+                raise RunError(f"rank {failed[0]} of {self.size} stopped: {said}")
+        if problem is not None:
+            raise problem
+
+    def _gathered(self, message: bytes, width: int) -> list[bytes]:
+        """The messages of all processes, each of at most `width` bytes without trailing zeros."""
+        if self.size == 1:
+            return [message.rstrip(b"\0")]
+        padded = np.frombuffer(message.ljust(width, b"\0"), np.uint8)
+        table = np.zeros((self.size, width), np.int32)
+        table[self.rank] = padded
+        self.total_into(table)
+        return [row.astype(np.uint8).tobytes().rstrip(b"\0") for row in table]
+
+    def _timed(self, communicate: Callable[[], object]) -> None:
+        began = time.monotonic()
+        communicate()
+        self.seconds += time.monotonic() - began
+
+
+class _Total(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor, world: World) -> Tensor:
+        ctx.world = world
+        summed = tensor.clone()
+        world._timed(partial(dist.all_reduce, summed))
+        return summed
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        summed = grad.contiguous().clone()
+        ctx.world._timed(partial(dist.all_reduce, summed))
+        return summed, None
+
+
+def _timed_all_reduce(
+    state: tuple[World, Any],
+    bucket: dist.GradBucket,  # type: ignore[name-defined]
+) -> torch.futures.Future[Tensor]:
+    """What DDP does without a hook, and how long it takes, computation beside it included."""
+    world, group = state
+    began = time.monotonic()
+    work = dist.all_reduce(bucket.buffer().div_(world.size), group=group, async_op=True)
+
+    def finished(future: Any) -> Tensor:
+        world.seconds += time.monotonic() - began
+        value: Tensor = future.value()[0]
+        return value
+
+    summed: torch.futures.Future[Tensor] = work.get_future().then(finished)
+    return summed
+
+
+@contextmanager
+def connected(device: torch.device, *, timeout_seconds: float) -> Iterator[World]:
+    """The processes that torchrun started, or one alone; they part at the end of the block.
+
+    Args:
+        device: Where tensors are; `cuda` stands for the one of the process's local rank.
+        timeout_seconds: After so long without an answer the others count as lost.
+
+    Raises:
+        ConfigError: the backend is not there, or the address cannot be used.
+    """
+    size = int(os.environ.get("WORLD_SIZE", "1"))
+    if size == 1:
+        yield World(device=device)
+        return
+    local_rank = int(os.environ.get("LOCAL_RANK", "0"))
+    backend = "gloo"
+    if device.type == "cuda":
+        backend, device = "nccl", torch.device("cuda", local_rank)
+        torch.cuda.set_device(device)
+    if not dist.is_backend_available(backend):
+        raise ConfigError(
+            f"this build of torch has no {backend}, which several ranks on {device.type} need: "
+            "install another build, or use --device cpu"
+        )
+    try:
+        dist.init_process_group(backend, timeout=timedelta(seconds=timeout_seconds))
+    except dist.DistNetworkError as error:
+        address = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
+        raise ConfigError(
+            f"the ranks cannot meet at {address} ({str(error).splitlines()[0]}): choose another "
+            "port with torchrun's --master-port or --rdzv-endpoint"
+        ) from error
+    try:
+        share = Share(dist.get_rank(), dist.get_world_size())
+        yield World(share=share, local_rank=local_rank, device=device)
+    finally:
+        dist.destroy_process_group()

@@ -1,0 +1,47 @@
+"""Random bits of a training step, the same for a row whoever computes it."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+NOISE_ROWS = 512
+"""Rows that share a generator; processes divide rows at multiples of it."""
+
+_MASK = 2**64 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Where the bits of one step come from.
+
+    Every block of `NOISE_ROWS` rows has a generator of its own, so that processes which divide the
+    rows of a batch among themselves draw what a single one would.
+    """
+
+    rng_seed: int
+    first_row: int = 0
+    """Place of the first row in the whole batch, a multiple of `NOISE_ROWS`."""
+
+    @classmethod
+    def drawn(cls, generator: torch.Generator, first_row: int = 0) -> "Noise":
+        """That of the next step of a run whose state is `generator`."""
+        draw = torch.randint(2**63 - 1, (), generator=generator, device=generator.device)
+        return cls(int(draw), first_row)
+
+    def bits(self, depth: int, rows: int, width: int, device: torch.device) -> Tensor:
+        """Independent uniform int16 numbers, (rows, width); `depth` tells the layers apart."""
+        padded = -(-width // 4) * 4  # one draw of 64 bits serves four units
+        draws = torch.empty(rows, padded // 4, dtype=torch.int64, device=device)
+        for start in range(0, rows, NOISE_ROWS):
+            block = (self.first_row + start) // NOISE_ROWS
+            generator = torch.Generator(device).manual_seed(self._seed(depth, block))
+            draws[start : start + NOISE_ROWS].random_(-(2**63), None, generator=generator)
+        return draws.view(torch.int16)[:, :width]
+
+    def _seed(self, depth: int, block: int) -> int:
+        """Spread over 64 bits (splitmix64), since neighbouring seeds make similar generators."""
+        state = (self.rng_seed + 0x9E3779B97F4A7C15 * (1 + 2**20 * depth + block)) & _MASK
+        state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+        state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & _MASK
+        return (state ^ (state >> 31)) >> 1
