@@ -25,7 +25,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 
 demo: install
 	$(BIN)/python -m precompute --dataset synthetic --k 32 --out $(DEMO)/store --overwrite
-	$(BIN)/python launch/train.py --dataset synthetic --mode minibatch --ppr $(DEMO)/store --out $(DEMO)/run --overwrite
+	OMP_NUM_THREADS=1 $(BIN)/torchrun --standalone --nproc_per_node 2 launch/train.py --dataset synthetic --mode minibatch --ppr $(DEMO)/store --out $(DEMO)/run --overwrite
 
 test: install
 	$(BIN)/python -m pytest -n auto

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from gpn_scale.errors import ConfigError, GpnScaleError, RunError
+from gpn_scale.errors import ConfigError, ElsewhereError, GpnScaleError, RunError
 from gpn_scale.share import Share
 
 _PIECE_BYTES = 16 << 20
@@ -113,29 +113,32 @@ class World:
             prints = self._gathered(digest, 32)
             other = next((rank for rank, value in enumerate(prints) if value != prints[0]), None)
             if other is not None:
-                raise RunError(
+                kind = RunError if self.is_first else ElsewhereError
+                raise kind(
                     f"rank {other} has another {name} than rank 0, expected the same on all: give "
                     "all ranks the same code, files and options"
                 )
 
     @contextmanager
     def all_or_none(self) -> Iterator[None]:
-        """A block that every process runs; where one refuses its input, all raise its error.
+        """A block that every process runs; where one refuses its input, all end with an error.
 
         The block may not wait for other processes.
+
+        Raises:
+            GpnScaleError: that of the first process that has one; `ElsewhereError` in the others.
         """
         problem: GpnScaleError | None = None
         try:
             yield
         except GpnScaleError as error:
             problem = error
-        if self.size > 1:
-            words = "" if problem is None else str(problem)
-            texts = self._gathered(words.encode()[:_MESSAGE_BYTES], _MESSAGE_BYTES)
-            failed = [rank for rank, text in enumerate(texts) if text]
-            if failed and problem is None:
-                said = texts[failed[0]].decode(errors="replace")
-                raise RunError(f"rank {failed[0]} of {self.size} stopped: {said}")
+        words = "" if problem is None else str(problem)
+        texts = self._gathered(words.encode()[:_MESSAGE_BYTES], _MESSAGE_BYTES)
+        failed = [rank for rank, text in enumerate(texts) if text]
+        if failed and failed[0] != self.rank:
+            said = texts[failed[0]].decode(errors="replace")
+            raise ElsewhereError(f"rank {failed[0]} of {self.size} stopped: {said}") from problem
         if problem is not None:
             raise problem
 

@@ -21,5 +21,9 @@ class RunError(GpnScaleError):
     """A run directory or a checkpoint cannot be used as asked."""
 
 
+class ElsewhereError(GpnScaleError):
+    """Another process of the run has failed and says why; this one only ends with it."""
+
+
 class NumericalError(GpnScaleError, ArithmeticError):
     """A non-finite number appeared where the mathematics has none."""

@@ -3,6 +3,7 @@
 import argparse
 import ast
 import inspect
+import os
 import textwrap
 from pathlib import Path
 
@@ -37,18 +38,21 @@ def training_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--mode",
         choices=["exact", "minibatch"],
-        default="exact",
         help="exact: the whole graph in every step; minibatch: batches of stored rows, for graphs "
-        "of any size (default: exact)",
+        "of any size (default: exact, with several ranks minibatch)",
     )
     parser.add_argument(
         "--ppr",
         type=Path,
         metavar="STORE",
-        help="rows made by `python -m precompute`, for --mode minibatch",
+        help="rows made by `python -m precompute`, for --mode minibatch (default: RUN/store, made "
+        "if it is missing)",
     )
     parser.add_argument(
-        "--out", type=Path, required=True, metavar="RUN", help="directory for all that is written"
+        "--out",
+        type=Path,
+        metavar="RUN",
+        help="directory for all that is written (default: runs/ and the dataset's name)",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace a run that is in --out")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out, if any")
@@ -76,6 +80,14 @@ def training_parser() -> argparse.ArgumentParser:
     parser.add_argument("--threads", type=int, metavar="T", help="CPU threads (default: all cores)")
     add_memory_budget(parser)
     parser.add_argument(
+        "--timeout-seconds",
+        type=float,
+        default=1800.0,
+        metavar="S",
+        help="with several ranks: a rank that does not answer for so long counts as lost; one that "
+        "ends is noticed at once (default: 1800)",
+    )
+    parser.add_argument(
         "--checkpoint-seconds",
         type=float,
         default=30.0,
@@ -102,6 +114,23 @@ def memory_bytes(gigabytes: float) -> int:
     if not gigabytes > 0:
         raise ConfigError(f"--memory-budget got {gigabytes}, expected gigabytes above 0")
     return int(gigabytes * 1e9)
+
+
+def completed(options: argparse.Namespace) -> argparse.Namespace:
+    """The options, with defaults that depend on others and on the number of ranks."""
+    if options.mode is None:
+        options.mode = "minibatch" if int(os.environ.get("WORLD_SIZE", "1")) > 1 else "exact"
+    if options.out is None:
+        name = options.dataset.partition(":")[0]
+        options.out = Path("runs") / Path(name).name
+    if not options.timeout_seconds > 0:
+        raise ConfigError(
+            f"--timeout-seconds got {options.timeout_seconds}, expected a positive number"
+        )
+    # torchrun has started the ranks again, after one of them was lost.
+    if int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0:
+        options.resume, options.overwrite = True, False
+    return options
 
 
 def checked_threads(threads: int) -> int:

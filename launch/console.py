@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from gpn_scale.errors import GpnScaleError
+from gpn_scale.errors import ElsewhereError, GpnScaleError
 from gpn_scale.evaluation.report import Report
 from gpn_scale.train.run_directory import RunDirectory
 
@@ -26,6 +26,8 @@ def exit_code_of(run: Callable[[], None]) -> int:
     """Runs an entry point: 0 when done, 2 with one sentence for bad input, 128 + n for signal n."""
     try:
         run()
+    except ElsewhereError:
+        return BAD_INPUT
     except GpnScaleError as error:
         print(f"error: {error}", file=sys.stderr)
         return BAD_INPUT

@@ -1,56 +1,83 @@
-"""Entry point of training: `python launch/train.py --dataset NAME --mode exact --out RUN`."""
+"""Entry point of training: `python launch/train.py ...` or `torchrun ... launch/train.py ...`."""
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Any
 
 import torch
+from torch.distributed.elastic.multiprocessing.errors import record
 
 from gpn_scale.config import RunConfig
-from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.splits import prepare_graph
-from gpn_scale.errors import ConfigError, NumericalError
+from gpn_scale.device import pick_device
+from gpn_scale.distributed import World, connected
+from gpn_scale.errors import ElsewhereError, NumericalError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.evaluation.prediction_table import write_predictions
 from gpn_scale.evaluation.report import make_report
 from gpn_scale.files import write_json
-from gpn_scale.memory import return_freed_memory
+from gpn_scale.memory import anonymous_bytes, return_freed_memory
 from gpn_scale.progress import ProgressMeter
-from gpn_scale.train.checkpoint import restore_checkpoint, save_checkpoint
+from gpn_scale.train.checkpoint import restore_checkpoint
 from gpn_scale.train.log import metrics_log
 from gpn_scale.train.run_directory import RunDirectory
-from gpn_scale.train.trainer import EpochRecord, Trainer
-from launch.arguments import checked_threads, memory_bytes, run_config, training_parser
+from gpn_scale.train.trainer import EpochRecord, Interrupted, Trainer
+from launch.arguments import checked_threads, completed, memory_bytes, run_config, training_parser
 from launch.console import Stopped, exit_code_of, print_summary, stop_requests
+from launch.inputs import build_rows, shared_graph
+from launch.keeper import Keeper
+from launch.sources import sources_fingerprint
 
 
 def train(options: argparse.Namespace) -> None:
-    """Loads, trains, predicts, reports."""
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise ConfigError("training runs in one process, got several ranks: use plain python")
+    """Loads, trains, predicts, reports; in one process or in every rank of several."""
+    options = completed(options)
     return_freed_memory()
     if options.threads is not None:
         torch.set_num_threads(checked_threads(options.threads))
-    budget = memory_bytes(options.memory_budget)
+    device = pick_device(options.device)
+    with connected(device, timeout_seconds=options.timeout_seconds) as world:
+        _train_together(options, world)
+
+
+def _train_together(options: argparse.Namespace, world: World) -> None:
     directory = RunDirectory(options.out)
-    directory.claim(overwrite=options.overwrite, resume=options.resume)
-    graph = load_graph(options.dataset, options.data_dir)
-    config = run_config(options, graph)
-    graph = prepare_graph(graph, config)
-    classifier = GPNClassifier(config, device=options.device)
-    trainer = classifier.trainer(graph, options.ppr)
-    fingerprint = f"{graph.fingerprint()}{trainer.task.rows_fingerprint}"
-    if options.overwrite:
-        directory.clear()
-    elif directory.checkpoint.exists():
-        restore_checkpoint(directory.checkpoint, trainer, config, fingerprint)
-    write_json(directory.config, config.to_dict())
+    with world.all_or_none():
+        budget = memory_bytes(options.memory_budget)
+        if world.is_first:
+            directory.claim(overwrite=options.overwrite, resume=options.resume)
+    graph = shared_graph(options.dataset, options.data_dir, directory.graph, world)
+    with world.all_or_none():
+        config = run_config(options, graph)
+        graph = prepare_graph(graph, config)
+        classifier = GPNClassifier(config, device=options.device, world=world)
+    store = options.ppr
+    if config.mode == "minibatch" and store is None:
+        store = directory.store
+        build_rows(options.dataset, options.data_dir, store, config.diffusion, world)
+    with world.all_or_none():
+        trainer = classifier.trainer(graph, store)
+        fingerprint = f"{graph.fingerprint()}{trainer.task.rows_fingerprint}"
+        if options.overwrite and world.is_first:
+            directory.clear()
+        elif not options.overwrite and directory.checkpoint.exists():
+            restore_checkpoint(directory.checkpoint, trainer, config, fingerprint)
+    progress = trainer.progress
+    world.require_same(
+        code=sources_fingerprint(),
+        configuration=config.fingerprint(),
+        graph=fingerprint,
+        checkpoint=f"{progress.epoch}.{progress.step}",
+    )
+    if world.is_first:
+        write_json(directory.config, config.to_dict())
     began = time.monotonic()
-    keeper = _Keeper(trainer, config, directory, fingerprint, options.checkpoint_seconds)
+    keeper = Keeper(trainer, config, directory, fingerprint, options.checkpoint_seconds)
     _run_epochs(classifier, graph, trainer, keeper)
     trained = time.monotonic()
     prediction = _predict_all(classifier, graph, budget, directory)
@@ -59,6 +86,21 @@ def train(options: argparse.Namespace) -> None:
         "train": trained - began,
         "inference": time.monotonic() - trained,
     }
+    ranks = _ranks(trainer, trained - began)
+    if world.is_first:
+        _write(classifier, trainer, prediction, graph, config, seconds, ranks, directory)
+
+
+def _write(
+    classifier: GPNClassifier,
+    trainer: Trainer,
+    prediction: Prediction,
+    graph: Graph,
+    config: RunConfig,
+    seconds: dict[str, float],
+    ranks: dict[str, Any],
+    directory: RunDirectory,
+) -> None:
     classifier.save(directory.model)
     report = make_report(
         prediction,
@@ -68,81 +110,80 @@ def train(options: argparse.Namespace) -> None:
         epochs=trainer.progress.epoch,
         best_epoch=trainer.progress.best_epoch,
         minibatch=trainer.task.facts(),
+        ranks=ranks,
     )
     write_predictions(directory.predictions, prediction, graph)
     report.write(directory.report, directory.report_markdown)
     print_summary(report, directory)
 
 
-class _Keeper:
-    """Writes checkpoints, at most as often as asked for."""
-
-    def __init__(
-        self,
-        trainer: Trainer,
-        config: RunConfig,
-        directory: RunDirectory,
-        fingerprint: str,
-        pause: float,
-    ) -> None:
-        self.trainer, self.config, self.directory = trainer, config, directory
-        self.fingerprint, self.pause = fingerprint, pause
-        self.saved_at, self.saved_epoch = time.monotonic(), trainer.progress.epoch
-
-    def keep(self, *, now: bool) -> None:
-        """Saves if it is time to, or `now`."""
-        if now or time.monotonic() - self.saved_at >= self.pause:
-            save_checkpoint(self.directory.checkpoint, self.trainer, self.config, self.fingerprint)
-            self.saved_at, self.saved_epoch = time.monotonic(), self.trainer.progress.epoch
-
-    def last_good(self) -> str:
-        """Where to go back to, as the end of a sentence."""
-        if not self.directory.checkpoint.exists():
-            return "there is no checkpoint yet"
-        return f"the last good checkpoint is {self.directory.checkpoint}, epoch {self.saved_epoch}"
+def _ranks(trainer: Trainer, seconds: float) -> dict[str, Any]:
+    """What the ranks did and took: memory of each, speed of all, where the first's time went."""
+    world, timing = trainer.world, trainer.timing
+    own = [0.0] * world.size
+    own[world.rank] = float(anonymous_bytes())
+    return {
+        "count": world.size,
+        "anonymous_bytes": [int(value) for value in world.totals(own)],
+        "roots_per_second": trainer.task.roots_seen / seconds if seconds > 0 else 0.0,
+        "seconds": {
+            "data": timing.data,
+            "forward": timing.forward,
+            "backward": timing.backward,
+            "validation": timing.validation,
+            "communication": timing.communication,
+        },
+    }
 
 
-def _run_epochs(classifier: GPNClassifier, graph: Graph, trainer: Trainer, keeper: _Keeper) -> None:
+def _run_epochs(classifier: GPNClassifier, graph: Graph, trainer: Trainer, keeper: Keeper) -> None:
     done, config = trainer.progress.epoch, keeper.config.train
     limit = trainer.warmup_epochs + config.epochs
     total = limit if limit <= 10_000 else None
-    directory = keeper.directory
+    directory, silent = keeper.directory, not trainer.world.is_first
+    curves = metrics_log(directory.metrics, directory.tensorboard, done_epochs=done)
     with (
         stop_requests() as stop,
-        metrics_log(directory.metrics, directory.tensorboard, done_epochs=done) as log,
-        ProgressMeter("train", "epoch", total, done=done) as meter,
+        nullcontext() if silent else curves as log,
+        ProgressMeter("train", "epoch", total, done=done, silent=silent) as meter,
     ):
 
         def observe(record: EpochRecord) -> None:
-            log.write(record)
+            if log is not None:
+                log.write(record)
             note = f"val accuracy {record.val_accuracy:.3f}, best epoch {record.best_epoch}"
             meter.update(record.epoch, note)
-            number = stop()
-            keeper.keep(now=bool(number) or trainer.finished)
-            if number:
-                meter.update(record.epoch, "stopped; go on with --resume")
-                raise Stopped(number)
+            keeper.keep(now=trainer.finished)
 
         def observe_step(epoch: int, step: int, steps: int) -> None:
             if step < steps:
                 meter.update(epoch - 1, f"step {step} of {steps}")
+                keeper.keep(now=False)
 
-        trainer.observe_step = observe_step
+        trainer.observe_step, trainer.stop_asked = observe_step, stop
         try:
             classifier.fit(graph, observe=observe, trainer=trainer)
+        except Interrupted as interrupted:
+            keeper.keep(now=True)
+            meter.update(trainer.progress.epoch, "stopped; go on with --resume")
+            raise Stopped(interrupted.number) from None
         except NumericalError as error:
+            if silent:
+                raise ElsewhereError(str(error)) from error
             raise NumericalError(f"{error}; {keeper.last_good()}") from error
 
 
 def _predict_all(
     classifier: GPNClassifier, graph: Graph, budget: int, directory: RunDirectory
 ) -> Prediction:
-    with ProgressMeter("predict", "node", graph.num_nodes) as meter:
+    silent = not classifier.world.is_first
+    with ProgressMeter("predict", "node", graph.num_nodes, silent=silent) as meter:
         return classifier.predict(
             graph, memory_bytes=budget, scratch=directory.path, progress=meter.update
         )
 
 
+@record
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parses the command line and runs; the exit code is 2 for bad input."""
     options = training_parser().parse_args(arguments)

@@ -33,6 +33,8 @@ class Report:
     """The epoch whose weights were kept."""
     minibatch: dict[str, Any]
     """Rows, tail and batches of minibatch mode; {} in exact mode."""
+    ranks: dict[str, Any]
+    """How many processes trained, their memory without mapped files, and where time went."""
     metrics: dict[str, dict[str, float]]
     """Per part of the split: accuracy, calibration, misclassification detection."""
     ood: dict[str, Any]
@@ -80,6 +82,7 @@ def make_report(
     epochs: int,
     best_epoch: int,
     minibatch: dict[str, Any] | None = None,
+    ranks: dict[str, Any] | None = None,
 ) -> Report:
     """Evaluates `prediction` on the graph's validation and test nodes and marks."""
     assert graph.split is not None
@@ -101,6 +104,7 @@ def make_report(
         epochs=epochs,
         best_epoch=best_epoch,
         minibatch=minibatch or {},
+        ranks=ranks or {},
         metrics={
             part: classification_metrics(prediction, graph, getattr(graph.split, part))
             for part in ("test", "val")

@@ -108,6 +108,7 @@ class MinibatchTask(AbstractTask):
         forward: Forward | None = None,
     ) -> Iterator[Tensor]:
         for batch in self._waited_for(self.loader.epoch(epoch, first=first)):
+            self.roots_seen += batch.num_roots
             noise = None
             if generator is not None:
                 noise = Noise.drawn(generator, batch.encoded.start)

@@ -24,11 +24,14 @@ class RunDirectory:
         self.report = path / "report.json"
         self.report_markdown = path / "report.md"
         self.predictions = path / "predictions.parquet"
+        self.graph = path / "graph"
+        self.store = path / "store"
 
     @property
     def files(self) -> list[Path]:
-        """All that a run writes."""
-        return [value for name, value in vars(self).items() if name != "path"]
+        """All that a run writes, but for what it was given: the graph and its rows."""
+        given = {self.path, self.graph, self.store}
+        return [value for value in vars(self).values() if value not in given]
 
     def claim(self, *, overwrite: bool, resume: bool) -> None:
         """Makes sure that the directory may be written to; removes nothing.

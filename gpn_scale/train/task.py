@@ -51,6 +51,8 @@ class AbstractTask(ABC):
 
     data_seconds: float = 0.0
     """Spent waiting for batches so far."""
+    roots_seen: int = 0
+    """Training nodes whose loss was computed so far, by all processes together."""
 
     @property
     @abstractmethod
@@ -138,6 +140,7 @@ class ExactTask(AbstractTask):
     ) -> Iterator[Tensor]:
         if first:
             return
+        self.roots_seen += len(self.train_nodes)
         noise = None if generator is None else Noise.drawn(generator)
         alpha_NC = (forward or model)(self.inputs, self.diffusion, noise).with_network.alpha_NC
         posterior = DirichletPosterior(alpha_NC[self.train_nodes])

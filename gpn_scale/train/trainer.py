@@ -14,7 +14,7 @@ from gpn_scale.config import TrainConfig
 from gpn_scale.distributed import World
 from gpn_scale.errors import NumericalError
 from gpn_scale.nn.model import GPN
-from gpn_scale.train.task import AbstractTask, Validation
+from gpn_scale.train.task import AbstractTask, Forward, Validation
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,6 @@ class Timing:
     communication: float = 0.0
     """Waiting for other processes included; a part of the two before, and of validation."""
     validation: float = 0.0
-    roots: int = 0
-    """Training nodes seen, by all processes together."""
 
 
 ObserveStep = Callable[[int, int, int], None]
@@ -109,9 +107,7 @@ class Trainer:
         self.timing = Timing()
         self.observe_step: ObserveStep = lambda epoch, step, steps: None
         self.stop_asked: Callable[[], int | None] = lambda: None
-        if self.world.size > 1:
-            model.encoder.divide(self.world.total)
-        self._forward = self.world.parallel(model)
+        self._forward: Forward | None = None  # once all processes have a trainer
         self.optimiser = self.new_optimiser(self.phase(1))
 
     def new_optimiser(self, phase: str) -> Adam:
@@ -155,6 +151,10 @@ class Trainer:
             NumericalError: a loss or validation score is not finite.
             Interrupted: a process was asked to stop.
         """
+        if self._forward is None:
+            self._forward = self.world.parallel(self.model)
+            if self.world.size > 1:
+                self.model.encoder.divide(self.world.total)
         while not self.finished:
             yield self._epoch()
 

@@ -20,8 +20,13 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def run_ranks(size: int, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-    """`function(world, *arguments)` in every rank; what each returned, or the error it died of."""
+def run_ranks(
+    size: int, function: Callable[..., Any], *arguments: Any, expected: int | None = None
+) -> list[Any]:
+    """`function(world, *arguments)` in every rank; what each returned, or the error it died of.
+
+    Of ranks that end without a word there is nothing; `expected` says how many do not.
+    """
     context = multiprocessing.get_context("spawn")
     queue, port = context.Queue(), free_port()
     processes = [
@@ -30,10 +35,10 @@ def run_ranks(size: int, function: Callable[..., Any], *arguments: Any) -> list[
     ]
     for process in processes:
         process.start()
-    found = dict(queue.get(timeout=TIMEOUT) for _ in range(size))
+    found = dict(queue.get(timeout=TIMEOUT) for _ in range(expected or size))
     for process in processes:
         process.join(TIMEOUT)
-    return [found[rank] for rank in range(size)]
+    return [found[rank] for rank in sorted(found)]
 
 
 def _one(rank, size, port, queue, function, arguments) -> None:

@@ -1,0 +1,72 @@
+"""The graph and the rows of a run: loaded or built by the first process, shared by all."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from gpn_scale.config import DiffusionConfig
+from gpn_scale.data.datasets import load_graph
+from gpn_scale.data.graph import Graph
+from gpn_scale.data.graph_folder import open_graph, save_graph
+from gpn_scale.distributed import World
+from gpn_scale.errors import StoreError
+from gpn_scale.ppr.store import MANIFEST
+
+K = 32
+"""Entries of the rows that are built when none are given."""
+_POLL_SECONDS = 0.5
+
+
+def shared_graph(dataset: str, data_dir: Path, copy: Path, world: World) -> Graph:
+    """The graph; with several processes a memory-mapped one, so that a machine holds it once.
+
+    A graph that is no folder of mapped arrays is loaded by the first process and saved to `copy`.
+
+    Raises:
+        GpnScaleError: it cannot be loaded or saved.
+    """
+    if world.size == 1:
+        return load_graph(dataset, data_dir)
+    mapped = True
+    with world.all_or_none():
+        if world.is_first:
+            graph = load_graph(dataset, data_dir)
+            mapped = isinstance(graph.indices, np.memmap)
+            if not mapped:
+                save_graph(graph, copy)
+    copied = world.totals([float(not mapped)])[0] > 0
+    with world.all_or_none():
+        return open_graph(copy) if copied else load_graph(dataset, data_dir)
+
+
+def build_rows(
+    dataset: str, data_dir: Path, out: Path, diffusion: DiffusionConfig, world: World
+) -> None:
+    """Makes sure that `out` holds rows of this diffusion; the first process builds, others wait.
+
+    Raises:
+        StoreError: the build failed.
+    """
+    process = None
+    if world.is_first and not (out / MANIFEST).exists():
+        print(f"no --ppr given: computing rows of {K} entries into {out}", file=sys.stderr)
+        if world.size > 1:
+            print(f"the other {world.size - 1} rank(s) wait for them", file=sys.stderr, flush=True)
+        command = [sys.executable, "-m", "precompute", "--dataset", dataset]
+        command += ["--data-dir", str(data_dir), "--out", str(out), "--resume", "--k", str(K)]
+        for name, value in diffusion.store_parameters.items():
+            word = {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
+            command += [f"--{name.replace('_', '-')}", word]
+        process = subprocess.Popen(command)
+    # The others ask again and again, since they would not wait for ever in a single sum.
+    while True:
+        code = 0 if process is None else process.poll()
+        pending, failed = world.totals([float(code is None), float(bool(code))])
+        if failed:
+            raise StoreError(f"the rows could not be computed into {out}: see above")
+        if not pending:
+            return
+        time.sleep(_POLL_SECONDS)

@@ -1,0 +1,138 @@
+"""What ranks tell each other: sums, refusals, who differs, who is lost."""
+
+import os
+import signal
+import socket
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpn_scale import distributed
+from gpn_scale.config import RunConfig
+from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
+from gpn_scale.distributed import World, connected
+from gpn_scale.errors import ConfigError, ElsewhereError, RunError, StoreError
+from gpn_scale.estimator import GPNClassifier
+from gpn_scale.ppr.store import PPRStore
+from gpn_scale.share import Share
+from tests.distributed.ranks import free_port, run_ranks
+
+
+@given(count=st.integers(0, 40), size=st.integers(1, 7), block=st.integers(1, 5))
+def test_shares_cover_everything_once_and_evenly(count, size, block):
+    parts = [Share(rank, size).of(count, block=block) for rank in range(size)]
+    covered = [i for part in parts for i in range(count)[part]]
+    assert covered == list(range(count))
+    assert all(part.start % block == 0 or part.start == count for part in parts)
+    blocks = [-(-(part.stop - part.start) // block) for part in parts]
+    assert max(blocks) - min(blocks) <= 1
+
+
+def test_alone_everything_is_a_no_op():
+    world, tensor, array = World(), torch.ones(3), np.arange(4.0)
+    assert world.total(tensor) is tensor
+    assert world.totals([1.0, 2.0]) == [1.0, 2.0]
+    world.total_into(array)
+    assert array.tolist() == [0.0, 1.0, 2.0, 3.0]
+    world.require_same(anything="at all")
+    with pytest.raises(StoreError, match="as it was"), world.all_or_none():
+        raise StoreError("as it was")
+
+
+def everything(world, folder):
+    found = {}
+    own = torch.full((2,), float(world.rank + 1), dtype=torch.float64, requires_grad=True)
+    (gradient,) = torch.autograd.grad((world.total(own) * (world.rank + 1)).sum(), own)
+    found["gradient"] = gradient.tolist()
+    found["totals"] = world.totals([world.rank, 1.0])
+    array = np.full((3, 2), world.rank, np.float32)
+    world.total_into(array)
+    found["array"] = array.tolist()
+    for name, run in {
+        "differs": lambda: world.require_same(code="same", configuration=f"{world.rank > 0}"),
+        "absent": lambda: _open(world, folder),
+        "exact": lambda: GPNClassifier(RunConfig(), world=world).trainer(_graph()),
+    }.items():
+        try:
+            run()
+        except Exception as error:
+            found[name] = (type(error), str(error))
+    return found
+
+
+def _open(world, folder):
+    """A store that only rank 0 sees."""
+    with world.all_or_none():
+        if world.rank == 1:
+            PPRStore.open(folder / "nowhere")
+
+
+def _graph():
+    return synthetic_graph(SyntheticConfig(nodes=50, classes=2))
+
+
+@pytest.mark.ddp
+def test_two_ranks_add_up_and_refuse_together(tmp_path):
+    first, second = run_ranks(2, everything, tmp_path)
+    assert first["gradient"] == second["gradient"] == [3.0, 3.0]
+    assert first["totals"] == second["totals"] == [1.0, 2.0]
+    assert first["array"] == second["array"] == [[1.0, 1.0]] * 3
+    for found in (first, second):
+        kind, message = found["differs"]
+        assert kind is (RunError if found is first else ElsewhereError)
+        assert "rank 1 has another configuration than rank 0" in message
+        kind, message = found["exact"]
+        assert kind is ConfigError
+        assert "exact mode trains in one process, got 2 ranks" in message
+    assert second["absent"][0] is StoreError
+    kind, message = first["absent"]
+    assert kind is ElsewhereError
+    assert message.startswith("rank 1 of 2 stopped: ")
+    assert "is not a PPR store" in message
+
+
+def lost(world):
+    if world.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        world.totals([1.0])
+    except RuntimeError as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.ddp
+def test_a_rank_that_is_killed_is_noticed_without_a_time_out():
+    (message,) = run_ranks(2, lost, expected=1)
+    assert isinstance(message, str)
+    assert "onnection" in message
+    assert "imed out" not in message
+
+
+def test_a_port_in_use_is_said_so(monkeypatch):
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        facts = {"RANK": 0, "LOCAL_RANK": 0, "WORLD_SIZE": 2}
+        facts |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": listener.getsockname()[1]}
+        for name, value in facts.items():
+            monkeypatch.setenv(name, str(value))
+        with (
+            pytest.raises(ConfigError, match=r"cannot meet at 127\.0\.0\.1:\d+ .*another port"),
+            connected(torch.device("cpu"), timeout_seconds=5.0),
+        ):
+            pass
+
+
+def test_a_backend_that_is_not_there_is_said_so(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("MASTER_PORT", str(free_port()))
+    monkeypatch.setattr(distributed.dist, "is_backend_available", lambda name: False)
+    with (
+        pytest.raises(ConfigError, match="this build of torch has no gloo"),
+        connected(torch.device("cpu"), timeout_seconds=5.0),
+    ):
+        pass
