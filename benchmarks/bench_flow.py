@@ -1,19 +1,21 @@
 """How much faster and smaller is the fused radial flow than the plain one in eager torch?
 
-    python benchmarks/bench_flow.py [--nodes 20000] [--chunk-rows 256 512 768 1024]
+    python benchmarks/bench_flow.py [--nodes 20000] [--chunk-rows 512 768 1024 2048]
 
-Times of the two take turns in one process (warm-up first, medians, spread = slowest - fastest);
-peak memory above that before the call is measured in a process of its own for each. The plain way
-is `RadialFlow.log_density` on all nodes at once. Largest errors are against float64 by the plain
-way: of values relative to 1 + |value|, of gradients relative to the largest of their kind. Prints
-one JSON line. `--chunk-rows` times other chunk sizes of the fused way as well, in seconds of
-processor time.
+Times take turns in one process (warm-up first, medians, spread = slowest - fastest): fused, fused
+on one thread, plain. `free_cores` is what threads that share nothing got meanwhile, in processor
+seconds per second: no speed-up of threads can exceed it. Peak memory above that before the call is
+measured in a process of its own for each way. The plain way is `RadialFlow.log_density` on all
+nodes at once. Largest errors are against float64 by the plain way: of values relative to
+1 + |value|, of gradients relative to the largest of their kind. Prints one JSON line.
+`--chunk-rows` times other chunk sizes as well, fused and fused on one thread.
 """
 
 import argparse
 import copy
 import json
 import multiprocessing
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -26,6 +28,7 @@ from gpn_scale.nn import radial
 from gpn_scale.nn.flow import RadialFlow
 
 WAYS = ("fused", "plain")
+TIMED = ("fused", "fused_one_thread", "plain")
 PHASES = ("forward", "forward_backward")
 
 
@@ -45,7 +48,7 @@ def build(options: argparse.Namespace) -> tuple[RadialFlow, Tensor]:
 
 def density_of(flow: RadialFlow, way: str) -> Callable[[Tensor], Tensor]:
     """The function that is measured."""
-    return flow if way == "fused" else flow.log_density
+    return flow.log_density if way == "plain" else flow
 
 
 def run(flow: RadialFlow, z_ND: Tensor, way: str, phase: str) -> list[Tensor]:
@@ -62,43 +65,71 @@ def run(flow: RadialFlow, z_ND: Tensor, way: str, phase: str) -> list[Tensor]:
 
 def elapsed(flow: RadialFlow, z_ND: Tensor, way: str, phase: str) -> float:
     """Seconds of one run."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1 if way == "fused_one_thread" else threads)
     began = time.perf_counter()
     run(flow, z_ND, way, phase)
-    return time.perf_counter() - began
+    seconds = time.perf_counter() - began
+    torch.set_num_threads(threads)
+    return seconds
+
+
+def free_cores(threads: int) -> float:
+    """Processor seconds per second of threads that neither share data nor wait for each other."""
+
+    def work() -> None:
+        torch.set_num_threads(1)
+        x = torch.ones(200_000)
+        out = torch.empty_like(x)
+        for _ in range(200):
+            torch.exp(x, out=out)
+
+    workers = [threading.Thread(target=work) for _ in range(threads)]
+    began, began_processor = time.perf_counter(), time.process_time()
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    torch.set_num_threads(threads)
+    return (time.process_time() - began_processor) / (time.perf_counter() - began)
 
 
 def time_side_by_side(options: argparse.Namespace) -> dict[str, Any]:
-    """Medians and spreads; the ways take turns, so that other work hits both."""
+    """Medians and spreads; the ways take turns, so that other work hits all."""
     flow, z_ND = build(options)
     result: dict[str, Any] = {}
     for phase in PHASES:
-        seconds: dict[str, list[float]] = {way: [] for way in WAYS}
+        seconds: dict[str, list[float]] = {way: [] for way in TIMED}
+        cores = []
         for repeat in range(options.repeats + 1):
-            for way in WAYS:
+            cores.append(free_cores(options.threads))
+            for way in TIMED:
                 duration = elapsed(flow, z_ND, way, phase)
                 if repeat:  # the first is the warm-up
                     seconds[way].append(duration)
-        median = {way: sorted(seconds[way])[options.repeats // 2] for way in WAYS}
-        for way in WAYS:
+        median = {way: sorted(seconds[way])[options.repeats // 2] for way in TIMED}
+        for way in TIMED:
             result[f"{way}_{phase}_seconds"] = median[way]
             result[f"{way}_{phase}_spread_seconds"] = max(seconds[way]) - min(seconds[way])
         result[f"{phase}_speed_up"] = median["plain"] / median["fused"]
+        result[f"{phase}_threads_speed_up"] = median["fused_one_thread"] / median["fused"]
+        result[f"{phase}_free_cores"] = sorted(cores)[len(cores) // 2]
     return result
 
 
-def time_chunks(options: argparse.Namespace) -> dict[str, dict[int, float]]:
-    """Median processor seconds of the fused way by nodes of a chunk; it runs on one thread."""
+def time_chunks(options: argparse.Namespace) -> dict[str, dict[str, dict[int, float]]]:
+    """Median seconds of the fused way by nodes of a chunk."""
     flow, z_ND = build(options)
-    result: dict[str, dict[int, float]] = {phase: {} for phase in PHASES}
-    for rows in options.chunk_rows:
-        flow.fused_rows = lambda _, rows=rows: rows
-        for phase in PHASES:
-            seconds = []
-            for _ in range(options.repeats + 1):
-                began = time.process_time()
-                run(flow, z_ND, "fused", phase)
-                seconds.append(time.process_time() - began)
-            result[phase][rows] = sorted(seconds[1:])[options.repeats // 2]
+    ways = ("fused", "fused_one_thread")
+    runs = [(way, phase, rows) for rows in options.chunk_rows for way in ways for phase in PHASES]
+    seconds: dict[Any, list[float]] = {key: [] for key in runs}
+    for _ in range(options.repeats + 1):
+        for way, phase, rows in runs:
+            flow.fused_rows = lambda _, rows=rows: rows
+            seconds[way, phase, rows].append(elapsed(flow, z_ND, way, phase))
+    result: dict[str, dict[str, dict[int, float]]] = {w: {p: {} for p in PHASES} for w in ways}
+    for (way, phase, rows), each in seconds.items():
+        result[way][phase][rows] = sorted(each[1:])[options.repeats // 2]
     return result
 
 
@@ -152,7 +183,7 @@ def main() -> None:
         result[f"{phase}_memory_ratio"] = ratio
     result |= time_side_by_side(options) | errors(options)
     if options.chunk_rows:
-        result["chunk_processor_seconds"] = time_chunks(options)
+        result["chunk_seconds"] = time_chunks(options)
     print(json.dumps(result))
 
 

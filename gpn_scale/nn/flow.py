@@ -59,15 +59,17 @@ class RadialFlow(nn.Module):
 
     R radial layers per class map the data to a standard normal. `forward` works on distances to
     the centres, in small chunks of nodes that the backward pass computes again (`nn/radial.py`), so
-    memory does not grow with N x C x R. It can be differentiated once. `log_density` is the same by
-    positions, plainly: it can be differentiated twice, and takes over, in chunks, where parameters
-    are so extreme that products over layers could leave the range of the floating-point type.
+    memory does not grow with N x C x R; torch's threads take whole chunks. It can be differentiated
+    once. `log_density` is the same by positions, plainly: it can be differentiated twice, and takes
+    over, in chunks, where parameters are so extreme that products over layers could leave the range
+    of the floating-point type.
 
     Args:
         num_classes: C.
         latent: D.
         radial_layers: R.
-        memory_mib: Most scratch memory of one chunk; by distances, a few MiB are enough.
+        memory_mib: Most scratch memory of all chunks at work. By distances, each thread has a chunk
+            of its own, of some 10 MiB; fewer threads work where they would not fit.
         generator: Source of the initial values.
     """
 
@@ -102,17 +104,29 @@ class RadialFlow(nn.Module):
         has_float64 = z_ND.device.type != "mps"
         if not (has_float64 and radial.is_representable(radial_scale_RC, radial_strength_RC)):
             return self.chunked_log_density(z_ND)
+        rows, workers = self.fused_rows(own), self.fused_workers(own)
         log_density_NC: Tensor = radial.RadialLogDensity.apply(  # type: ignore[no-untyped-call]
-            z_ND, centre_RCD, radial_scale_RC, radial_strength_RC, self.fused_rows(own)
+            z_ND, centre_RCD, radial_scale_RC, radial_strength_RC, rows, workers
         )
         return log_density_NC.to(dtype)
 
     def fused_rows(self, dtype: torch.dtype) -> int:
         """How many nodes at once by distances: as many as the cache holds, at least 1."""
-        row = radial.scratch_bytes_per_row(
+        fit = self.memory_bytes // self._fused_row_bytes(dtype)
+        return max(1, min(radial.chunk_rows(self.num_classes), fit))
+
+    def fused_workers(self, dtype: torch.dtype) -> int:
+        """How many threads may have a chunk each by distances, at least 1.
+
+        Chunks do not shrink with the number of threads, since results would depend on it.
+        """
+        chunk = self.fused_rows(dtype) * self._fused_row_bytes(dtype)
+        return max(1, self.memory_bytes // chunk)
+
+    def _fused_row_bytes(self, dtype: torch.dtype) -> int:
+        return radial.scratch_bytes_per_row(
             self.num_classes, self.latent, len(self.layers), dtype.itemsize
         )
-        return max(1, min(radial.chunk_rows(self.num_classes), self.memory_bytes // row))
 
     def chunk_rows(self, z_ND: Tensor) -> int:
         """How many nodes fit the scratch memory at once by positions, at least 1."""

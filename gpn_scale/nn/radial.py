@@ -23,17 +23,17 @@ of a class broadcast over long rows, and the matrix products find M in unit stri
 """
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
 
-CACHE_ELEMENTS = 30720
+from gpn_scale.nn.threads import run_in_order
+
+CACHE_ELEMENTS = 81920
 """Nodes x classes of a chunk; by measurement, see benchmarks/results/flow_2cores_202611.md."""
 
-_MAX_ROWS = 4096
+_MAX_ROWS = 8192
 """Nodes of a chunk when there are few classes: the start distances take float64 per node, too."""
 
 
@@ -57,28 +57,12 @@ def scratch_bytes_per_row(num_classes: int, latent: int, layers: int, itemsize: 
 
 
 def chunk_rows(num_classes: int) -> int:
-    """How many nodes go at once so that scratch stays in cache."""
-    return max(1, min(_MAX_ROWS, CACHE_ELEMENTS // num_classes))
+    """How many nodes go at once, so that a layer stays in cache and threads seldom meet.
 
-
-@contextmanager
-def _one_thread(device: torch.device) -> Iterator[None]:
-    """Keeps the short operations of a chunk on the calling thread.
-
-    There are hundreds per chunk, of some microseconds each. Handing halves of them to a second
-    thread gains next to nothing, and where other work holds a core each waits for milliseconds.
+    Between two operations a thread needs the interpreter, which one thread has at a time: with
+    shorter operations they wait for each other.
     """
-    # Without OpenMP, torch cannot change its mind about threads later on.
-    openmp: bool = torch.backends.openmp.is_available()  # type: ignore[no-untyped-call]
-    if device.type != "cpu" or not openmp:
-        yield
-        return
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
+    return max(1, min(_MAX_ROWS, CACHE_ELEMENTS // num_classes))
 
 
 class _Flow:
@@ -110,6 +94,15 @@ class _Flow:
         self.floor = (4.0 * noise_CJ + 1e-24).sqrt().T.unsqueeze(-1).to(dtype).unbind()
         self.log_normaliser = 0.5 * self.latent * math.log(2.0 * math.pi)
 
+    def zero_sums(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Zeros for the sums over nodes of `_Chunk.backward` and `_Chunk.centre_sums`, float64."""
+        zeros = self.to_latent_KD.new_zeros
+        return (
+            zeros(3, self.layers, self.classes),
+            zeros(self.to_latent_KD.shape),
+            zeros(self.classes, self.layers, self.layers + 1),
+        )
+
 
 class _Chunk:
     """Scratch memory for `rows` nodes, used again and again; nothing is allocated per layer.
@@ -118,7 +111,7 @@ class _Chunk:
     """
 
     def __init__(self, flow: _Flow, rows: int, *, keep: bool) -> None:
-        self.flow = flow
+        self.flow, self.keep = flow, keep
         layers, centres = flow.layers, flow.layers + 1
         device, dtype = flow.weight_CJJ.device, flow.weight_CJJ.dtype
 
@@ -159,6 +152,7 @@ class _Chunk:
         # Float64 has no scratch of its own in the forward pass; gradients need none either.
         if self.wide_JCM is self.distance_JCM:
             self.wide_JCM = self.grad_JCM
+        self.wide_grad_KM = self.wide_JCM.flatten(0, 1)
         self.grad_CJM = self.grad_JCM.transpose(0, 1)
         self.ratio_CRM = self.sum_JCM[1:].transpose(0, 1)
         self.grad_out, self.grad_log_growth, self.grad_shift, self.grad_pull = scratch(4).unbind()
@@ -171,6 +165,10 @@ class _Chunk:
             )
             for layer in range(flow.layers)
         ]
+
+    def of(self, rows: int) -> "_Chunk":
+        """Itself, or scratch for the last chunk, which may have fewer nodes."""
+        return self if rows == len(self.z_M) else _Chunk(self.flow, rows, keep=self.keep)
 
     def forward(self, z_MD: Tensor) -> Tensor:
         """Log-density (C, M), in scratch memory, of as many nodes as the chunk has."""
@@ -213,7 +211,7 @@ class _Chunk:
         self.shift.addcmul_(pull, distance)
         torch.div(pull, grown, out=self.ratio[layer])
 
-    def backward(self, grad_MC: Tensor, sums_3RC: Tensor) -> None:
+    def backward(self, grad_MC: Tensor) -> Tensor:
         """Gradients of this chunk's start distances into scratch, after `forward` with `keep`.
 
         In the notation of the module, ^ for adjoints, L for log P and G for the incoming gradient:
@@ -226,9 +224,12 @@ class _Chunk:
 
         Args:
             grad_MC: G of this chunk's nodes.
-            sums_3RC: Sums of w, y, u over nodes are added here.
+
+        Returns:
+            Sums of w, y, u over nodes, (3, R, C).
         """
         flow, work = self.flow, self.work
+        sums_3RC = work.new_empty(3, flow.layers, flow.classes)
         self.grad_out.copy_(grad_MC.T)
         grown = self.growth[-1]
         torch.mul(self.grad_out, grown, out=self.grad[-1]).mul_(-0.5)
@@ -237,6 +238,9 @@ class _Chunk:
         self.grad_shift.copy_(self.grad[-1])
         for layer in reversed(range(flow.layers)):
             self._backward_layer(layer, sums_3RC[:, layer])
+        if self.wide_JCM is not self.grad_JCM:
+            self.wide_JCM.copy_(self.grad_JCM)
+        return sums_3RC
 
     def _backward_layer(self, layer: int, sums_3C: Tensor) -> None:
         flow, pull, work, weighted = self.flow, self.pull, self.work, self.out
@@ -250,12 +254,12 @@ class _Chunk:
         torch.mul(decay, decay, out=weighted)
         torch.mul(weighted, flow.product[layer], out=work).add_(1.0)
         weighted.div_(work).mul_(self.grad_out)
-        sums_3C[0].add_(weighted.sum(-1))
+        torch.sum(weighted, -1, out=sums_3C[0])
         torch.mul(grad_pull, decay, out=grad_radius)
-        sums_3C[1].add_(grad_radius.sum(-1))
+        torch.sum(grad_radius, -1, out=sums_3C[1])
         torch.mul(decay, flow.strength[layer], out=pull)
         grad_radius.addcmul_(weighted, flow.twice_scale[layer]).mul_(pull)
-        sums_3C[2].add_(grad_radius.sum(-1))
+        torch.sum(grad_radius, -1, out=sums_3C[2])
 
         self.grad_log_growth.addcmul_(grad_radius, radius, value=-0.5)
         # The direction (z - c) / r is a unit vector, but a radius that is mere round-off would
@@ -266,42 +270,62 @@ class _Chunk:
         torch.mul(self.grad_shift, pull, out=grad).add_(grad_radius, alpha=-0.5)
         self.grad_shift.add_(grad)
 
-    def wide_gradient(self) -> Tensor:
-        """Gradients of the start distances in float64, (J C, M)."""
-        if self.wide_JCM is not self.grad_JCM:
-            self.wide_JCM.copy_(self.grad_JCM)
-        return self.wide_JCM.view(-1, self.wide_JCM.shape[-1])
+    def latent_gradient(self) -> Tensor:
+        """sum_j 2 e_j^ (z - c_j) after `backward`, float64, (M, D)."""
+        sum_MD = self.wide_grad_KM.T @ self.flow.to_latent_KD
+        own_MD = self.z_M[:, : self.flow.latent] * sum_MD[:, -1:]
+        return own_MD.sub_(sum_MD[:, :-1]).mul_(2.0)
+
+    def centre_sums(self) -> tuple[Tensor, Tensor]:
+        """sum_n e_j^ [z, 1] and sum_n q_l e_j^ after `backward`; (J C, D + 1), (C, R, J)."""
+        start_KD = self.wide_grad_KM @ self.z_M[:, : self.flow.latent + 1]
+        return start_KD, self.ratio_CRM @ self.grad_CJM.transpose(1, 2)
 
 
-def _chunks(flow: _Flow, nodes: int, rows: int, *, keep: bool) -> Iterator[tuple[slice, _Chunk]]:
-    """Ranges of nodes, each with scratch of its size; all but the last share theirs."""
-    chunk = _Chunk(flow, min(rows, nodes), keep=keep)
-    for first in range(0, nodes, rows):
-        if nodes - first < len(chunk.z_M):
-            chunk = _Chunk(flow, nodes - first, keep=keep)
-        yield slice(first, first + rows), chunk
+def _parts(nodes: int, rows: int) -> list[slice]:
+    return [slice(first, min(first + rows, nodes)) for first in range(0, nodes, rows)]
 
 
 class RadialLogDensity(torch.autograd.Function):
-    """z_ND, centre_RCD, scale_RC, strength_RC, rows -> log p(z | c)_NC; R is at least 1.
+    """z_ND, centre_RCD, scale_RC, strength_RC, rows, workers -> log p(z | c)_NC; R is at least 1.
 
     Computes in the type of the parameters, float32 or float64, which must be at least that of z.
     Keeps its inputs only. The backward pass computes each chunk again and is not differentiable
     itself; where second derivatives are wanted there is `RadialFlow.log_density`.
+
+    Chunks of `rows` nodes run on as many threads as torch has where the pass is called, at most
+    `workers`, each with scratch of its own. Their sums are added in the order of the chunks, so
+    values and gradients are equal in every bit whatever the number of threads.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, z_ND: Tensor, centre_RCD: Tensor, scale_RC: Tensor, strength_RC: Tensor, rows: int
+        ctx: Any,
+        z_ND: Tensor,
+        centre_RCD: Tensor,
+        scale_RC: Tensor,
+        strength_RC: Tensor,
+        rows: int,
+        workers: int,
     ) -> Tensor:
         """(N, D) -> (N, C), `rows` nodes at a time."""
         ctx.save_for_backward(z_ND, centre_RCD, scale_RC, strength_RC)
-        ctx.rows = rows
+        ctx.rows, ctx.workers = rows, workers
         flow = _Flow(centre_RCD, scale_RC, strength_RC)
         out_NC = scale_RC.new_empty(len(z_ND), flow.classes)
-        with _one_thread(z_ND.device):
-            for part, chunk in _chunks(flow, len(z_ND), rows, keep=False):
-                out_NC[part] = chunk.forward(z_ND[part]).T
+
+        def fill(chunk: _Chunk, part: slice) -> None:
+            z_MD = z_ND[part]
+            out_NC[part] = chunk.of(len(z_MD)).forward(z_MD).T
+
+        run_in_order(
+            fill,
+            _parts(len(z_ND), rows),
+            lambda _: None,
+            scratch=lambda: _Chunk(flow, min(rows, len(z_ND)), keep=False),
+            device=z_ND.device,
+            workers=workers,
+        )
         return out_NC
 
     @staticmethod
@@ -317,33 +341,42 @@ class RadialLogDensity(torch.autograd.Function):
                 "expected first ones; use RadialFlow.log_density, which has both"
             )
         z_ND, centre_RCD, scale_RC, strength_RC = ctx.saved_tensors
-        needs_z, *needs_parameter, _ = ctx.needs_input_grad
+        needs_z, *needs_parameter, _, _ = ctx.needs_input_grad
         flow = _Flow(centre_RCD, scale_RC, strength_RC)
         grad_z_ND = torch.empty_like(z_ND) if needs_z else None
-        start_KD = torch.zeros_like(flow.to_latent_KD)
-        pairs_CRJ = start_KD.new_zeros(flow.classes, flow.layers, flow.layers + 1)
-        sums_3RC = start_KD.new_zeros(3, flow.layers, flow.classes)
-        with _one_thread(z_ND.device):
-            for part, chunk in _chunks(flow, len(z_ND), ctx.rows, keep=True):
-                chunk.forward(z_ND[part])
-                chunk.backward(grad_NC[part], sums_3RC)
-                grad_KM = chunk.wide_gradient()
-                if grad_z_ND is not None:
-                    # sum_j 2 e_j^ (z - c_j)
-                    sum_MD = grad_KM.T @ flow.to_latent_KD
-                    own_MD = chunk.z_M[:, : flow.latent] * sum_MD[:, -1:]
-                    grad_z_ND[part] = own_MD.sub_(sum_MD[:, :-1]).mul_(2.0)
-                if any(needs_parameter):
-                    start_KD.addmm_(grad_KM, chunk.z_M[:, : flow.latent + 1])
-                    pairs_CRJ += chunk.ratio_CRM @ chunk.grad_CJM.transpose(1, 2)
+
+        def differentiate(chunk: _Chunk, part: slice) -> tuple[Tensor, ...]:
+            z_MD = z_ND[part]
+            chunk = chunk.of(len(z_MD))
+            chunk.forward(z_MD)
+            sums_3RC = chunk.backward(grad_NC[part])
+            if grad_z_ND is not None:
+                grad_z_ND[part] = chunk.latent_gradient()
+            return (sums_3RC, *chunk.centre_sums()) if any(needs_parameter) else ()
+
+        totals = flow.zero_sums()
+
+        def add(sums: tuple[Tensor, ...]) -> None:
+            for total, own in zip(totals, sums, strict=False):
+                total += own
+
+        run_in_order(
+            differentiate,
+            _parts(len(z_ND), ctx.rows),
+            add,
+            scratch=lambda: _Chunk(flow, min(ctx.rows, len(z_ND)), keep=True),
+            device=z_ND.device,
+            workers=ctx.workers,
+        )
         if not any(needs_parameter):
-            return grad_z_ND, None, None, None, None
-        weighted_RC, grad_pull_RC, grad_radius_RC = sums_3RC
+            return grad_z_ND, None, None, None, None, None
+        (weighted_RC, grad_pull_RC, grad_radius_RC), start_KD, pairs_CRJ = totals
         return (
             grad_z_ND,
             _centre_gradient(flow, start_KD, pairs_CRJ).to(centre_RCD.dtype),
             (strength_RC * weighted_RC - grad_radius_RC).to(scale_RC.dtype),
             (scale_RC * weighted_RC + grad_pull_RC).to(scale_RC.dtype),
+            None,
             None,
         )
 

@@ -1,7 +1,9 @@
 """The fused path against the plain one, which test_flow.py holds against the Jacobian."""
 
 import copy
-from contextlib import nullcontext
+import threading
+import time
+from contextlib import contextmanager, nullcontext
 
 import pytest
 import torch
@@ -262,3 +264,108 @@ def test_names_and_initial_values_stay(generator):
     for parameter in model.parameters():
         draws = torch.empty(parameter.shape).uniform_(-0.5, 0.5, generator=again)
         assert torch.equal(parameter, draws)
+
+
+@contextmanager
+def torch_threads(threads):
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.fixture
+def chunk_threads(monkeypatch):
+    """Threads that compute chunks, as they come; each chunk waits a little, so that all do."""
+    seen, forward = [], radial._Chunk.forward
+
+    def spy(chunk, z_MD):
+        modes = torch.get_num_threads(), torch.is_grad_enabled()
+        seen.append((threading.get_ident(), *modes))
+        time.sleep(0.01)
+        return forward(chunk, z_MD)
+
+    monkeypatch.setattr(radial._Chunk, "forward", spy)
+    return seen
+
+
+def in_small_chunks(generator, dtype, rows, *, workers=8):
+    """A flow that takes `rows` nodes at once, with memory for that many threads."""
+    model = random_flow(generator, dtype=dtype, spread=0.5, latent=16, radial_layers=10)
+    model.fused_rows = lambda _: rows
+    model.memory_bytes = workers * rows * model._fused_row_bytes(dtype)
+    return model
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_threads_do_not_change_a_bit(generator, dtype, chunk_threads):
+    model = in_small_chunks(generator, dtype, 64)
+    z_ND = torch.randn(7 * 64 + 5, 16, generator=generator).to(dtype)
+    results = []
+    for threads in (1, 2, 3):
+        chunk_threads.clear()
+        with torch_threads(threads):
+            value, gradients = value_and_gradients(model, model, z_ND)
+            with torch.inference_mode():
+                inferred = model(z_ND)
+            assert torch.get_num_threads() == threads
+        results.append([value, inferred, *gradients])
+        idents, inside, recording = zip(*chunk_threads, strict=True)
+        assert len(idents) == 3 * 8  # forward, again in the backward pass, without gradients
+        assert set(inside) == {1}
+        assert set(recording) == {False}
+        if threads == 1:
+            assert set(idents) == {threading.get_ident()}
+        else:
+            assert len(set(idents)) >= threads
+            assert threading.get_ident() not in idents
+    for result in results[1:]:
+        assert all(torch.equal(got, one) for got, one in zip(result, results[0], strict=True))
+    assert torch.equal(results[0][0], results[0][1])
+
+
+def test_parts_of_the_gradients_do_not_depend_on_threads(generator):
+    model = in_small_chunks(generator, torch.float64, 8)
+    z_ND = torch.randn(30, 16, generator=generator).double().requires_grad_()
+    parameters = list(model.parameters())
+    both = torch.autograd.grad(model(z_ND).sum(), [z_ND, *parameters])
+    with torch_threads(3):
+        flows_only = torch.autograd.grad(model(z_ND.detach()).sum(), parameters)
+        model.requires_grad_(False)
+        latents_only = torch.autograd.grad(model(z_ND).sum(), [z_ND])
+    torch.testing.assert_close((*latents_only, *flows_only), both, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("phase", ["forward", "backward"])
+def test_an_error_in_a_thread_surfaces_and_leaves_none_behind(generator, phase, monkeypatch):
+    model = in_small_chunks(generator, torch.float64, 8)
+    z_ND = torch.randn(8 * 50, 16, generator=generator).double().requires_grad_()
+    calls, lock, method = [], threading.Lock(), getattr(radial._Chunk, phase)
+
+    def fail(chunk, tensor):
+        with lock:
+            calls.append(None)
+        if len(calls) == 3:
+            raise FloatingPointError("third chunk")
+        time.sleep(0.01)
+        return method(chunk, tensor)
+
+    monkeypatch.setattr(radial._Chunk, phase, fail)
+    before = threading.active_count()
+    with torch_threads(2):
+        with pytest.raises(FloatingPointError, match="third chunk"):
+            model(z_ND).sum().backward()
+        assert torch.get_num_threads() == 2
+    assert threading.active_count() == before
+    assert len(calls) < 50
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_memory_bounds_the_threads(generator, workers, chunk_threads):
+    model = in_small_chunks(generator, torch.float32, 8, workers=workers)
+    assert model.fused_workers(torch.float32) == workers
+    with torch_threads(3):
+        model(torch.randn(8 * 9, 16, generator=generator))
+    assert len({ident for ident, *_ in chunk_threads}) == workers
