@@ -96,10 +96,9 @@ class World:
         """The model, with gradients averaged over all processes in every backward pass."""
         if self.size == 1:
             return model
-        # A group of its own: its sums and those within the backward pass may not mix.
-        group = dist.new_group()
-        parallel = DistributedDataParallel(model, process_group=group, **_OWN_BUFFERS)
-        parallel.register_comm_hook((self, group), _timed_all_reduce)
+        # Its sums and those within the backward pass mix, but in the same order in every process.
+        parallel = DistributedDataParallel(model, **_OWN_BUFFERS)
+        parallel.register_comm_hook(self, _timed_all_reduce)
         return parallel
 
     def require_same(self, **facts: str) -> None:
@@ -174,13 +173,12 @@ class _Total(torch.autograd.Function):
 
 
 def _timed_all_reduce(
-    state: tuple[World, Any],
+    world: World,
     bucket: dist.GradBucket,  # type: ignore[name-defined]
 ) -> torch.futures.Future[Tensor]:
     """What DDP does without a hook, and how long it takes, computation beside it included."""
-    world, group = state
     began = time.monotonic()
-    work = dist.all_reduce(bucket.buffer().div_(world.size), group=group, async_op=True)
+    work = dist.all_reduce(bucket.buffer().div_(world.size), async_op=True)
 
     def finished(future: Any) -> Tensor:
         world.seconds += time.monotonic() - began

@@ -183,7 +183,6 @@ def _predict_all(
         )
 
 
-@record
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parses the command line and runs; the exit code is 2 for bad input."""
     options = training_parser().parse_args(arguments)
@@ -191,4 +190,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(record(main)())  # which tells torchrun why a rank failed

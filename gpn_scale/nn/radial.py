@@ -30,10 +30,10 @@ from torch import Tensor
 
 from gpn_scale.nn.threads import run_in_order
 
-CACHE_ELEMENTS = 81920
+CACHE_ELEMENTS = 30720
 """Nodes x classes of a chunk; by measurement, see benchmarks/results/flow_2cores_202611.md."""
 
-_MAX_ROWS = 8192
+_MAX_ROWS = 4096
 """Nodes of a chunk when there are few classes: the start distances take float64 per node, too."""
 
 

@@ -215,12 +215,6 @@ def test_an_out_that_cannot_be_written_is_refused(tmp_path, capsys, monkeypatch)
     assert "cannot be written; choose another directory" in capsys.readouterr().err
 
 
-def test_several_ranks_are_refused(tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    assert run(tmp_path / "run") == 2
-    assert "training runs in one process" in capsys.readouterr().err
-
-
 def test_help_explains_every_field(capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["--help"])

@@ -69,7 +69,7 @@ def test_a_run_reports_how_its_batches_were_made(tmp_path, store, capsys):
 
 
 @pytest.mark.parametrize("order", ["random", "local"])
-@pytest.mark.parametrize("stop_after", [1, 3])
+@pytest.mark.parametrize("stop_after", [1, 6])
 def test_a_stopped_run_resumes_to_the_same_weights(tmp_path, store, monkeypatch, order, stop_after):
     more = ["--ppr", str(store), "--set", f"minibatch.order={order}", "--checkpoint-seconds", "0"]
     assert run(tmp_path / "whole", *more, epochs=4) == 0
@@ -85,7 +85,9 @@ def test_a_stopped_run_resumes_to_the_same_weights(tmp_path, store, monkeypatch,
 
         patched.setattr(launcher, "stop_requests", Requests)
         assert run(tmp_path / "parts", *more, epochs=4) == 128 + 15
-    assert len(read_metrics(tmp_path / "parts" / "metrics.jsonl")) == stop_after
+    _, facts = load_tensors(tmp_path / "parts" / "checkpoint.safetensors")
+    steps = json.loads((tmp_path / "whole" / "report.json").read_text())["minibatch"]
+    assert facts["epoch"] * steps["steps_per_epoch"] + facts["step"] == stop_after
     tracked = tensors_of(tmp_path / "parts", "checkpoint.safetensors")["model.clusters.mean_PC"]
     assert (tracked > 0).all()
     resumed = [*more, "--resume", "--set", "minibatch.workers=0"]
@@ -139,9 +141,13 @@ class Silent:
         return None
 
 
-def test_the_store_is_needed_must_be_one_and_is_for_minibatches_only(tmp_path, store, capsys):
-    assert run(tmp_path / "run") == 2
-    assert_one_sentence(capsys, r"needs the rows of a store: .*precompute.*--ppr STORE")
+def test_rows_are_made_where_none_are_given(tmp_path, capfd):
+    assert run(tmp_path / "run", epochs=1) == 0
+    assert "no --ppr given: computing rows of 32 entries" in capfd.readouterr().err
+    assert (tmp_path / "run" / "store" / "manifest.json").exists()
+
+
+def test_the_store_must_be_one_and_is_for_minibatches_only(tmp_path, store, capsys):
     assert run(tmp_path / "run", "--ppr", str(tmp_path / "none")) == 2
     assert_one_sentence(capsys, r"none is not a PPR store .*: build one with `python -m precompute")
     assert run(tmp_path / "run", "--ppr", str(store), "--mode", "exact") == 2

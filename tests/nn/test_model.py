@@ -4,6 +4,7 @@ from gpn_scale.config import RunConfig
 from gpn_scale.data.building import build_graph
 from gpn_scale.inference.exact import exact_diffusion
 from gpn_scale.nn.model import GPN
+from gpn_scale.nn.noise import Noise
 
 
 def test_forward_composes_the_parts(generator):
@@ -26,8 +27,9 @@ def test_every_parameter_gets_a_gradient(generator):
     model = GPN(
         RunConfig(), num_features=3, class_prior_C=torch.tensor([0.5, 0.5]), generator=generator
     )
-    model(torch.randn(4, 3, generator=generator), lambda evidence: evidence, generator)
-    evidence = model.feature_evidence(torch.randn(4, 3, generator=generator), generator)
+    noise = Noise.drawn(generator)
+    model(torch.randn(4, 3, generator=generator), lambda evidence: evidence, noise)
+    evidence = model.feature_evidence(torch.randn(4, 3, generator=generator), noise)
     evidence.log().sum().backward()
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in model.parameters())
 
