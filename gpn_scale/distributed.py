@@ -215,7 +215,14 @@ def connected(device: torch.device, *, timeout_seconds: float) -> Iterator[World
             "install another build, or use --device cpu"
         )
     try:
-        dist.init_process_group(backend, timeout=timedelta(seconds=timeout_seconds))
+        # Where torchrun starts ranks again, those before have left their addresses in its store.
+        limit = timedelta(seconds=timeout_seconds)
+        meeting: Any = dist.rendezvous("env://", timeout=limit)  # type: ignore[attr-defined]
+        met, rank, size = next(meeting)
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        name = f"gpn_scale/attempt_{attempt}"
+        store = dist.PrefixStore(name, met)  # type: ignore[attr-defined]
+        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=limit)
     except dist.DistNetworkError as error:
         address = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
         raise ConfigError(

@@ -71,7 +71,7 @@ def _open(world, folder):
 
 
 def _graph():
-    return synthetic_graph(SyntheticConfig(nodes=50, classes=2))
+    return synthetic_graph(SyntheticConfig(nodes=100, classes=2))
 
 
 @pytest.mark.ddp
