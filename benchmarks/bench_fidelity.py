@@ -180,8 +180,8 @@ def read(cell: Cell, cells: Path) -> dict[str, Any] | None:
 
 
 def mean_and_error(values: list[float]) -> tuple[float, float]:
-    """Mean and its standard error."""
-    error = statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
+    """Mean and its standard error, which is NaN for a single value."""
+    error = statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else float("nan")
     return statistics.mean(values), error
 
 
@@ -201,7 +201,7 @@ def paired_table(datasets: list[str], cells: Path, seeds: int) -> str:
                 continue
             mean, error = mean_and_error([100 * (b - a) for a, b in done])
             exact = 100 * statistics.mean(a for a, _ in done)
-            row.append(f"{mean:+.2f} ± {error:.2f} (exact {exact:.1f}, {len(done)} seeds)")
+            row.append(f"{mean:+.2f} ± {error:.2f} (exact {exact:.1f}, seeds: {len(done)})")
         lines.append(f"| {dataset} | " + " | ".join(row) + " |")
     return "\n".join(lines)
 
