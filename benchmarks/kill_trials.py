@@ -3,9 +3,9 @@
     python benchmarks/kill_trials.py --work DIR [--kills 10] [--ranks 2] [--dataset NAME]
 
 The journey is precompute, training on several ranks, and prediction. One journey is left alone. The
-other is killed (SIGKILL, to all its processes) at random moments, `--kills` times, and each time
-started again with the same command and --resume. Then weights, predictions and rows must be the
-same bytes. Prints one JSON line, and exits with 1 if they are not.
+other is killed (SIGKILL, to all its processes) at random moments, up to `--kills` times, and each
+time started again with the same command and --resume. Then weights, predictions and rows must be
+the same bytes. Prints one JSON line, and exits with 1 if they are not.
 """
 
 import argparse
@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SETTINGS = ["train.patience=1000", "minibatch.batch_size=64", "train.epochs=12"]
+SETTINGS = ["train.patience=1000", "minibatch.batch_size=64", "train.epochs=30"]
 
 
 def commands(folder: Path, options: argparse.Namespace) -> list[list[str]]:
@@ -117,7 +117,7 @@ def main() -> None:
     for part, (command, wanted) in enumerate(
         zip(commands(killed, options), (in_rows, options.kills - in_rows), strict=True)
     ):
-        while kills[part] < wanted and not run(command, rng.uniform(0, seconds[part]), log):
+        while kills[part] < wanted and not run(command, rng.uniform(0, 0.6 * seconds[part]), log):
             kills[part] += 1
         run(command, None, log)
     same = digests(alone) == digests(killed)
