@@ -67,8 +67,8 @@ class RadialFlow(nn.Module):
     the centres, in small chunks of nodes that the backward pass computes again (`nn/radial.py`), so
     memory does not grow with N x C x R; torch's threads take whole chunks. It can be differentiated
     once. `log_density` is the same by positions, plainly: it can be differentiated twice, and takes
-    over, in chunks, where parameters are so extreme that products over layers could leave the range
-    of the floating-point type.
+    over, in chunks, where the latent space has fewer than 3 dimensions or parameters are so extreme
+    that products over layers could leave the range of the floating-point type.
 
     Args:
         num_classes: C.

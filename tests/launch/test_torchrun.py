@@ -84,9 +84,11 @@ def test_a_killed_worker_group_comes_back_from_its_checkpoint(tmp_path, alone):
     assert_same_run(run, alone)
 
 
-def test_a_request_to_stop_is_kept_and_resumed(tmp_path, alone):
+@pytest.mark.parametrize("ranks_then", [2, 1])
+def test_a_request_to_stop_is_kept_and_resumed(tmp_path, alone, ranks_then):
     run = tmp_path / "run"
     words = [*QUICK, "--ppr", alone / "store", "--out", run, "--checkpoint-seconds", "0"]
+    words += ["--mode", "minibatch"]
     process = torchrun(*words)
     while not (run / "checkpoint.safetensors").exists():
         assert process.poll() is None, process.communicate()
@@ -95,7 +97,7 @@ def test_a_request_to_stop_is_kept_and_resumed(tmp_path, alone):
     code, _, _ = finished(process)
     assert code != 0
     assert not (run / "model.safetensors").exists()
-    code, _, err = finished(torchrun(*words, "--resume"))
+    code, _, err = finished(torchrun(*words, "--resume", ranks=ranks_then))
     assert code == 0, err
     assert_same_run(run, alone)
 
