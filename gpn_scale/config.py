@@ -227,7 +227,7 @@ class MinibatchConfig:
     """How the cut part of a row is estimated; `clustered` needs a store with clusters."""
     tail_nodes: int = 4096
     """Nodes drawn per step, so that its estimate of the clusters' evidence misses none for good."""
-    tail_prior_mass: float = 0.5
+    tail_prior_mass: float = 1.0
     """With `clustered`: kept mass in a cluster that counts as much as the mean for what was cut."""
     tail_walks: int = 8
     """Random walks per root of the tail `sampled`."""

@@ -4,12 +4,11 @@ Shapes: N nodes, F features, H hidden units, D latent dimensions.
 """
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
+from gpn_scale.nn.hidden import Dropout, hidden_layer
 from gpn_scale.nn.noise import Noise
 from gpn_scale.nn.normalisation import BatchNorm, Total
 from gpn_scale.nn.sparse import SparseMatrix
@@ -52,7 +51,10 @@ class InputLinear(nn.Module):
     def forward(self, inputs: Inputs) -> Tensor:
         """(N, F) -> (N, H)."""
         weight_HF = self.weight / self.scale_F
-        return inputs @ weight_HF.T + (self.bias - weight_HF @ self.shift_F)
+        shift_H = self.bias - weight_HF @ self.shift_F
+        if isinstance(inputs, SparseMatrix):
+            return inputs @ weight_HF.T + shift_H
+        return torch.addmm(shift_H, inputs, weight_HF.T)
 
 
 class Encoder(nn.Module):
@@ -92,50 +94,23 @@ class Encoder(nn.Module):
         """(N, F) -> (N, D); with noise, hidden units are dropped."""
         hidden_NH: Tensor = self.first(inputs)
         for depth, linear in enumerate(self.further):
-            if len(self.norms):
-                hidden_NH = self.norms[depth](hidden_NH)
-            hidden_NH = linear(activated(hidden_NH, self.dropout, noise, depth))
+            assert isinstance(linear, nn.Linear)
+            dropout = None
+            if noise is not None and self.dropout > 0.0:
+                dropout = Dropout(noise, self.dropout, depth)
+            norm = self._norm(depth) if len(self.norms) else None
+            hidden_NH = hidden_layer(hidden_NH, linear, norm, dropout)
         return hidden_NH
 
     def divide(self, total: Total) -> None:
         """From now on, a batch's rows are divided among processes, over which `total` sums."""
-        for norm in self.norms:
-            assert isinstance(norm, BatchNorm)
-            norm.total = total
+        for depth in range(len(self.norms)):
+            self._norm(depth).total = total
 
-
-def activated(hidden_NH: Tensor, share: float, noise: Noise | None, depth: int = 0) -> Tensor:
-    """ReLU, then a random `share` set to 0 and the rest scaled up; without noise ReLU alone.
-
-    The share is rounded to 16 bits: drawing 64 for every unit would take a quarter of a step.
-    """
-    if noise is None or share == 0.0:
-        return torch.relu(hidden_NH)
-    level = min(round(share * 2**16), 2**16 - 1)
-    rows, width = hidden_NH.shape
-    dropped_NH = noise.bits(depth, rows, width, hidden_NH.device) < level - 2**15
-    scale = 1.0 / (1.0 - level / 2**16)
-    out: Tensor = _DroppedReLU.apply(hidden_NH, dropped_NH, scale)  # type: ignore[no-untyped-call]
-    return out
-
-
-class _DroppedReLU(torch.autograd.Function):
-    """Keeps its result only, which the next layer keeps anyway: 0 tells what was dropped or cut."""
-
-    @staticmethod
-    def forward(ctx: Any, hidden_NH: Tensor, dropped_NH: Tensor, scale: float) -> Tensor:
-        """(N, H) -> (N, H)."""
-        out_NH = torch.relu(hidden_NH).mul_(scale).masked_fill_(dropped_NH, 0.0)
-        ctx.scale = scale
-        ctx.save_for_backward(out_NH)
-        return out_NH
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad_NH: Tensor) -> tuple[Tensor, None, None]:
-        """A unit that was kept above 0 passes on its gradient, scaled up."""
-        (out_NH,) = ctx.saved_tensors
-        return torch.mul(grad_NH, ctx.scale).masked_fill_(out_NH == 0.0, 0.0), None, None
+    def _norm(self, depth: int) -> BatchNorm:
+        norm = self.norms[depth]
+        assert isinstance(norm, BatchNorm)
+        return norm
 
 
 def _linear(num_inputs: int, num_outputs: int, generator: torch.Generator) -> nn.Linear:

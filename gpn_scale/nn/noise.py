@@ -1,6 +1,6 @@
 """Random bits of a training step, the same for a row whoever computes it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -28,6 +28,10 @@ class Noise:
         """That of the next step of a run whose state is `generator`."""
         draw = torch.randint(2**63 - 1, (), generator=generator, device=generator.device)
         return cls(int(draw), first_row)
+
+    def from_row(self, row: int) -> "Noise":
+        """That of the rows from `row` on, a multiple of `NOISE_ROWS`."""
+        return replace(self, first_row=self.first_row + row)
 
     def bits(self, depth: int, rows: int, width: int, device: torch.device) -> Tensor:
         """Independent uniform int16 numbers, (rows, width); `depth` tells the layers apart."""

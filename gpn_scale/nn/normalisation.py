@@ -1,44 +1,96 @@
-"""Batch normalisation whose batch may be divided among processes.
+"""Batch normalisation as a shift and a scale, over rows that processes may have divided.
 
 Shapes: N rows of this process, H columns.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 Total = Callable[[Tensor], Tensor]
-"""The sum of a tensor over all processes, differentiable; every process must call it."""
+"""The sum of a tensor over all processes; every process must call it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """What columns are normalised by."""
+
+    mean_H: Tensor
+    inverse_deviation_H: Tensor
+    count: float
+    """Rows that they come from, in all processes; 0 where they do not depend on these rows."""
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """`nn.BatchNorm1d`; with `total`, moments are those of all processes' rows together.
+    """`nn.BatchNorm1d` that tells its moments and leaves their use to `nn/hidden.py`.
 
-    (`nn.SyncBatchNorm` does the same on GPUs only.)
+    With `total`, they are those of all processes' rows together (`nn.SyncBatchNorm` has that on
+    GPUs only).
     """
 
     total: Total | None = None
 
-    def forward(self, input: Tensor) -> Tensor:
-        """(N, H) -> (N, H)."""
-        if self.total is None or not self.training:
-            return super().forward(input)
-        count_1 = self.total(input.new_tensor([float(len(input))]))
-        mean_H = self.total(input.sum(0)) / count_1
-        centred_NH = input - mean_H
-        variance_H = self.total(centred_NH.square().sum(0)) / count_1
-        self._remember(mean_H.detach(), variance_H.detach(), count_1)
-        factor_H = self.weight * torch.rsqrt(variance_H + self.eps)
-        return centred_NH * factor_H + self.bias
-
     @torch.no_grad()
-    def _remember(self, mean_H: Tensor, variance_H: Tensor, count_1: Tensor) -> None:
+    def moments(self, input_NH: Tensor, block: int) -> Moments:
+        """Of the rows in training, else the running ones; sums go by blocks of rows, in float64."""
+        assert self.running_mean is not None
+        assert self.running_var is not None
+        if not self.training:
+            deviation_H = (self.running_var + self.eps).sqrt()
+            return Moments(self.running_mean, 1.0 / deviation_H, 0.0)
+        count, mean_H, variance_H = self._of_all(*_local_moments(input_NH, block))
+        self._remember(mean_H, variance_H, count)
+        dtype = input_NH.dtype
+        inverse_H = torch.rsqrt(variance_H + self.eps)
+        return Moments(mean_H.to(dtype), inverse_H.to(dtype), count)
+
+    def summed(self, sums: Tensor) -> Tensor:
+        """Over all processes."""
+        return sums if self.total is None else self.total(sums)
+
+    def _of_all(
+        self, count: int, mean_H: Tensor, variance_H: Tensor
+    ) -> tuple[float, Tensor, Tensor]:
+        """Of all processes' rows, from those of this one's."""
+        if self.total is None:
+            return float(count), mean_H, variance_H
+        ones_H = torch.ones_like(mean_H)
+        sums_3H = torch.stack([ones_H, mean_H, variance_H + mean_H.square()]) * count
+        count_H, sum_H, square_H = self.total(sums_3H)
+        mean_H = sum_H / count_H
+        variance_H = (square_H / count_H - mean_H.square()).clamp_min(0.0)
+        return float(count_H[0]), mean_H, variance_H
+
+    def _remember(self, mean_H: Tensor, variance_H: Tensor, count: float) -> None:
         assert self.running_mean is not None
         assert self.running_var is not None
         assert self.num_batches_tracked is not None
         assert self.momentum is not None
-        unbiased_H = variance_H * (count_1 / (count_1 - 1.0).clamp_min(1.0))
-        self.running_mean.lerp_(mean_H, self.momentum)
-        self.running_var.lerp_(unbiased_H, self.momentum)
+        unbiased_H = variance_H * (count / max(count - 1.0, 1.0))
+        self.running_mean.lerp_(mean_H.to(self.running_mean.dtype), self.momentum)
+        self.running_var.lerp_(unbiased_H.to(self.running_var.dtype), self.momentum)
         self.num_batches_tracked += 1
+
+
+def _local_moments(input_NH: Tensor, block: int) -> tuple[int, Tensor, Tensor]:
+    """Rows, mean and variance; from those of blocks, so that squares of means do not cancel."""
+    count = len(input_NH)
+    if count == 0:
+        zero_H = input_NH.new_zeros(input_NH.shape[1], dtype=torch.float64)
+        return 0, zero_H, zero_H
+    weights, means, variances = [], [], []
+    scratch_MH = torch.empty_like(input_NH[:block])
+    for rows_MH in torch.split(input_NH, block):
+        mean_H = rows_MH.mean(0)
+        # `torch.var_mean` takes ten times as long.
+        centred_MH = torch.sub(rows_MH, mean_H, out=scratch_MH[: len(rows_MH)])
+        variances.append(centred_MH.square_().mean(0))
+        means.append(mean_H)
+        weights.append(len(rows_MH) / count)
+    mean_BH, variance_BH = torch.stack(means).double(), torch.stack(variances).double()
+    weight_B1 = mean_BH.new_tensor(weights).unsqueeze(1)
+    mean_H = (weight_B1 * mean_BH).sum(0)
+    spread_BH = variance_BH + (mean_BH - mean_H).square()
+    return count, mean_H, (weight_B1 * spread_BH).sum(0)

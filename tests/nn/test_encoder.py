@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from gpn_scale.nn.encoder import Encoder, InputLinear, activated
+from gpn_scale.nn.encoder import Encoder, InputLinear
 from gpn_scale.nn.noise import NOISE_ROWS, Noise
 from tests.nn.test_sparse import sparse_of
 
@@ -43,30 +43,6 @@ def test_standardised_columns_have_mean_0_and_variance_1(generator):
     torch.testing.assert_close(output.mean(0), torch.zeros(3).double(), atol=1e-9, rtol=0)
     expected = torch.tensor([1.0, 1.0, 0.0]).double()
     torch.testing.assert_close(output.std(0, correction=0), expected, atol=1e-9, rtol=0)
-
-
-def test_dropout_needs_noise_and_keeps_the_mean(generator):
-    ones, noise = torch.ones(200, 200), Noise.drawn(generator)
-    assert torch.equal(activated(ones, 0.5, None), ones)
-    kept = activated(ones, 0.25, noise)
-    assert kept.unique().tolist() == pytest.approx([0.0, 4 / 3])
-    assert kept.mean().item() == pytest.approx(1.0, abs=0.02)
-    assert not activated(-ones, 0.25, noise).any()
-
-
-@pytest.mark.parametrize("share", [0.0, 0.25])
-def test_activation_is_relu_times_a_mask_in_value_and_gradient(generator, share):
-    hidden = torch.randn(7, 9, generator=generator).double().requires_grad_()
-    noise = Noise.drawn(generator)
-    mask = activated(torch.ones(7, 9).double(), share, noise)
-    out = activated(hidden, share, noise)
-    upstream = torch.randn(7, 9, generator=generator).double()
-    (gradient,) = torch.autograd.grad(out, hidden, upstream)
-    plain = torch.relu(hidden) * mask
-    (expected,) = torch.autograd.grad(plain, hidden, upstream)
-    torch.testing.assert_close(out, plain)
-    torch.testing.assert_close(gradient, expected)
-    assert (mask == 0).any() == (share > 0)
 
 
 def test_the_same_noise_gives_the_same_output(generator):
