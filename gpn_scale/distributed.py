@@ -16,6 +16,7 @@ import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn.parallel import DistributedDataParallel
 
 from gpn_scale.errors import ConfigError, ElsewhereError, GpnScaleError, RunError
@@ -63,19 +64,40 @@ class World:
         return self.rank == 0
 
     def total(self, tensor: Tensor) -> Tensor:
-        """Sum over all processes; differentiable, the gradient being summed likewise."""
+        """Sum over all processes, without gradient."""
         if self.size == 1:
             return tensor
-        summed: Tensor = _Total.apply(tensor, self)  # type: ignore[no-untyped-call]
+        summed = tensor.detach().clone()
+        self._timed(partial(dist.all_reduce, summed))
         return summed
+
+    def joined(self, own_NC: Tensor, run: slice, count: int) -> Tensor:
+        """All `count` rows, of which each process has a run; differentiable.
+
+        The gradient of a row is the sum of what the processes do with it.
+        """
+        if self.size == 1:
+            return own_NC
+        rows: Tensor = _Joined.apply(own_NC, run, count, self)  # type: ignore[no-untyped-call]
+        return rows
 
     def totals(self, values: Sequence[float]) -> list[float]:
         """Sums of some numbers over all processes, in float64."""
+        return self.totals_later(values)()
+
+    def totals_later(self, values: Sequence[float]) -> Callable[[], list[float]]:
+        """The same, to be called for later; meanwhile other work may go on."""
         if self.size == 1:
-            return list(values)
+            return lambda: list(values)
         tensor = torch.tensor(values, dtype=torch.float64, device=self.device)
-        self._timed(partial(dist.all_reduce, tensor))
-        return [float(value) for value in tensor.tolist()]
+        work = dist.all_reduce(tensor, async_op=True)
+
+        def result() -> list[float]:
+            assert work is not None
+            self._timed(work.wait)
+            return [float(value) for value in tensor.tolist()]
+
+        return result
 
     def total_into(self, array: NDArray[Any]) -> None:
         """Sums an array over all processes, in place and in pieces."""
@@ -157,19 +179,19 @@ class World:
         self.seconds += time.monotonic() - began
 
 
-class _Total(torch.autograd.Function):
+class _Joined(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, tensor: Tensor, world: World) -> Tensor:
-        ctx.world = world
-        summed = tensor.clone()
-        world._timed(partial(dist.all_reduce, summed))
-        return summed
+    def forward(ctx: Any, own_NC: Tensor, run: slice, count: int, world: World) -> Tensor:
+        ctx.world, ctx.run = world, run
+        all_NC = own_NC.new_zeros(count, *own_NC.shape[1:])
+        all_NC[run] = own_NC
+        world._timed(partial(dist.all_reduce, all_NC))
+        return all_NC
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        summed = grad.contiguous().clone()
-        ctx.world._timed(partial(dist.all_reduce, summed))
-        return summed, None
+    @once_differentiable
+    def backward(ctx: Any, grad_NC: Tensor) -> tuple[Tensor, None, None, None]:
+        return ctx.world.total(grad_NC.contiguous())[ctx.run], None, None, None
 
 
 def _timed_all_reduce(

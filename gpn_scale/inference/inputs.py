@@ -1,7 +1,10 @@
 """A graph's features as the encoder takes them."""
 
+from typing import Any
+
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gpn_scale.config import FeatureScaling
@@ -53,12 +56,17 @@ def column_moments(features: Features, scaling: FeatureScaling) -> tuple[Tensor,
 
 
 def as_inputs(features: Features, device: torch.device, dtype: torch.dtype) -> Inputs:
-    """Feature rows as a tensor or a sparse matrix; always a copy."""
+    """Feature rows as a tensor or a sparse matrix; of arrays that may be written to, a view."""
     if isinstance(features, CSRFeatures):
         return SparseMatrix(
-            torch.from_numpy(np.array(features.indptr)).to(device),
-            torch.from_numpy(np.array(features.indices)).to(device),
-            torch.from_numpy(np.array(features.values)).to(device, dtype),
+            _as_tensor(features.indptr).to(device),
+            _as_tensor(features.indices).to(device),
+            _as_tensor(features.values).to(device, dtype),
             features.num_columns,
         )
-    return torch.from_numpy(np.array(features)).to(device, dtype)
+    return _as_tensor(features).to(device, dtype)
+
+
+def _as_tensor(array: NDArray[Any]) -> Tensor:
+    """Torch knows no read-only memory, so that a map of a file is copied."""
+    return torch.from_numpy(np.require(array, requirements="W"))

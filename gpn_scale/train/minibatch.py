@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph
@@ -216,14 +215,8 @@ class MinibatchTask(AbstractTask):
 
     def _of_all(self, batch: PPRBatch, aggregate: Aggregation) -> Aggregation:
         """`aggregate`, from the evidence of the nodes that this process has encoded."""
-        if self.world.size == 1:
-            return aggregate
-        before, after = batch.encoded.start, len(batch.support_global) - batch.encoded.stop
-
-        def aggregate_all(own_NC: Tensor) -> Tensor:
-            return aggregate(self.world.total(pad(own_NC, (0, 0, before, after))))
-
-        return aggregate_all
+        count = len(batch.support_global)
+        return lambda own_NC: aggregate(self.world.joined(own_NC, batch.encoded, count))
 
     def _tracked_clusters(self, model: GPN, batch: PPRBatch) -> Callable[[Tensor], Tensor]:
         """Evidence of the batch's support -> that of the clusters, tracked by the model."""

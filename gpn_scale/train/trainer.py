@@ -200,10 +200,12 @@ class Trainer:
                 self.optimiser = self.new_optimiser("main")
             phase = self.phase(step)
             number = self.stop_asked() or 0
-            value, asked = self.world.totals([float(loss.detach()), float(number)])
+            sums = self.world.totals_later([float(loss.detach()), float(number)])
+            self._backward(loss)
+            value, asked = sums()
             where = f"step {progress.step + 1} of {steps} of epoch {epoch} ({phase})"
             _require_finite(value, "training loss", where)
-            self._step(loss, self.learning_rate(step))
+            self._step(self.learning_rate(step))
             progress.step += 1
             progress.loss_sum += value
             self.observe_step(epoch, progress.step, steps)
@@ -228,11 +230,15 @@ class Trainer:
                 return
             yield loss
 
-    def _step(self, loss: Tensor, learning_rate: float) -> None:
+    def _backward(self, loss: Tensor) -> None:
         began = time.monotonic()
         self.model.zero_grad(set_to_none=True)
         # Gradients are averaged over the processes, the loss is the sum of their parts.
         (loss * self.world.size).backward()  # type: ignore[no-untyped-call]
+        self.timing.backward += time.monotonic() - began
+
+    def _step(self, learning_rate: float) -> None:
+        began = time.monotonic()
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate
         self.optimiser.step()

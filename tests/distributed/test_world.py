@@ -34,6 +34,7 @@ def test_shares_cover_everything_once_and_evenly(count, size, block):
 def test_alone_everything_is_a_no_op():
     world, tensor, array = World(), torch.ones(3), np.arange(4.0)
     assert world.total(tensor) is tensor
+    assert world.joined(tensor, slice(0, 1), 1) is tensor
     assert world.totals([1.0, 2.0]) == [1.0, 2.0]
     world.total_into(array)
     assert array.tolist() == [0.0, 1.0, 2.0, 3.0]
@@ -44,9 +45,15 @@ def test_alone_everything_is_a_no_op():
 
 def everything(world, folder):
     found = {}
-    own = torch.full((2,), float(world.rank + 1), dtype=torch.float64, requires_grad=True)
-    (gradient,) = torch.autograd.grad((world.total(own) * (world.rank + 1)).sum(), own)
-    found["gradient"] = gradient.tolist()
+    found["total"] = world.total(torch.tensor([world.rank, 1.0])).tolist()
+    own = torch.full((1 + world.rank, 1), world.rank + 1.0, requires_grad=True)
+    rows = world.joined(own, slice(world.rank, 1 + 2 * world.rank), 3)
+    found["joined"] = rows.flatten().tolist()
+    (gradient,) = torch.autograd.grad((rows * (world.rank + 1)).sum(), own)
+    found["gradient"] = gradient.flatten().tolist()
+    later = world.totals_later([world.rank, 2.0])
+    found["before"] = world.totals([1.0])
+    found["later"] = later()
     found["totals"] = world.totals([world.rank, 1.0])
     array = np.full((3, 2), world.rank, np.float32)
     world.total_into(array)
@@ -77,7 +84,11 @@ def _graph():
 @pytest.mark.ddp
 def test_two_ranks_add_up_and_refuse_together(tmp_path):
     first, second = run_ranks(2, everything, tmp_path)
-    assert first["gradient"] == second["gradient"] == [3.0, 3.0]
+    assert first["total"] == second["total"] == [1.0, 2.0]
+    assert first["joined"] == second["joined"] == [1.0, 2.0, 2.0]
+    assert (first["gradient"], second["gradient"]) == ([3.0], [3.0, 3.0])
+    assert first["before"] == second["before"] == [2.0]
+    assert first["later"] == second["later"] == [1.0, 4.0]
     assert first["totals"] == second["totals"] == [1.0, 2.0]
     assert first["array"] == second["array"] == [[1.0, 1.0]] * 3
     for found in (first, second):
