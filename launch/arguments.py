@@ -39,7 +39,7 @@ def training_parser() -> argparse.ArgumentParser:
         "--mode",
         choices=["exact", "minibatch"],
         help="exact: the whole graph in every step; minibatch: batches of stored rows, for graphs "
-        "of any size (default: exact, with several ranks minibatch)",
+        "of any size (default: exact, under torchrun minibatch)",
     )
     parser.add_argument(
         "--ppr",
@@ -119,7 +119,7 @@ def memory_bytes(gigabytes: float) -> int:
 def completed(options: argparse.Namespace) -> argparse.Namespace:
     """The options, with defaults that depend on others and on the number of ranks."""
     if options.mode is None:
-        options.mode = "minibatch" if int(os.environ.get("WORLD_SIZE", "1")) > 1 else "exact"
+        options.mode = "minibatch" if "WORLD_SIZE" in os.environ else "exact"
     if options.out is None:
         name = options.dataset.partition(":")[0]
         options.out = Path("runs") / Path(name).name

@@ -86,7 +86,7 @@ def _train_together(options: argparse.Namespace, world: World) -> None:
         "train": trained - began,
         "inference": time.monotonic() - trained,
     }
-    ranks = _ranks(trainer, trained - began)
+    ranks = _ranks(trainer)
     if world.is_first:
         _write(classifier, trainer, prediction, graph, config, seconds, ranks, directory)
 
@@ -117,7 +117,7 @@ def _write(
     print_summary(report, directory)
 
 
-def _ranks(trainer: Trainer, seconds: float) -> dict[str, Any]:
+def _ranks(trainer: Trainer) -> dict[str, Any]:
     """What the ranks did and took: memory of each, speed of all, where the first's time went."""
     world, timing = trainer.world, trainer.timing
     own = [0.0] * world.size
@@ -125,14 +125,8 @@ def _ranks(trainer: Trainer, seconds: float) -> dict[str, Any]:
     return {
         "count": world.size,
         "anonymous_bytes": [int(value) for value in world.totals(own)],
-        "roots_per_second": trainer.task.roots_seen / seconds if seconds > 0 else 0.0,
-        "seconds": {
-            "data": timing.data,
-            "forward": timing.forward,
-            "backward": timing.backward,
-            "validation": timing.validation,
-            "communication": timing.communication,
-        },
+        "roots_per_second": timing.roots_per_second,
+        "seconds": timing.seconds,
     }
 
 
@@ -150,7 +144,7 @@ def _run_epochs(classifier: GPNClassifier, graph: Graph, trainer: Trainer, keepe
 
         def observe(record: EpochRecord) -> None:
             if log is not None:
-                log.write(record)
+                log.write(record, trainer.timing)
             note = f"val accuracy {record.val_accuracy:.3f}, best epoch {record.best_epoch}"
             meter.update(record.epoch, note)
             keeper.keep(now=trainer.finished)

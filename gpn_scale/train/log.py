@@ -3,16 +3,18 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from gpn_scale.files import write_text
-from gpn_scale.train.trainer import EpochRecord
+from gpn_scale.train.trainer import EpochRecord, Timing
 
 
 class MetricsLog:
-    """One line per epoch in `metrics.jsonl`; the same scalars for TensorBoard.
+    """One line per epoch in `metrics.jsonl`; for TensorBoard the same scalars, speed and times.
+
+    Times are not in the file, which is the same for runs that are the same.
 
     Args:
         path: The file of JSON lines; appended to.
@@ -22,14 +24,20 @@ class MetricsLog:
     def __init__(self, path: Path, writer: Any = None) -> None:
         self._file = path.open("a", encoding="utf-8", buffering=1)
         self._writer = writer
+        self._before = Timing()
 
-    def write(self, record: EpochRecord) -> None:
-        """Adds one epoch."""
+    def write(self, record: EpochRecord, timing: Timing) -> None:
+        """Adds one epoch; `timing` is that of all epochs so far."""
         values = asdict(record)
         self._file.write(json.dumps(values) + "\n")
-        if self._writer is not None:
-            for name in ("loss", "val_cross_entropy", "val_accuracy"):
-                self._writer.add_scalar(name, values[name], record.epoch)
+        if self._writer is None:
+            return
+        spent, self._before = timing.since(self._before), replace(timing)
+        scalars = {name: values[name] for name in ("loss", "val_cross_entropy", "val_accuracy")}
+        scalars["roots_per_second"] = spent.roots_per_second
+        scalars |= {f"seconds/{name}": value for name, value in spent.seconds.items()}
+        for name, value in scalars.items():
+            self._writer.add_scalar(name, value, record.epoch)
 
     def close(self) -> None:
         """Flushes both."""

@@ -4,7 +4,7 @@ import math
 import signal
 import time
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 import torch
 from torch import Tensor
@@ -61,6 +61,24 @@ class Timing:
     communication: float = 0.0
     """Waiting for other processes included; a part of the two before, and of validation."""
     validation: float = 0.0
+    roots: int = 0
+    """Training nodes whose loss was computed meanwhile, by all processes together."""
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """All of them, by name."""
+        return {name: value for name, value in asdict(self).items() if name != "roots"}
+
+    @property
+    def roots_per_second(self) -> float:
+        """While training, validation left out; 0 before any."""
+        seconds = self.data + self.forward + self.backward
+        return self.roots / seconds if seconds > 0 else 0.0
+
+    def since(self, before: "Timing") -> "Timing":
+        """What was added to an earlier one."""
+        old = asdict(before)
+        return Timing(**{name: value - old[name] for name, value in asdict(self).items()})
 
 
 ObserveStep = Callable[[int, int, int], None]
@@ -226,6 +244,7 @@ class Trainer:
             waited = task.data_seconds - waited
             timing.data += waited
             timing.forward += time.monotonic() - began - waited
+            timing.roots = task.roots_seen
             if loss is None:
                 return
             yield loss

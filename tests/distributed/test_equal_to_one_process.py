@@ -14,6 +14,7 @@ from gpn_scale.config import (
 from gpn_scale.data.splits import stratified_split
 from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
 from gpn_scale.distributed import World
+from gpn_scale.errors import NumericalError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.nn.noise import NOISE_ROWS
 from tests.distributed.ranks import run_ranks
@@ -121,3 +122,33 @@ def test_any_number_of_ranks_trains_the_same_model(store, tail, validation, size
     for result in found[1:]:  # and, among themselves, to the bit
         for name, weight in found[0]["weights"].items():
             np.testing.assert_array_equal(result["weights"][name], weight)
+
+
+def poisoned(world, store):
+    """What is raised, and how far training got, when the last rank's third loss is not a number."""
+    graph, config = graph_and_config()
+    trainer = GPNClassifier(config, world=world).trainer(graph, store)
+    losses = trainer.task.losses
+
+    def bad_losses(*arguments, **options):
+        for number, loss in enumerate(losses(*arguments, **options), start=1):
+            yield loss * float("nan") if world.rank == world.size - 1 and number == 3 else loss
+
+    trainer.task.losses = bad_losses
+    before = {}
+    trainer.observe_step = lambda *_: before.update(trainer.model.state_dict())
+    try:
+        list(trainer.records())
+    except NumericalError as error:
+        finite = all(value.isfinite().all() for value in before.values() if value.dim() == 2)
+        return str(error), trainer.progress.step, finite
+    return None
+
+
+def test_a_loss_that_is_no_number_on_one_rank_stops_all_before_the_weights_move(store):
+    first, second = run_ranks(2, poisoned, str(store))
+    assert first == second
+    message, step, finite = first
+    assert "training loss is nan in step 3 of 4 of epoch 1" in message
+    assert step == 2
+    assert finite

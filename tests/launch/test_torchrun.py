@@ -15,6 +15,7 @@ from pyarrow.parquet import read_table
 from gpn_scale.train.checkpoint import load_tensors
 from gpn_scale.train.log import read_metrics
 from launch.train import main
+from tests.distributed.ranks import free_port
 
 pytestmark = pytest.mark.ddp
 
@@ -24,9 +25,9 @@ QUICK = ["--dataset", SMALL, "--threads", "1", "--epochs", "4", "--set", "miniba
 QUICK += ["--set", "minibatch.tail_nodes=64", "--set", "train.patience=1000"]
 
 
-def torchrun(*words, ranks=2, more=()):
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", *more]
-    command += ["--nproc-per-node", str(ranks), str(TRAIN), *map(str, words)]
+def torchrun(*words, ranks=2, more=("--standalone",), script=TRAIN):
+    command = [sys.executable, "-m", "torch.distributed.run", *more]
+    command += ["--nproc-per-node", str(ranks), str(script), *map(str, words)]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -73,7 +74,7 @@ def test_two_ranks_make_one_run_and_build_its_rows_first(tmp_path, alone):
 def test_a_killed_worker_group_comes_back_from_its_checkpoint(tmp_path, alone):
     run = tmp_path / "run"
     words = [*QUICK, "--ppr", alone / "store", "--out", run, "--checkpoint-seconds", "0"]
-    process = torchrun(*words, more=["--max-restarts", "2"])
+    process = torchrun(*words, more=["--standalone", "--max-restarts", "2"])
     while not (run / "checkpoint.safetensors").exists():
         assert process.poll() is None, process.communicate()
         time.sleep(0.02)
@@ -100,6 +101,49 @@ def test_a_request_to_stop_is_kept_and_resumed(tmp_path, alone, ranks_then):
     code, _, err = finished(torchrun(*words, "--resume", ranks=ranks_then))
     assert code == 0, err
     assert_same_run(run, alone)
+
+
+def test_two_agents_that_meet_at_a_port_make_one_run(tmp_path, alone):
+    run = tmp_path / "run"
+    meeting = ["--nnodes", "2", "--rdzv-backend", "c10d", "--rdzv-id", "two"]
+    meeting += ["--rdzv-endpoint", f"127.0.0.1:{free_port()}"]
+    words = [*QUICK, "--ppr", alone / "store", "--out", run]
+    agents = [torchrun(*words, ranks=1, more=meeting) for _ in range(2)]
+    ends = [finished(agent) for agent in agents]
+    assert [code for code, _, _ in ends] == [0, 0], ends
+    assert sum(out.count("test accuracy") for _, out, _ in ends) == 1
+    assert_same_run(run, alone)
+
+
+def test_one_rank_under_torchrun_is_minibatch_training_too(tmp_path, alone):
+    code, _, err = finished(torchrun(*QUICK, "--out", tmp_path / "run", ranks=1))
+    assert code == 0, err
+    assert_same_run(tmp_path / "run", alone)
+
+
+def test_a_checkpoint_of_another_graph_is_refused(tmp_path, alone):
+    other = [SMALL + ",rng_seed=5" if word == SMALL else word for word in QUICK]
+    run = tmp_path / "run"
+    run.mkdir()
+    for name in ("config.json", "checkpoint.safetensors"):
+        (run / name).write_bytes((alone / name).read_bytes())
+    code, _, err = finished(torchrun(*other, "--mode", "minibatch", "--out", run, "--resume"))
+    assert code != 0
+    assert err.count("error: ") == 1, err
+    assert "Traceback" not in err
+
+
+def test_ranks_with_different_options_are_refused(tmp_path, alone):
+    script = tmp_path / "uneven.py"
+    script.write_text(
+        "import os, sys\nfrom launch.train import main\n"
+        "sys.exit(main([*sys.argv[1:], '--seed', os.environ['RANK']]))\n"
+    )
+    words = [*QUICK, "--ppr", alone / "store", "--out", tmp_path / "run"]
+    code, _, err = finished(torchrun(*words, script=script))
+    assert code != 0
+    assert err.count("error: rank 1 has another configuration than rank 0") == 1, err
+    assert not (tmp_path / "run" / "model.safetensors").exists()
 
 
 def test_refusals_are_said_once(tmp_path, alone):
