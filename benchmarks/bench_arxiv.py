@@ -32,6 +32,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--exact-epochs", type=int, default=150)
     parser.add_argument("--minibatch-epochs", type=int, help="default: the recipe's")
+    parser.add_argument("--set", action="append", default=[], help="override minibatch's recipe")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--run", nargs=2, metavar=("MODE", "SEED"), help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -79,7 +80,7 @@ def train(options: argparse.Namespace, mode: str, seed: int) -> None:
     import numpy as np
     import torch
 
-    from gpn_scale.config import override
+    from gpn_scale.config import override, parse_assignments
     from gpn_scale.data.datasets import load_graph
     from gpn_scale.data.splits import prepare_graph
     from gpn_scale.estimator import GPNClassifier
@@ -96,7 +97,8 @@ def train(options: argparse.Namespace, mode: str, seed: int) -> None:
     epochs = options.exact_epochs if mode == "exact" else options.minibatch_epochs
     pairs = {"train.rng_seed": seed, "train.epochs": epochs or recipe.train.epochs}
     pairs |= {"data.left_out_classes": LEFT_OUT_CLASSES[options.dataset]}
-    config = override(recipe, [(key, str(value)) for key, value in pairs.items()])
+    assignments = parse_assignments(options.set) if mode == "minibatch" else []
+    config = override(recipe, [*((key, str(value)) for key, value in pairs.items()), *assignments])
     graph = prepare_graph(graph, config)
     before, anonymous = anonymous_bytes(), []
 

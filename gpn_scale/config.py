@@ -221,6 +221,8 @@ class MinibatchConfig:
 
     batch_size: int | Literal["auto"] = "auto"
     """Labelled nodes per optimiser step; `auto` is 1024, or all where there are fewer."""
+    neighbours: int | Literal["all"] = "all"
+    """Strongest entries of a row that training encodes; the others are left to the tail."""
     order: Literal["random", "local"] = "random"
     """`local` puts roots with overlapping neighbourhoods together, which saves encodings."""
     tail: TailKind = "clustered"
@@ -239,6 +241,8 @@ class MinibatchConfig:
     def __post_init__(self) -> None:
         size = self.batch_size
         _require(size == "auto" or size >= 1, "minibatch.batch_size", size, "at least 1, or auto")
+        top = self.neighbours
+        _require(top == "all" or top >= 1, "minibatch.neighbours", top, "at least 1, or all")
         _require(self.tail_nodes >= 1, "minibatch.tail_nodes", self.tail_nodes, "at least 1")
         prior = self.tail_prior_mass
         _require(prior > 0, "minibatch.tail_prior_mass", prior, "a positive number, or inf")

@@ -30,8 +30,8 @@ LEFT_OUT_CLASSES = {
     "ogbn-arxiv-sim": 15,
 }
 """Left-out classes per graph in the paper's experiments (table of dataset details)."""
-MINIBATCH_EPOCHS, MINIBATCH_ROOTS = 10, 512
-"""Epochs and batch size where an epoch has several steps."""
+MINIBATCH_EPOCHS, MINIBATCH_ROOTS, MINIBATCH_NEIGHBOURS = 10, 512, 16
+"""Where an epoch has several steps."""
 
 
 def amazon(dataset: str) -> RunConfig:
@@ -118,8 +118,9 @@ def in_minibatches(config: RunConfig, graph: Graph) -> RunConfig:
     """The same setting for an optimiser that sees a part of the training nodes in each step.
 
     Where one batch holds all of them nothing changes but the mode. Else batches are of 512 roots:
-    quality follows the number of steps more than their size. An epoch has many, so fewer epochs are
-    enough, and the learning rate falls to 0 over them, to average out the noise of the steps.
+    quality follows the number of steps more than their size, and for the same reason 16 neighbours
+    of each root are encoded. An epoch has many steps, so fewer epochs are enough, and the learning
+    rate falls to 0 over them, to average out the noise of the steps.
     """
     config = replace(config, mode="minibatch")
     if graph.split is not None and config.split.kind == "public":
@@ -130,7 +131,9 @@ def in_minibatches(config: RunConfig, graph: Graph) -> RunConfig:
         return config
     epochs = min(config.train.epochs, MINIBATCH_EPOCHS)
     train = replace(config.train, schedule="cosine", epochs=epochs, patience=epochs)
-    minibatch = replace(config.minibatch, batch_size=MINIBATCH_ROOTS)
+    minibatch = replace(
+        config.minibatch, batch_size=MINIBATCH_ROOTS, neighbours=MINIBATCH_NEIGHBOURS
+    )
     return replace(config, train=train, minibatch=minibatch)
 
 

@@ -12,6 +12,8 @@ from gpn_scale.evaluation.metrics import (
     auroc,
     brier_score,
     expected_calibration_error,
+    maximum_calibration_error,
+    negative_log_likelihood,
 )
 from gpn_scale.evaluation.prediction import FloatArray, Prediction
 
@@ -25,7 +27,9 @@ def classification_metrics(prediction: Prediction, graph: Graph, nodes: NodeIds)
     metrics = {
         "accuracy": accuracy(probability, label),
         "ece": expected_calibration_error(probability, label),
+        "mce": maximum_calibration_error(probability, label),
         "brier": brier_score(probability, label),
+        "nll": negative_log_likelihood(probability, label),
     }
     wrong = probability.argmax(1) != label
     return metrics | _detection(prediction.scores(nodes), wrong, prefix="misclassification_")

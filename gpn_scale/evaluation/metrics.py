@@ -1,9 +1,10 @@
 """Accuracy, calibration and detection, on arrays.
 
-Shapes: N nodes, C classes.
+Shapes: N nodes, C classes, B bins of confidence.
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,20 +18,71 @@ def accuracy(probability_NC: NDArray[np.floating], label_N: NDArray[np.integer])
     return _mean(probability_NC.argmax(1) == label_N)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Reliability:
+    """Nodes by confidence, in equally wide bins (lower, upper], as in Guo et al. (2017).
+
+    Bins without nodes have NaN for accuracy and confidence.
+    """
+
+    count_B: NDArray[np.int64]
+    accuracy_B: NDArray[np.float64]
+    confidence_B: NDArray[np.float64]
+    """Mean confidence."""
+
+    @property
+    def gap_B(self) -> NDArray[np.float64]:
+        """Distance between accuracy and confidence, 0 for bins without nodes."""
+        return np.nan_to_num(np.abs(self.accuracy_B - self.confidence_B))
+
+
+def reliability(
+    probability_NC: NDArray[np.floating],
+    label_N: NDArray[np.integer],
+    bins: int = CALIBRATION_BINS,
+) -> Reliability:
+    """What a reliability diagram shows."""
+    confidence_N = probability_NC.max(1).astype(np.float64)
+    correct_N = (probability_NC.argmax(1) == label_N).astype(np.float64)
+    bin_N = np.clip(np.ceil(confidence_N * bins).astype(np.int64) - 1, 0, bins - 1)
+    count_B = np.bincount(bin_N, minlength=bins)
+    with np.errstate(invalid="ignore"):
+        return Reliability(
+            count_B=count_B,
+            accuracy_B=np.bincount(bin_N, correct_N, minlength=bins) / count_B,
+            confidence_B=np.bincount(bin_N, confidence_N, minlength=bins) / count_B,
+        )
+
+
 def expected_calibration_error(
     probability_NC: NDArray[np.floating],
     label_N: NDArray[np.integer],
     bins: int = CALIBRATION_BINS,
 ) -> float:
-    """Gap between confidence and accuracy over equally wide confidence bins, weighted by count."""
+    """Mean gap between confidence and accuracy over the bins, weighted by count."""
     if len(label_N) == 0:
         return math.nan
-    confidence_N = probability_NC.max(1).astype(np.float64)
-    correct_N = (probability_NC.argmax(1) == label_N).astype(np.float64)
-    # Bins are (lower, upper], as in Guo et al. (2017).
-    bin_N = np.clip(np.ceil(confidence_N * bins).astype(np.int64) - 1, 0, bins - 1)
-    gap = np.bincount(bin_N, weights=correct_N - confidence_N, minlength=bins)
-    return float(np.abs(gap).sum() / len(label_N))
+    found = reliability(probability_NC, label_N, bins)
+    return float((found.count_B * found.gap_B).sum() / len(label_N))
+
+
+def maximum_calibration_error(
+    probability_NC: NDArray[np.floating],
+    label_N: NDArray[np.integer],
+    bins: int = CALIBRATION_BINS,
+) -> float:
+    """Largest gap between confidence and accuracy over the bins."""
+    if len(label_N) == 0:
+        return math.nan
+    return float(reliability(probability_NC, label_N, bins).gap_B.max())
+
+
+def negative_log_likelihood(
+    probability_NC: NDArray[np.floating], label_N: NDArray[np.integer]
+) -> float:
+    """Mean of -log p of the label."""
+    of_label_N = probability_NC[np.arange(len(label_N)), label_N].astype(np.float64)
+    return _mean(-np.log(np.maximum(of_label_N, np.finfo(np.float32).tiny)))
 
 
 def brier_score(probability_NC: NDArray[np.floating], label_N: NDArray[np.integer]) -> float:

@@ -96,6 +96,23 @@ class Prediction:
         """-alpha_0 from own features alone: how foreign the node itself looks; (N,)."""
         return -self.alpha_0_no_network
 
+    @property
+    def vacuity(self) -> FloatArray:
+        """C / alpha_0 in (0, 1]: the share of belief that no evidence supports; (N,)."""
+        return np.asarray(self.probabilities.shape[1] / self.alpha_0)
+
+    @property
+    def dissonance(self) -> FloatArray:
+        """How evenly what evidence there is speaks for different classes, in [0, 1]; (N,).
+
+        That of subjective logic (Josang et al., 2018): every class's belief (alpha_c - 1) / alpha_0
+        times the mean balance with the others, weighted by their beliefs.
+        """
+        blocks = row_blocks(len(self.probabilities))
+        return np.concatenate(
+            [_dissonance(self.probabilities[block], self.alpha_0[block]) for block in blocks]
+        )
+
 
 def row_blocks(num_rows: int) -> Iterator[slice]:
     """Slices of `ROW_BLOCK` rows that cover all; one empty slice where there are none."""
@@ -105,3 +122,17 @@ def row_blocks(num_rows: int) -> Iterator[slice]:
 def _entropy(probability_NC: FloatArray) -> FloatArray:
     log_NC = np.log(np.maximum(probability_NC, np.finfo(np.float32).tiny))
     return -np.asarray((probability_NC * log_NC).sum(1))
+
+
+def _dissonance(probability_NC: FloatArray, alpha_0_N: FloatArray) -> FloatArray:
+    belief_NC = np.maximum(probability_NC - 1.0 / alpha_0_N[:, None], 0.0)
+    dissonance_N = np.zeros(len(belief_NC), np.float32)
+    for label in range(belief_NC.shape[1]):
+        own_N1 = belief_NC[:, label : label + 1]
+        others_NC = np.delete(belief_NC, label, axis=1)
+        # Balance is 1 - |a - b| / (a + b), which is 2 min(a, b) / (a + b).
+        both_NC = np.maximum(own_N1 + others_NC, np.finfo(np.float32).tiny)
+        balance_NC = 2.0 * np.minimum(own_N1, others_NC) / both_NC
+        total_N = np.maximum(others_NC.sum(1), np.finfo(np.float32).tiny)
+        dissonance_N += own_N1[:, 0] * (others_NC * balance_NC).sum(1) / total_N
+    return dissonance_N

@@ -178,7 +178,7 @@ class BatchLoader:
         self.batch_size = config.roots_per_batch(len(root_global))
         check_roots(root_global, store)
         self.root_global = root_global
-        self._store, self._tail = store, tail
+        self.store, self._tail = store, tail
         self._features, self._scaling = features, scaling
         self._config, self._rng_seed = config, rng_seed
         self._group_size = max(self.batch_size // GROUPS_PER_BATCH, 1)
@@ -208,7 +208,7 @@ class BatchLoader:
         def batch(index: int) -> PPRBatch:
             return assemble_batch(
                 roots[index],
-                self._store,
+                self.store,
                 self._tail,
                 self._features,
                 self._scaling,
@@ -224,10 +224,10 @@ class BatchLoader:
     def _new_coverage(self) -> Coverage:
         drawn = self._config.tail_nodes
         if self._ordering is None:
-            return Coverage.of_single_roots(self.root_global, self._store, drawn)
+            return Coverage.of_single_roots(self.root_global, self.store, drawn)
         # Groups begin at another place in every epoch; these are as good as any.
         groups = _chunks(self.root_global[self._ordering], self._group_size)
-        return Coverage(groups, self._store, drawn)
+        return Coverage(groups, self.store, drawn)
 
 
 def check_roots(nodes: NodeIds, store: PPRStore) -> None:

@@ -162,7 +162,7 @@ class PPRStore:
         except StoreError as error:
             raise StoreError(f"{error}; to repair it, {RESUME}") from error
 
-    def __reduce__(self) -> tuple[Callable[[Path], "PPRStore"], tuple[Path]]:
+    def __reduce__(self) -> tuple[Callable[..., "PPRStore"], tuple[Any, ...]]:
         return PPRStore.open, (self.path,)
 
     @cached_property

@@ -22,6 +22,7 @@ from gpn_scale.nn.model import GPN, Aggregation
 from gpn_scale.nn.noise import NOISE_ROWS, Noise
 from gpn_scale.ppr.batches import BatchLoader, PPRBatch, check_roots, epoch_cost
 from gpn_scale.ppr.store import BUILD, MANIFEST, PPRStore
+from gpn_scale.ppr.strongest import StrongestRows
 from gpn_scale.ppr.tails import Drawn, make_tail
 from gpn_scale.train.task import AbstractTask, Forward, Validation, checked_split, labelled
 
@@ -67,9 +68,10 @@ class MinibatchTask(AbstractTask):
         self.labels = graph.labels
         self.num_train = len(split.train)
         self.tail = make_tail(config.minibatch, store, graph, config.diffusion)
+        top = config.minibatch.neighbours
         self.loader = BatchLoader(
             split.train,
-            store,
+            store if top == "all" else StrongestRows(store, top),
             self.tail,
             self.features,
             self.scaling,
@@ -140,11 +142,12 @@ class MinibatchTask(AbstractTask):
         shuffled = np.random.default_rng(self.rng_seed).permutation(self.loader.root_global)
         sizes = np.cumsum([len(roots) for roots in batches])[:-1]
         cost, random_cost = (
-            epoch_cost(roots, self.store) for roots in (batches, np.split(shuffled, sizes))
+            epoch_cost(roots, self.loader.store) for roots in (batches, np.split(shuffled, sizes))
         )
         saved = 1.0 - cost.encodings / max(random_cost.encodings, 1)
         return {
             "k": self.store.k,
+            "neighbours": self.loader.store.k,
             "clusters": self.store.num_clusters,
             "tail": self.config.tail,
             "order": self.config.order,

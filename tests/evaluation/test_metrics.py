@@ -5,7 +5,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import brier_score_loss
+from sklearn.metrics import brier_score_loss, log_loss
 from torchmetrics.functional.classification import multiclass_accuracy, multiclass_calibration_error
 
 from gpn_scale.evaluation import metrics
@@ -29,6 +29,9 @@ def test_accuracy_and_calibration_are_those_of_torchmetrics(case):
     ece = multiclass_calibration_error(*tensors, num_classes=classes, n_bins=10, norm="l1")
     got = metrics.expected_calibration_error(probability, label)
     assert got == pytest.approx(ece.item(), abs=1e-5)
+    mce = multiclass_calibration_error(*tensors, num_classes=classes, n_bins=10, norm="max")
+    got = metrics.maximum_calibration_error(probability, label)
+    assert got == pytest.approx(mce.item(), abs=1e-5)
 
 
 @given(classifications())
@@ -39,6 +42,26 @@ def test_brier_is_that_of_scikit_learn(case):
     )
     assert metrics.brier_score(probability, label) == pytest.approx(expected)
     assert 0 <= expected <= 1
+
+
+@given(classifications())
+def test_log_likelihood_is_that_of_scikit_learn(case):
+    probability, label = case
+    expected = log_loss(label, probability, labels=range(probability.shape[1]))
+    assert metrics.negative_log_likelihood(probability, label) == pytest.approx(expected)
+
+
+@given(classifications())
+def test_a_reliability_diagram_has_every_node_once(case):
+    probability, label = case
+    found = metrics.reliability(probability, label)
+    assert found.count_B.sum() == len(label)
+    full = found.count_B > 0
+    right = (found.count_B * np.nan_to_num(found.accuracy_B)).sum() / len(label)
+    assert right == pytest.approx(metrics.accuracy(probability, label))
+    edge = np.arange(metrics.CALIBRATION_BINS) / metrics.CALIBRATION_BINS
+    assert (found.confidence_B[full] >= edge[full]).all()
+    assert (found.confidence_B[full] <= edge[full] + 0.1 + 1e-9).all()
 
 
 def test_confidence_on_a_bin_edge_belongs_to_the_lower_bin():
@@ -71,5 +94,11 @@ def test_detection_without_both_kinds_is_not_a_number(positive):
 
 def test_no_nodes_have_no_accuracy():
     none, label = np.zeros((0, 3)), np.zeros(0, int)
-    for metric in (metrics.accuracy, metrics.expected_calibration_error, metrics.brier_score):
+    for metric in (
+        metrics.accuracy,
+        metrics.expected_calibration_error,
+        metrics.maximum_calibration_error,
+        metrics.brier_score,
+        metrics.negative_log_likelihood,
+    ):
         assert math.isnan(metric(none, label))

@@ -204,3 +204,29 @@ def test_scores_follow_their_definitions(small_graph):
     np.testing.assert_array_equal(prediction.epistemic_no_network, -prediction.alpha_0_no_network)
     q = prediction.probabilities_no_network
     np.testing.assert_array_equal(prediction.aleatoric_no_network, -q.max(1))
+
+
+def dissonance_of(alpha):
+    """By the definition, for one node."""
+    belief = (np.asarray(alpha, float) - 1) / np.sum(alpha)
+    total = 0.0
+    for k, own in enumerate(belief):
+        others = [b for j, b in enumerate(belief) if j != k]
+        if sum(others) > 0:
+            balance = [1 - abs(own - b) / (own + b) if own + b > 0 else 0.0 for b in others]
+            total += own * np.dot(others, balance) / sum(others)
+    return total
+
+
+@pytest.mark.parametrize("alpha", [[1, 1, 1], [9, 1, 1], [9, 9, 1], [4, 2.5, 1.5], [50, 50, 50]])
+def test_vacuity_and_dissonance_tell_lack_of_evidence_from_conflict(alpha):
+    alpha = np.array([alpha], np.float32)
+    zeros = np.zeros(1, np.float32)
+    prediction = Prediction(
+        probabilities=alpha / alpha.sum(),
+        probabilities_no_network=alpha / alpha.sum(),
+        alpha_0=alpha.sum(1),
+        alpha_0_no_network=zeros,
+    )
+    assert prediction.vacuity == pytest.approx(3 / alpha.sum())
+    assert prediction.dissonance == pytest.approx(dissonance_of(alpha[0]), abs=1e-6)
