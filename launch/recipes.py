@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -30,8 +31,9 @@ LEFT_OUT_CLASSES = {
     "ogbn-arxiv-sim": 15,
 }
 """Left-out classes per graph in the paper's experiments (table of dataset details)."""
-MINIBATCH_EPOCHS, MINIBATCH_ROOTS, MINIBATCH_NEIGHBOURS = 10, 512, 16
-"""Where an epoch has several steps."""
+MINIBATCH_EPOCHS = 10
+MINIBATCH: dict[str, Any] = {"batch_size": 512, "neighbours": 24, "tail_nodes": 2048}
+"""Where an epoch has several steps; by trials on ogbn-arxiv-sim, see docs/performance.md."""
 
 
 def amazon(dataset: str) -> RunConfig:
@@ -118,9 +120,9 @@ def in_minibatches(config: RunConfig, graph: Graph) -> RunConfig:
     """The same setting for an optimiser that sees a part of the training nodes in each step.
 
     Where one batch holds all of them nothing changes but the mode. Else batches are of 512 roots:
-    quality follows the number of steps more than their size, and for the same reason 16 neighbours
-    of each root are encoded. An epoch has many steps, so fewer epochs are enough, and the learning
-    rate falls to 0 over them, to average out the noise of the steps.
+    quality follows the number of steps more than their size, and for the same reason not all
+    neighbours of a root are encoded. An epoch has many steps, so fewer epochs are enough, and the
+    learning rate falls to 0 over them, to average out the noise of the steps.
     """
     config = replace(config, mode="minibatch")
     if graph.split is not None and config.split.kind == "public":
@@ -131,9 +133,7 @@ def in_minibatches(config: RunConfig, graph: Graph) -> RunConfig:
         return config
     epochs = min(config.train.epochs, MINIBATCH_EPOCHS)
     train = replace(config.train, schedule="cosine", epochs=epochs, patience=epochs)
-    minibatch = replace(
-        config.minibatch, batch_size=MINIBATCH_ROOTS, neighbours=MINIBATCH_NEIGHBOURS
-    )
+    minibatch = replace(config.minibatch, **MINIBATCH)
     return replace(config, train=train, minibatch=minibatch)
 
 
