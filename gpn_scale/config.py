@@ -127,6 +127,8 @@ class DiffusionConfig:
     """With `steps=inf`: share of the diffusion's mass that may be left undistributed."""
     self_loops: bool = True
     """Whether every node also counts as its own neighbour."""
+    of: Literal["evidence", "log_evidence"] = "evidence"
+    """What is averaged; `log_evidence` is the paper's ablation GPN-LOG, for exact mode alone."""
 
     def __post_init__(self) -> None:
         _require(

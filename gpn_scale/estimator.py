@@ -189,6 +189,7 @@ class GPNClassifier:
             return self._predict_all(graph, memory_bytes, scratch, progress)
         if store is None:
             raise StoreError("predicting single nodes needs their rows: give the store as well")
+        self._require_sums("predicting single nodes from rows")
         if explain < 0:
             raise ConfigError(f"explain is {explain}, expected at least 0 contributors")
         store = self._checked(store, graph)
@@ -222,6 +223,7 @@ class GPNClassifier:
             edge_weights: Weights of these edges; absent means 1.
             tolerance: What arrives at a node with less is not followed; 0 is exact.
         """
+        self._require_sums("predicting new nodes")
         clusters, largest = self.model.clusters, None
         if clusters is not None and self._summary_of.startswith(self._fingerprint(graph)):
             largest = float(clusters.largest_total_P.max())
@@ -302,10 +304,18 @@ class GPNClassifier:
                 "minibatch mode needs the rows of a store: make one with `python -m precompute` "
                 "and name it with --ppr STORE"
             )
+        self._require_sums("minibatch mode")
         opened = self._checked(store, graph)
         task = MinibatchTask(graph, self.config, opened, self.device, self.dtype, self.world)
         self._rows = (graph, task.tail, opened)
         return task
+
+    def _require_sums(self, what: str) -> None:
+        if self.config.diffusion.of != "evidence":
+            raise ConfigError(
+                f"{what} adds up evidence, got diffusion.of={self.config.diffusion.of}: train and "
+                "predict all nodes in exact mode, or use diffusion.of=evidence"
+            )
 
     def _checked(self, store: PPRStore | Path | str, graph: Graph) -> PPRStore:
         return self.open_store(store.path if isinstance(store, PPRStore) else store, graph)

@@ -52,7 +52,7 @@ def build_rows(
     """
     process = None
     if world.is_first and not (out / MANIFEST).exists():
-        print(f"no --ppr given: computing rows of {K} entries into {out}", file=sys.stderr)
+        print(f"computing rows of {K} entries into {out}", file=sys.stderr)
         if world.size > 1:
             print(f"the other {world.size - 1} rank(s) wait for them", file=sys.stderr, flush=True)
         command = [sys.executable, "-m", "precompute", "--dataset", dataset]

@@ -32,7 +32,7 @@ def classification_metrics(prediction: Prediction, graph: Graph, nodes: NodeIds)
         "nll": negative_log_likelihood(probability, label),
     }
     wrong = probability.argmax(1) != label
-    return metrics | _detection(prediction.scores(nodes), wrong, prefix="misclassification_")
+    return metrics | detection_metrics(prediction.scores(nodes), wrong, prefix="misclassification_")
 
 
 def out_of_distribution_metrics(prediction: Prediction, graph: Graph) -> dict[str, Any]:
@@ -58,12 +58,13 @@ def out_of_distribution_metrics(prediction: Prediction, graph: Graph) -> dict[st
 def _detect_marked(prediction: Prediction, ordinary: NodeIds, marked: NodeIds) -> dict[str, Any]:
     nodes = np.concatenate([ordinary, marked])
     positive = np.arange(len(nodes)) >= len(ordinary)
-    return {"ood_nodes": len(marked), **_detection(prediction.scores(nodes), positive)}
+    return {"ood_nodes": len(marked), **detection_metrics(prediction.scores(nodes), positive)}
 
 
-def _detection(
+def detection_metrics(
     scores: dict[str, FloatArray], positive: NDArray[np.bool_], prefix: str = ""
 ) -> Metrics:
+    """AUC-ROC and AUC-PR of every score at finding the positive nodes."""
     metrics = {}
     for name, score in scores.items():
         metrics[f"{prefix}auroc_{name}"] = auroc(positive, score)

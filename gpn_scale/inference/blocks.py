@@ -91,6 +91,7 @@ class BlockDiffusion:
     ) -> None:
         factors = transition_factors(graph, config.normalisation, config.self_loops)
         self.steps = config_steps(config)
+        self.in_logs = config.of == "log_evidence"
         self._teleport = config.teleport
         self._adjacency = adjacency
         self._column_N1 = torch.from_numpy(factors.column_N).to(device, dtype).unsqueeze(1)

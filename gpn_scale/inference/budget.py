@@ -62,8 +62,48 @@ def plan(
     Raises:
         ConfigError: no way fits; the message names the smallest budget that would do.
     """
-    line = max(1, _LINE_BYTES // itemsize)
-    ways = [
+    ways = _ways(num_nodes, num_edges, num_classes, memory_bytes, max_degree, itemsize)
+    fitting = [way for way in ways if way.predicted_bytes <= memory_bytes]
+    if not fitting:
+        smallest = min(way.predicted_bytes for way in ways)
+        raise ConfigError(
+            f"{memory_bytes:,} bytes are too little memory to predict {num_nodes:,} nodes of "
+            f"{num_classes} classes, expected at least {smallest:,}"
+        )
+    line = _line(itemsize)
+
+    def work(way: InferencePlan) -> int:
+        passes = -(-num_classes // way.columns)
+        lines = -(-way.columns // line)
+        return passes * (lines * _LINE_WORK + (_READ_WORK if way.keep_adjacency else _REBUILD_WORK))
+
+    return min(fitting, key=work)  # of equals the first: in memory, and the larger blocks
+
+
+def modest_bytes(
+    num_nodes: int, num_edges: int, num_classes: int, *, max_degree: int = 0, itemsize: int = 4
+) -> int:
+    """A budget for those who have other things in memory: half as much again as the smallest."""
+    ways = _ways(num_nodes, num_edges, num_classes, 0, max_degree, itemsize)
+    return min(way.predicted_bytes for way in ways) * 3 // 2
+
+
+def _line(itemsize: int) -> int:
+    """Columns that a cache line holds."""
+    return max(1, _LINE_BYTES // itemsize)
+
+
+def _ways(
+    num_nodes: int,
+    num_edges: int,
+    num_classes: int,
+    memory_bytes: int,
+    max_degree: int,
+    itemsize: int,
+) -> list[InferencePlan]:
+    """All ways worth trying, whether they fit or not."""
+    line = _line(itemsize)
+    return [
         _way(
             nodes=num_nodes,
             edges=num_edges,
@@ -81,20 +121,6 @@ def plan(
         for columns in _widths(min(num_classes, line) if keep else num_classes, line)
         for entries in _BLOCK_ENTRIES
     ]
-    fitting = [way for way in ways if way.predicted_bytes <= memory_bytes]
-    if not fitting:
-        smallest = min(way.predicted_bytes for way in ways)
-        raise ConfigError(
-            f"{memory_bytes:,} bytes are too little memory to predict {num_nodes:,} nodes of "
-            f"{num_classes} classes, expected at least {smallest:,}"
-        )
-
-    def work(way: InferencePlan) -> int:
-        passes = -(-num_classes // way.columns)
-        lines = -(-way.columns // line)
-        return passes * (lines * _LINE_WORK + (_READ_WORK if way.keep_adjacency else _REBUILD_WORK))
-
-    return min(fitting, key=work)  # of equals the first: in memory, and the larger blocks
 
 
 def _way(

@@ -21,7 +21,12 @@ def exact_diffusion(
         matrix.num_nodes,
         symmetric=matrix.symmetric,
     )
-    return PowerIteration(transition, teleport=config.teleport, steps=config_steps(config))
+    return PowerIteration(
+        transition,
+        teleport=config.teleport,
+        steps=config_steps(config),
+        in_logs=config.of == "log_evidence",
+    )
 
 
 def config_steps(config: DiffusionConfig) -> int:

@@ -211,11 +211,13 @@ def _diffuse_into(
         block = slice(first, min(first + columns, own.stop))
         state_NB = torch.empty(num_nodes, block.stop - first, dtype=dtype, device=device)
         for rows in _row_pieces(evidence):
-            state_NB[rows] = torch.from_numpy(evidence[rows, block]).to(device, dtype)
+            piece = torch.from_numpy(evidence[rows, block]).to(device, dtype)
+            state_NB[rows] = piece.log() if power.in_logs else piece
             release_pages(evidence)
         state_NB = power.spend(state_NB, stepped)
         for rows in _row_pieces(evidence):
-            alpha = 1.0 + state_NB[rows].cpu().numpy()
+            piece = state_NB[rows].exp() if power.in_logs else state_NB[rows]
+            alpha = 1.0 + piece.cpu().numpy()
             alpha_0[rows] += alpha.sum(1)
             evidence[rows, block] = alpha
             release_pages(evidence)

@@ -22,16 +22,26 @@ class PowerIteration:
         transition: S, (N, N).
         teleport: t.
         steps: K.
+        in_logs: Whether logarithms of evidence are averaged instead: geometric means.
     """
 
-    def __init__(self, transition: SparseMatrix, *, teleport: float, steps: int) -> None:
+    def __init__(
+        self, transition: SparseMatrix, *, teleport: float, steps: int, in_logs: bool = False
+    ) -> None:
         self.transition = transition
         self.teleport = teleport
         self.steps = steps
+        self.in_logs = in_logs
 
     def __call__(self, evidence_NC: Tensor) -> Tensor:
         """Aggregated evidence, (N, C) -> (N, C); differentiable."""
-        aggregated_NC: Tensor = _Iterate.apply(evidence_NC, self)  # type: ignore[no-untyped-call]
+        if self.in_logs:
+            return self.linear(evidence_NC.log()).exp()
+        return self.linear(evidence_NC)
+
+    def linear(self, values_NC: Tensor) -> Tensor:
+        """The map itself, of any values."""
+        aggregated_NC: Tensor = _Iterate.apply(values_NC, self)  # type: ignore[no-untyped-call]
         return aggregated_NC
 
     def iterate(self, start_NC: Tensor, matrix: SparseMatrix) -> Tensor:

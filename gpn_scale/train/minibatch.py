@@ -12,6 +12,7 @@ from torch import Tensor
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph
 from gpn_scale.distributed import World
+from gpn_scale.inference.budget import modest_bytes
 from gpn_scale.inference.evidence import FeatureEvidence, evaluating
 from gpn_scale.inference.full import predict_all
 from gpn_scale.inference.inputs import as_inputs, required_features
@@ -185,6 +186,13 @@ class MinibatchTask(AbstractTask):
     def _exact_probabilities(
         self, graph: Graph, config: RunConfig, model: GPN, own: slice
     ) -> Tensor:
+        memory_bytes = modest_bytes(
+            graph.num_nodes,
+            graph.num_edges,
+            model.flow.num_classes,
+            max_degree=int(graph.out_degree.max(initial=0)),
+            itemsize=self.dtype.itemsize,
+        )
         prediction = predict_all(
             model,
             graph,
@@ -192,6 +200,7 @@ class MinibatchTask(AbstractTask):
             diffusion=config.diffusion,
             device=self.device,
             dtype=self.dtype,
+            memory_bytes=memory_bytes,
             world=self.world,
         )
         return torch.from_numpy(prediction.probabilities[self.val_nodes[own]]).to(self.device)

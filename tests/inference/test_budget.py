@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpn_scale.errors import ConfigError
-from gpn_scale.inference.budget import plan
+from gpn_scale.inference.budget import modest_bytes, plan
 
 SIZES = {"num_nodes": 10_000_000, "num_edges": 150_000_000, "num_classes": 40}
 GIB = 1 << 30
@@ -74,3 +74,9 @@ def test_the_longest_row_is_never_cut():
     way = plan(**SIZES, memory_bytes=16 * GIB, max_degree=9_000_000)
     assert way.block_entries == 9_000_000
     assert smallest_budget(**SIZES, max_degree=9_000_000) > smallest_budget(**SIZES) + 8 * 8_000_000
+
+
+def test_a_modest_budget_can_be_kept():
+    least, modest = smallest_budget(**SIZES), modest_bytes(**SIZES)
+    assert least <= modest <= 2 * least
+    assert plan(**SIZES, memory_bytes=modest).predicted_bytes <= modest

@@ -1,0 +1,194 @@
+"""A matrix of runs on disk: every cell once, by any number of processes, resumed after any kill.
+
+A cell is one training: a graph, a model, whether classes are left out, the seeds of split and
+initial values. Its model file comes first, then one result after the other joins its JSON file, so
+that a matrix asked for more experiments later trains nothing again.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gpn_scale import __version__
+from gpn_scale.config import DiffusionConfig, RunConfig
+from gpn_scale.data.graph import Graph
+from gpn_scale.data.splits import prepare_graph
+from gpn_scale.errors import ConfigError, RunError
+from gpn_scale.estimator import GPNClassifier
+from gpn_scale.evaluation.evaluate import Metrics
+from gpn_scale.experiments.measures import EXPERIMENTS, FRACTIONS, LEFT_OUT, Trained
+from gpn_scale.files import write_json
+
+
+class Cell(NamedTuple):
+    """One training of the matrix."""
+
+    dataset: str
+    model: str
+    left_out: bool
+    split: int
+    init: int
+
+    @property
+    def name(self) -> str:
+        """Of its files."""
+        kind = "left_out" if self.left_out else "all_classes"
+        return f"{self.dataset}/{self.model}/{kind}/split{self.split}_init{self.init}"
+
+    def wanted(self, experiments: Iterable[str]) -> list[str]:
+        """Those of the experiments that use this training."""
+        return [name for name in experiments if (name == LEFT_OUT) == self.left_out]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a model is trained, and which diffusion it predicts with."""
+
+    config: RunConfig
+    predicts_with: DiffusionConfig
+
+    @property
+    def fingerprint(self) -> str:
+        """Of both."""
+        return replace(self.config, diffusion=self.predicts_with).fingerprint() + (
+            "" if self.predicts_with == self.config.diffusion else f" {self.config.fingerprint()}"
+        )
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """What is known of a cell; `results` has the metrics of each finished experiment."""
+
+    fingerprint: str
+    """Of the setting."""
+    results: dict[str, Metrics] = field(default_factory=dict)
+
+
+def cells_of(
+    datasets: Sequence[str],
+    models: Sequence[str],
+    experiments: Sequence[str],
+    splits: int,
+    inits: int,
+) -> list[Cell]:
+    """All cells that the experiments need; seeds first, so that a part of them is a fair sample.
+
+    Raises:
+        ConfigError: there would be none.
+    """
+    if splits < 1 or inits < 1:
+        raise ConfigError(f"got {splits} splits and {inits} inits, expected at least one of each")
+    kinds = sorted({name == LEFT_OUT for name in experiments})
+    return [
+        Cell(dataset, model, left_out, split, init)
+        for split in range(1, splits + 1)
+        for init in range(1, inits + 1)
+        for dataset in datasets
+        for model in models
+        for left_out in kinds
+    ]
+
+
+class Matrix:
+    """The cells' files in a directory.
+
+    Args:
+        path: The directory; made if it is not there.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def result(self, cell: Cell) -> CellResult | None:
+        """What is known of a cell; None before its first experiment.
+
+        Raises:
+            RunError: the file is damaged or of another version.
+        """
+        path = self._file(cell, ".json")
+        if not path.exists():
+            return None
+        try:
+            stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            version, fingerprint, results = (
+                stored[name] for name in ("version", "fingerprint", "results")
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise RunError(f"{path} is damaged ({error}): delete it and run again") from error
+        if version != __version__:
+            raise RunError(
+                f"{path} was written by version {version}, this is {__version__}: evaluate into "
+                "another directory, or delete it and run again"
+            )
+        return CellResult(fingerprint, results)
+
+    def pending(self, cells: Iterable[Cell], experiments: Sequence[str]) -> Iterator[Cell]:
+        """Cells with an experiment that has no result yet."""
+        for cell in cells:
+            known = self.result(cell)
+            done = {} if known is None else known.results
+            if any(name not in done for name in cell.wanted(experiments)):
+                yield cell
+
+    def run(
+        self,
+        cell: Cell,
+        experiments: Sequence[str],
+        setting: Setting,
+        load: Callable[[], Graph],
+        *,
+        store: Path | None = None,
+        fractions: tuple[float, ...] = FRACTIONS,
+    ) -> CellResult:
+        """Trains the cell unless it is trained, and adds the results that it lacks.
+
+        Args:
+            cell: Which one.
+            experiments: Names; those that need another training are left out.
+            setting: Of the run, with the cell's seeds and left-out classes in it.
+            load: Gives the graph.
+            store: Rows of all nodes: to train on in minibatch mode, and for `epistemic_local`.
+            fractions: Of the shifts.
+
+        Raises:
+            RunError: what is there was made with another configuration or version.
+        """
+        known = self.result(cell) or CellResult(setting.fingerprint)
+        if known.fingerprint != setting.fingerprint:
+            raise RunError(
+                f"{self._file(cell, '.json')} was made with another configuration: evaluate into "
+                "another directory, or delete it and run again"
+            )
+        missing = [name for name in cell.wanted(experiments) if name not in known.results]
+        if not missing:
+            return known
+        graph = prepare_graph(load(), setting.config)
+        classifier = self._trained(cell, setting.config, graph, store)
+        classifier.config = replace(classifier.config, diffusion=setting.predicts_with)
+        rng_seed = cell.split * 1000 + cell.init
+        trained = Trained(classifier, graph, rng_seed, store, fractions)
+        for name in missing:
+            known.results[name] = EXPERIMENTS[name](trained)
+            content = {"version": __version__, "fingerprint": known.fingerprint}
+            write_json(self._file(cell, ".json"), content | {"results": known.results})
+        return known
+
+    def _trained(
+        self, cell: Cell, config: RunConfig, graph: Graph, store: Path | None
+    ) -> GPNClassifier:
+        path = self._file(cell, ".safetensors")
+        if path.exists():
+            classifier = GPNClassifier.load(path)
+            if classifier.config.fingerprint() == config.fingerprint():
+                return classifier
+        rows = store if config.mode == "minibatch" else None
+        classifier = GPNClassifier(config).fit(graph, store=rows)
+        classifier.save(path)
+        return classifier
+
+    def _file(self, cell: Cell, suffix: str) -> Path:
+        path = self.path / "cells" / (cell.name + suffix)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path

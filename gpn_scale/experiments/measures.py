@@ -1,0 +1,210 @@
+"""One function per experiment: a trained model and its graph -> named numbers.
+
+Names of numbers are `metric`, or `metric@setting` where an experiment has several settings, such as
+`accuracy@normal_0.10` for a tenth of the nodes with Gaussian features.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpn_scale.data.graph import Graph, NodeIds
+from gpn_scale.data.shifts import EdgeShift, FeatureNoise, noise_rows, shifted_edges, shifted_nodes
+from gpn_scale.errors import ConfigError
+from gpn_scale.estimator import GPNClassifier
+from gpn_scale.evaluation.conformal import calibrated, coverage
+from gpn_scale.evaluation.evaluate import (
+    Metrics,
+    classification_metrics,
+    detection_metrics,
+    out_of_distribution_metrics,
+)
+from gpn_scale.evaluation.metrics import accuracy, expected_calibration_error
+from gpn_scale.evaluation.prediction import Prediction
+from gpn_scale.evaluation.selective import risk_coverage
+from gpn_scale.inference.perturbed import Perturbed
+from gpn_scale.ppr.store import PPRStore
+from gpn_scale.ppr.tails import row_of_entry
+
+ISOLATED_NODES = 100
+FRACTIONS = (0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.99)
+"""Of nodes or edges that a shift changes."""
+CONFORMAL_MISS = 0.1
+_MISCLASSIFICATION = "misclassification_"
+_FEATURE_NOISES: tuple[FeatureNoise, ...] = ("bernoulli", "normal")
+_EDGE_SHIFTS: tuple[EdgeShift, ...] = ("random", "dice")
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A trained model, the graph it is of, and what the experiments share."""
+
+    classifier: GPNClassifier
+    graph: Graph
+    rng_seed: int
+    store: Path | None = None
+    """Rows of all nodes, for the score `epistemic_local`."""
+    fractions: tuple[float, ...] = FRACTIONS
+
+    @cached_property
+    def perturbed(self) -> Perturbed:
+        """The evidence of all nodes, computed once."""
+        config = self.classifier.config
+        return Perturbed(
+            self.classifier.model,
+            self.graph,
+            scaling=config.data.feature_scaling,
+            diffusion=config.diffusion,
+            device=self.classifier.device,
+            dtype=self.classifier.dtype,
+        )
+
+    @cached_property
+    def prediction(self) -> Prediction:
+        """Of the graph as it is."""
+        return self.perturbed.as_it_is()
+
+
+def clean(trained: Trained) -> Metrics:
+    """Accuracy and calibration, risk over coverage, conformal sets."""
+    assert trained.graph.split is not None
+    test = trained.graph.split.test
+    found = classification_metrics(trained.prediction, trained.graph, test)
+    found = {name: value for name, value in found.items() if _MISCLASSIFICATION not in name}
+    wrong = trained.prediction.predicted_class[test] != trained.graph.labels[test]
+    for name, score in trained.prediction.scores(test).items():
+        found[f"aurc_{name}"] = risk_coverage(score, wrong).area
+    # Of the test nodes, which had no part in training or stopping, half calibrate and half measure.
+    order = np.random.default_rng(trained.rng_seed).permutation(test)
+    half = len(order) // 2
+    probability, label = trained.prediction.probabilities[order], trained.graph.labels[order]
+    rule = calibrated(
+        probability[:half], label[:half], miss=CONFORMAL_MISS, num_nodes=trained.graph.num_nodes
+    )
+    sets = rule.sets(probability[half:])
+    found["conformal_coverage"] = coverage(sets, label[half:])
+    found["conformal_size"] = float(sets.sum(1).mean())
+    return found
+
+
+def misclassification(trained: Trained) -> Metrics:
+    """How well each score finds the misclassified test nodes."""
+    assert trained.graph.split is not None
+    found = classification_metrics(trained.prediction, trained.graph, trained.graph.split.test)
+    return {
+        name.removeprefix(_MISCLASSIFICATION): value
+        for name, value in found.items()
+        if _MISCLASSIFICATION in name
+    }
+
+
+def left_out_classes(trained: Trained) -> Metrics:
+    """How well each score finds nodes of classes that training did not know."""
+    found = out_of_distribution_metrics(trained.prediction, trained.graph)
+    metrics = {name: value for name, value in found.items() if isinstance(value, float)}
+    if trained.store is None:
+        return metrics
+    assert trained.graph.split is not None
+    ordinary = np.setdiff1d(trained.graph.split.test, trained.graph.marked)
+    nodes = np.append(ordinary, trained.graph.marked)
+    positive = np.arange(len(nodes)) >= len(ordinary)
+    local = _local_evidence(trained, trained.store, nodes)
+    return metrics | detection_metrics({"epistemic_local": -local.astype(np.float32)}, positive)
+
+
+def isolated(trained: Trained) -> Metrics:
+    """Some test nodes, each alone with features of noise, told from the same nodes as they are."""
+    graph = trained.graph
+    assert graph.split is not None
+    rng = np.random.default_rng(trained.rng_seed)
+    count = min(ISOLATED_NODES, len(graph.split.test))
+    nodes = np.sort(rng.choice(graph.split.test, count, replace=False))
+    before = trained.prediction.scores(nodes)
+    found: Metrics = {}
+    for kind in _FEATURE_NOISES:
+        rows = noise_rows(kind, count, graph.num_features, trained.rng_seed)
+        after = trained.perturbed.isolated(nodes, rows.__getitem__)
+        scores = after.scores(np.arange(count))
+        both = {name: np.append(before[name], score) for name, score in scores.items()}
+        metrics = detection_metrics(both, np.arange(2 * count) >= count)
+        metrics["accuracy"] = accuracy(after.probabilities, graph.labels[nodes])
+        found |= {f"{name}@{kind}": value for name, value in metrics.items()}
+    return found
+
+
+def feature_shift(trained: Trained) -> Metrics:
+    """Accuracy, calibration and confidence with features of noise at a fraction of the nodes."""
+    graph, found = trained.graph, _curve_point(trained, trained.prediction, "clean")
+    for fraction in trained.fractions:
+        nodes = shifted_nodes(graph, fraction, trained.rng_seed)
+        for kind in _FEATURE_NOISES:
+
+            def rows_of(part: slice, kind: FeatureNoise = kind) -> NDArray[np.float32]:
+                seed = trained.rng_seed + part.start
+                return noise_rows(kind, part.stop - part.start, graph.num_features, seed)
+
+            prediction = trained.perturbed.with_features(nodes, rows_of)
+            found |= _curve_point(trained, prediction, f"{kind}_{fraction:.2f}")
+    return found
+
+
+def edge_shift(trained: Trained) -> Metrics:
+    """The same with a fraction of the edges moved."""
+    found = _curve_point(trained, trained.prediction, "clean")
+    for fraction in trained.fractions:
+        for kind in _EDGE_SHIFTS:
+            moved = shifted_edges(trained.graph, fraction, kind, trained.rng_seed)
+            prediction = trained.perturbed.with_edges(moved)
+            found |= _curve_point(trained, prediction, f"{kind}_{fraction:.2f}")
+    return found
+
+
+EXPERIMENTS: Mapping[str, Callable[[Trained], Metrics]] = {
+    "clean": clean,
+    "misclassification": misclassification,
+    "left-out-classes": left_out_classes,
+    "isolated": isolated,
+    "feature-shift": feature_shift,
+    "edge-shift": edge_shift,
+}
+LEFT_OUT = "left-out-classes"
+"""The experiment that needs a training of its own; all others share one."""
+
+
+def check_experiment(name: str) -> None:
+    """Refuses names that are none.
+
+    Raises:
+        ConfigError: with the known ones.
+    """
+    if name not in EXPERIMENTS:
+        known = ", ".join([*EXPERIMENTS, "all"])
+        raise ConfigError(f"--experiment got {name!r}, expected one of {known}")
+
+
+def _curve_point(trained: Trained, prediction: Prediction, setting: str) -> Metrics:
+    """Of the test nodes: accuracy, ECE, and the means of both confidences."""
+    assert trained.graph.split is not None
+    test = trained.graph.split.test
+    probability, label = prediction.probabilities[test], trained.graph.labels[test]
+    point = {
+        "accuracy": accuracy(probability, label),
+        "ece": expected_calibration_error(probability, label),
+        "aleatoric_confidence": float(probability.max(1).mean()),
+        "epistemic_confidence": float(prediction.alpha_0[test].mean(dtype=np.float64)),
+    }
+    return {f"{name}@{setting}": value for name, value in point.items()}
+
+
+def _local_evidence(trained: Trained, store: Path, nodes: NodeIds) -> NDArray[np.float64]:
+    """Evidence of the nodes' stored rows alone, with nothing in the place of what they cut."""
+    graph = trained.graph
+    opened = PPRStore.open(store, graph_fingerprint=graph.structure_fingerprint())
+    rows = opened.rows(nodes)
+    total_N = trained.perturbed.evidence_NC.sum(1).double().cpu().numpy()
+    weights = rows.weights * total_N[rows.ids]
+    return np.asarray(np.bincount(row_of_entry(rows), weights, minlength=len(nodes)), np.float64)

@@ -1,0 +1,151 @@
+"""Results of a matrix -> tables of means and standard errors, beside the paper's figures."""
+
+import csv
+import io
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gpn_scale.experiments.matrix import Cell, CellResult
+from gpn_scale.experiments.paper import Figure, PaperKey
+
+_NOT_SHARES = ("aurc", "nll", "conformal_size", "epistemic_confidence")
+"""Metrics that are no shares, and so not in percent."""
+
+_CSV_COLUMNS = (
+    *("dataset", "model", "experiment", "metric", "mean", "standard_error", "runs"),
+    *("paper", "paper_standard_error", "difference"),
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One number of a table: a metric of an experiment, over the seeds of a graph and a model."""
+
+    dataset: str
+    model: str
+    experiment: str
+    metric: str
+    mean: float
+    error: float
+    """Standard error of the mean; NaN for a single run."""
+    runs: int
+    paper: Figure | None = None
+
+    @property
+    def difference(self) -> float | None:
+        """To the paper's figure."""
+        return None if self.paper is None else self.mean - self.paper.value
+
+
+def entries(
+    results: Mapping[Cell, CellResult],
+    paper: Mapping[PaperKey, Figure] | None = None,
+) -> list[Entry]:
+    """Every metric of every experiment, in the order of the cells; shares in percent."""
+    values: dict[tuple[str, str, str, str], list[float]] = {}
+    for cell, result in results.items():
+        for experiment, metrics in result.results.items():
+            for metric, value in metrics.items():
+                key = (cell.dataset, cell.model, experiment, metric)
+                factor = 1.0 if metric.startswith(_NOT_SHARES) else 100.0
+                values.setdefault(key, []).append(factor * value)
+    return [
+        Entry(*key, *_mean_and_error(found), len(found), (paper or {}).get(PaperKey(*key)))
+        for key, found in values.items()
+    ]
+
+
+def to_csv(table: Iterable[Entry]) -> str:
+    """One line per number."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(_CSV_COLUMNS)
+    for entry in table:
+        paper = entry.paper or Figure(math.nan, math.nan)
+        numbers = (entry.mean, entry.error, entry.runs, paper.value, paper.error)
+        difference = math.nan if entry.difference is None else entry.difference
+        writer.writerow(
+            [
+                *(entry.dataset, entry.model, entry.experiment, entry.metric),
+                *(_plain(number) for number in (*numbers, difference)),
+            ]
+        )
+    return out.getvalue()
+
+
+def to_markdown(table: Sequence[Entry]) -> str:
+    """A table per experiment: graphs and models down, metrics across."""
+    parts = []
+    for experiment, metrics, rows in _pivot(table):
+        parts.append(f"## {experiment}\n")
+        lines = [["graph", "model", *metrics], ["---"] * (2 + len(metrics))]
+        lines += [[*head, *(_cell(entry) for entry in cells)] for head, cells in rows]
+        parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n")
+    return "\n".join(parts)
+
+
+def to_latex(table: Sequence[Entry]) -> str:
+    """The same as tabulars, for a paper."""
+    parts = []
+    for experiment, metrics, rows in _pivot(table):
+        lines = [f"% {experiment}", rf"\begin{{tabular}}{{ll{'r' * len(metrics)}}}", r"\toprule"]
+        lines.append(" & ".join(["graph", "model", *map(_escaped, metrics)]) + r" \\")
+        lines.append(r"\midrule")
+        for head, cells in rows:
+            numbers = [_latex_cell(entry) for entry in cells]
+            lines.append(" & ".join([*map(_escaped, head), *numbers]) + r" \\")
+        parts.append("\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""]))
+    return "\n".join(parts)
+
+
+Pivot = list[tuple[str, list[str], list[tuple[tuple[str, str], list[Entry | None]]]]]
+
+
+def _pivot(table: Sequence[Entry]) -> Pivot:
+    """(experiment, its metrics, [((graph, model), its entries in their order)])."""
+    found: Pivot = []
+    for experiment in dict.fromkeys(entry.experiment for entry in table):
+        own = [entry for entry in table if entry.experiment == experiment]
+        metrics = list(dict.fromkeys(entry.metric for entry in own))
+        by_place = {((entry.dataset, entry.model), entry.metric): entry for entry in own}
+        heads = dict.fromkeys((entry.dataset, entry.model) for entry in own)
+        rows = [(head, [by_place.get((head, metric)) for metric in metrics]) for head in heads]
+        found.append((experiment, metrics, rows))
+    return found
+
+
+def _mean_and_error(values: Sequence[float]) -> tuple[float, float]:
+    error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+    return statistics.fmean(values), error
+
+
+def _cell(entry: Entry | None) -> str:
+    if entry is None or math.isnan(entry.mean):
+        return "n.a."
+    text = _number(entry.mean)
+    text += "" if math.isnan(entry.error) else f" ± {_number(entry.error)}"
+    if entry.paper is not None and entry.difference is not None:
+        text += f" (paper {_number(entry.paper.value)}, {entry.difference:+.1f})"
+    return text
+
+
+def _latex_cell(entry: Entry | None) -> str:
+    if entry is None or math.isnan(entry.mean):
+        return "n.a."
+    error = "" if math.isnan(entry.error) else rf" \pm {_number(entry.error)}"
+    return f"${_number(entry.mean)}{error}$"
+
+
+def _number(value: float) -> str:
+    """One decimal for percents, three digits for what is smaller or far larger."""
+    return f"{value:.1f}" if 1.0 <= abs(value) < 1000.0 or value == 0.0 else f"{value:.3g}"
+
+
+def _plain(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.6g}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("_", r"\_").replace("%", r"\%")

@@ -1,0 +1,262 @@
+"""Entry point of the evaluation: the paper's experiments over graphs, models, splits and seeds."""
+
+import argparse
+import multiprocessing
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from gpn_scale.config import override, parse_assignments
+from gpn_scale.data.datasets import load_graph
+from gpn_scale.data.graph import Graph
+from gpn_scale.data.shifts import check_fraction
+from gpn_scale.distributed import World, connected
+from gpn_scale.errors import ConfigError
+from gpn_scale.experiments.matrix import Cell, Matrix, Setting, cells_of
+from gpn_scale.experiments.measures import EXPERIMENTS, FRACTIONS, check_experiment
+from gpn_scale.experiments.paper import read_paper
+from gpn_scale.experiments.tables import entries, to_csv, to_latex, to_markdown
+from gpn_scale.files import write_text
+from gpn_scale.progress import ProgressMeter
+from launch.arguments import checked_threads
+from launch.console import exit_code_of
+from launch.inputs import build_rows
+from launch.models import ABLATION, MODELS, parse_model, setting_of
+from launch.recipes import left_out_count, recipe_for
+
+_ABLATION_EXPERIMENTS = ("clean", "left-out-classes", "isolated")
+_A_DAY = 86_400.0
+
+
+def evaluation_parser() -> argparse.ArgumentParser:
+    """The parser of `launch/evaluate.py`."""
+    parser = argparse.ArgumentParser(
+        prog="evaluate.py",
+        description="The paper's experiments as a matrix of runs. What is finished is kept: the "
+        "same call again goes on where it was stopped, and a larger one adds what is missing.",
+    )
+    add = parser.add_argument
+    add(
+        "--experiment",
+        default="all",
+        metavar="NAME[,NAME]",
+        help=f"{', '.join(EXPERIMENTS)}, ablation, or all (default: all)",
+    )
+    add("--datasets", default="synthetic", metavar="A,B", help="(default: synthetic)")
+    add(
+        "--models",
+        default="GPN,GPN-minibatch",
+        metavar="A,B",
+        help=f"of {', '.join(MODELS)}; NAME[section.field=value;...] changes one (default: GPN,"
+        "GPN-minibatch)",
+    )
+    add("--splits", type=int, default=10, metavar="N", help="split seeds (default: 10)")
+    add("--inits", type=int, default=10, metavar="M", help="seeds per split (default: 10)")
+    add("--out", type=Path, required=True, metavar="DIR", help="cells, stores and tables")
+    add("--data-dir", type=Path, default=Path("data"), metavar="DIR", help="(default: data)")
+    add("--paper", type=Path, metavar="DIR", help="CSV files of the paper's figures, to compare")
+    add(
+        "--left-out-classes",
+        default="paper",
+        metavar="N|paper",
+        help="classes left out in left-out-classes (default: paper; a number for other graphs)",
+    )
+    add(
+        "--fractions",
+        default=",".join(map(str, FRACTIONS)),
+        metavar="A,B",
+        help="shares of nodes or edges that shifts change (default: %(default)s)",
+    )
+    add("--set", action="append", default=[], metavar="KEY=VALUE", help="change the recipes")
+    add("--processes", type=int, default=1, metavar="P", help="cells at a time (default: 1)")
+    add("--threads", type=int, metavar="T", help="CPU threads of each process (default: 1)")
+    return parser
+
+
+class Job(NamedTuple):
+    """A cell, and all that a process needs to run it."""
+
+    cell: Cell
+    experiments: tuple[str, ...]
+    fractions: tuple[float, ...]
+    assignments: tuple[str, ...]
+    left_out: str
+    data_dir: Path
+    out: Path
+    threads: int
+
+
+class Wanted(NamedTuple):
+    """What the command line asks for."""
+
+    experiments: tuple[str, ...]
+    models: tuple[str, ...]
+    datasets: tuple[str, ...]
+    fractions: tuple[float, ...]
+
+
+def evaluate(options: argparse.Namespace) -> None:
+    """Runs what is missing of the matrix, then writes the tables of all that is there."""
+    wanted = _wanted(options)
+    threads = checked_threads(options.threads) if options.threads is not None else 1
+    paper = None if options.paper is None else read_paper(options.paper)
+    cells = cells_of(
+        wanted.datasets, wanted.models, wanted.experiments, options.splits, options.inits
+    )
+    matrix = Matrix(options.out)
+    jobs = [
+        Job(
+            cell,
+            wanted.experiments,
+            wanted.fractions,
+            tuple(options.set),
+            options.left_out_classes,
+            options.data_dir,
+            options.out,
+            threads,
+        )
+        for cell in matrix.pending(cells, wanted.experiments)
+    ]
+    settings = [_setting(job) for job in jobs]  # every refusal before the first training
+    with connected(torch.device("cpu"), timeout_seconds=_A_DAY) as world:
+        for job, setting in zip(jobs, settings, strict=True):
+            store = _store(job.cell.dataset, setting, options.out)
+            if store is not None:
+                build_rows(job.cell.dataset, options.data_dir, store, setting.predicts_with, world)
+        _run(jobs[world.rank :: world.size], options.processes, world)
+        world.barrier()
+        if not world.is_first:
+            return
+    found = {cell: result for cell in cells if (result := matrix.result(cell)) is not None}
+    table = entries(found, paper)
+    folder = options.out / "tables"
+    folder.mkdir(parents=True, exist_ok=True)
+    for suffix, text in (("csv", to_csv(table)), ("md", to_markdown(table))):
+        write_text(folder / f"results.{suffix}", text)
+    write_text(folder / "results.tex", to_latex(table))
+    print(to_markdown(table))
+    print(f"tables: {folder / 'results.md'}, results.csv, results.tex")
+
+
+def _wanted(options: argparse.Namespace) -> Wanted:
+    names = [name for name in options.experiment.split(",") if name]
+    models = [name for name in options.models.split(",") if name]
+    experiments: list[str] = []
+    for name in names:
+        if name == "ablation":
+            models += [model for model in ABLATION if model not in models]
+            experiments += _ABLATION_EXPERIMENTS
+        elif name == "all":
+            experiments += EXPERIMENTS
+        else:
+            check_experiment(name)
+            experiments.append(name)
+    for model in models:
+        parse_model(model)
+    if not experiments or not models or not options.datasets:
+        raise ConfigError("expected at least one experiment, one model and one dataset")
+    return Wanted(
+        tuple(dict.fromkeys(experiments)),
+        tuple(models),
+        tuple(name for name in _split_datasets(options.datasets) if name),
+        _fractions(options.fractions),
+    )
+
+
+def _split_datasets(text: str) -> Iterator[str]:
+    """At commas, but not at those between the keys of a synthetic graph."""
+    name = ""
+    for part in text.split(","):
+        if "=" in part and ":" in name and ":" not in part:
+            name += f",{part}"
+            continue
+        if name:
+            yield name
+        name = part
+    yield name
+
+
+def _fractions(text: str) -> tuple[float, ...]:
+    try:
+        fractions = tuple(float(part) for part in text.split(",") if part)
+    except ValueError:
+        raise ConfigError(f"--fractions got {text!r}, expected numbers between 0 and 1") from None
+    for fraction in fractions:
+        check_fraction(fraction)
+    return fractions
+
+
+@cache
+def _graph(dataset: str, data_dir: Path) -> Graph:
+    return load_graph(dataset, data_dir)
+
+
+def _setting(job: Job) -> Setting:
+    cell, graph = job.cell, _graph(job.cell.dataset, job.data_dir)
+    pairs = [("split.rng_seed", str(cell.split)), ("train.rng_seed", str(cell.init))]
+    if cell.left_out:
+        pairs.append(("data.left_out_classes", str(left_out_count(cell.dataset, job.left_out))))
+    config = override(
+        recipe_for(cell.dataset, graph), [*pairs, *parse_assignments(job.assignments)]
+    )
+    return setting_of(cell.model, config, graph)
+
+
+def _store(dataset: str, setting: Setting, out: Path) -> Path | None:
+    """Where the rows of the model's diffusion are; None where it has none that add up evidence."""
+    diffusion = setting.predicts_with
+    if diffusion.steps == 0 or diffusion.of != "evidence":
+        return None
+    facts = "_".join(str(value) for value in diffusion.store_parameters.values())
+    return out / "stores" / f"{dataset.replace(':', '_')}_{facts}"
+
+
+def _run(jobs: Sequence[Job], processes: int, world: World) -> None:
+    if processes < 1:
+        raise ConfigError(f"--processes got {processes}, expected at least 1")
+    silent = not world.is_first
+    with ProgressMeter("evaluate", "cell", len(jobs), silent=silent) as meter:
+        if processes == 1:
+            for done, job in enumerate(jobs, start=1):
+                run_job(job)
+                meter.update(done, job.cell.name)
+            return
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(processes, mp_context=context) as pool:
+            running = {pool.submit(run_job, job): job for job in jobs}
+            try:
+                for done, future in enumerate(as_completed(running), start=1):
+                    future.result()
+                    meter.update(done, running[future].cell.name)
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+
+def run_job(job: Job) -> None:
+    """Runs one cell in this process."""
+    torch.set_num_threads(job.threads)
+    setting = _setting(job)
+    Matrix(job.out).run(
+        job.cell,
+        job.experiments,
+        setting,
+        lambda: _graph(job.cell.dataset, job.data_dir),
+        store=_store(job.cell.dataset, setting, job.out),
+        fractions=job.fractions,
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parses the command line and runs; the exit code is 2 for bad input."""
+    options = evaluation_parser().parse_args(arguments)
+    return exit_code_of(lambda: evaluate(options))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

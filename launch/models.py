@@ -1,0 +1,69 @@
+"""Models of the evaluation by name: how each is trained and predicts."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from gpn_scale.config import RunConfig, override, parse_assignments
+from gpn_scale.data.graph import Graph
+from gpn_scale.errors import ConfigError
+from gpn_scale.experiments.matrix import Setting
+from launch.recipes import in_minibatches
+
+
+def _gpn(config: RunConfig, graph: Graph) -> Setting:
+    return Setting(config, config.diffusion)
+
+
+def _gpn_minibatch(config: RunConfig, graph: Graph) -> Setting:
+    return Setting(in_minibatches(config, graph), config.diffusion)
+
+
+def _postnet(config: RunConfig, graph: Graph) -> Setting:
+    """Posterior Network (Charpentier et al., 2020): features alone."""
+    alone = replace(config.diffusion, steps=0)
+    return Setting(replace(config, diffusion=alone), alone)
+
+
+def _postnet_diff(config: RunConfig, graph: Graph) -> Setting:
+    """PostNet whose evidence is diffused when it predicts, but not when it is trained."""
+    return Setting(_postnet(config, graph).config, config.diffusion)
+
+
+def _gpn_log(config: RunConfig, graph: Graph) -> Setting:
+    """GPN that averages logarithms of evidence over neighbourhoods."""
+    logs = replace(config.diffusion, of="log_evidence")
+    return Setting(replace(config, diffusion=logs), logs)
+
+
+MODELS: dict[str, Callable[[RunConfig, Graph], Setting]] = {
+    "GPN": _gpn,
+    "GPN-minibatch": _gpn_minibatch,
+    "PostNet": _postnet,
+    "PostNet-Diff": _postnet_diff,
+    "GPN-LOG-beta": _gpn_log,
+}
+ABLATION = ("PostNet", "PostNet-Diff", "GPN", "GPN-LOG-beta")
+
+
+def setting_of(name: str, config: RunConfig, graph: Graph) -> Setting:
+    """The setting of a model; `NAME[section.field=value;...]` changes it, as `--set` does.
+
+    Raises:
+        ConfigError: there is no such model or field.
+    """
+    kind, changes = parse_model(name)
+    return MODELS[kind](override(config, changes), graph)
+
+
+def parse_model(name: str) -> tuple[str, list[tuple[str, str]]]:
+    """Name of the kind, and what is changed.
+
+    Raises:
+        ConfigError: there is no such model, or the brackets do not close.
+    """
+    kind, bracket, rest = name.partition("[")
+    if kind not in MODELS:
+        raise ConfigError(f"--models got {kind!r}, expected some of {', '.join(MODELS)}")
+    if bracket and not rest.endswith("]"):
+        raise ConfigError(f"--models got {name!r}, expected NAME[section.field=value;...]")
+    return kind, parse_assignments([part for part in rest[:-1].split(";") if part])
