@@ -32,7 +32,7 @@ class ProgressMeter:
         silent: bool = False,
     ) -> None:
         self._what, self._unit, self._total = what, unit, total
-        self._start = self._done = done
+        self._start = self._done = self._told = done
         self._seconds, self._silent = seconds, silent
         self._stream = stream if stream is not None else sys.stderr
         self._began = self._spoke = time.monotonic()
@@ -49,7 +49,7 @@ class ProgressMeter:
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.close()
-        elif not self._silent and self._done > self._start:
+        elif not self._silent and self._done > self._told:
             self._say()
 
     def update(self, done: int, note: str = "") -> None:
@@ -62,7 +62,7 @@ class ProgressMeter:
             self._say()
 
     def _say(self) -> None:
-        self._spoke = time.monotonic()
+        self._spoke, self._told = time.monotonic(), self._done
         seconds = max(self._spoke - self._began, 1e-9)
         rate = (self._done - self._start) / seconds
         of_total = "" if self._total is None else f"/{self._total}"

@@ -1,7 +1,9 @@
 """The paper's figures from a folder of CSV files, to stand beside ours.
 
 Files and columns: `clean_and_left_out_classes.csv`, `misclassification.csv`,
-`feature_perturbations.csv`; a column `X_se` is the standard error of column `X`. Models are rows.
+`feature_perturbations.csv`; a column `X_se` is the standard error of column `X`. Models are rows. Of
+several rows of a graph and a model the first holds: those of feature perturbations come again with
+AUC-PR under the same name, against another set of negatives than ours.
 """
 
 import csv
@@ -83,7 +85,7 @@ def _add(
     value = _number(row.get(column))
     if not math.isnan(value):
         key = PaperKey(row["dataset"], row["model"], experiment, metric)
-        found[key] = Figure(value, _number(row.get(f"{column}_se")))
+        found.setdefault(key, Figure(value, _number(row.get(f"{column}_se"))))
 
 
 def _number(text: str | None) -> float:

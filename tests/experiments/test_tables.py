@@ -60,6 +60,7 @@ def test_the_papers_tables_are_read_in_our_words(tmp_path):
     (tmp_path / "misclassification.csv").write_text("dataset,model,aupr_alea\nG,GPN,48.0\n")
     (tmp_path / "feature_perturbations.csv").write_text(
         "table,dataset,model,norm_acc,norm_epist_nonet,norm_epist_nonet_se\naupr,G,GPN,80,100.0,0\n"
+        "aupr,G,GPN,80,25.0,0\n"
     )
     found = read_paper(tmp_path)
     assert found[PaperKey("G", "GPN", "clean", "accuracy")] == Figure(81.5, 0.1)
