@@ -6,6 +6,7 @@ that a matrix asked for more experiments later trains nothing again.
 """
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -122,7 +123,12 @@ class Matrix:
                 f"{path} was written by version {version}, this is {__version__}: evaluate into "
                 "another directory, or delete it and run again"
             )
-        return CellResult(fingerprint, results)
+        # JSON has no word for what is not a number, such as a detection without positives.
+        numbers = {
+            name: {key: math.nan if value is None else value for key, value in metrics.items()}
+            for name, metrics in results.items()
+        }
+        return CellResult(fingerprint, numbers)
 
     def pending(self, cells: Iterable[Cell], experiments: Sequence[str]) -> Iterator[Cell]:
         """Cells with an experiment that has no result yet."""
@@ -171,8 +177,7 @@ class Matrix:
         trained = Trained(classifier, graph, rng_seed, store, fractions)
         for name in missing:
             known.results[name] = EXPERIMENTS[name](trained)
-            content = {"version": __version__, "fingerprint": known.fingerprint}
-            write_json(self._file(cell, ".json"), content | {"results": known.results})
+            self._write(cell, known)
         return known
 
     def _trained(
@@ -187,6 +192,14 @@ class Matrix:
         classifier = GPNClassifier(config).fit(graph, store=rows)
         classifier.save(path)
         return classifier
+
+    def _write(self, cell: Cell, known: CellResult) -> None:
+        results = {
+            name: {key: None if math.isnan(value) else value for key, value in metrics.items()}
+            for name, metrics in known.results.items()
+        }
+        content = {"version": __version__, "fingerprint": known.fingerprint, "results": results}
+        write_json(self._file(cell, ".json"), content)
 
     def _file(self, cell: Cell, suffix: str) -> Path:
         path = self.path / "cells" / (cell.name + suffix)

@@ -1,9 +1,9 @@
 """The paper's figures from a folder of CSV files, to stand beside ours.
 
 Files and columns: `clean_and_left_out_classes.csv`, `misclassification.csv`,
-`feature_perturbations.csv`; a column `X_se` is the standard error of column `X`. Models are rows. Of
-several rows of a graph and a model the first holds: those of feature perturbations come again with
-AUC-PR under the same name, against another set of negatives than ours.
+`feature_perturbations.csv`; a column `X_se` is the standard error of column `X`. Models are rows.
+Of several rows of a graph and a model the first holds: those of feature perturbations come again
+with AUC-PR under the same name, against another set of negatives than ours.
 """
 
 import csv

@@ -117,6 +117,10 @@ def _pivot(table: Sequence[Entry]) -> Pivot:
 
 
 def _mean_and_error(values: Sequence[float]) -> tuple[float, float]:
+    """Of the values that are numbers; NaN where there are none."""
+    values = [value for value in values if not math.isnan(value)]
+    if not values:
+        return math.nan, math.nan
     error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
     return statistics.fmean(values), error
 

@@ -11,6 +11,7 @@ from gpn_scale.estimator import GPNClassifier
 from gpn_scale.experiments import matrix as matrix_module
 from gpn_scale.experiments.matrix import Cell, Matrix, Setting, cells_of
 from gpn_scale.experiments.measures import EXPERIMENTS
+from gpn_scale.experiments.tables import entries, to_markdown
 from tests.ppr.stored import write_store
 
 CONFIG = RunConfig(train=TrainConfig(epochs=2), split=SplitConfig(train=0.2, val=0.2))
@@ -92,3 +93,14 @@ def test_what_another_version_or_configuration_made_is_refused(tmp_path):
     path.write_text('{"version": ')
     with pytest.raises(RunError, match="is damaged"):
         matrix.result(CELL)
+
+
+def test_what_is_not_a_number_is_kept(tmp_path, monkeypatch):
+    none = {"clean": lambda trained: {"auroc": float("nan"), "accuracy": 1.0}}
+    monkeypatch.setattr(matrix_module, "EXPERIMENTS", none)
+    Matrix(tmp_path).run(CELL, ["clean"], setting(), graph)
+    found = Matrix(tmp_path).result(CELL).results["clean"]
+    assert np.isnan(found["auroc"])
+    assert found["accuracy"] == 1.0
+    table = to_markdown(entries({CELL: Matrix(tmp_path).result(CELL)}))
+    assert "| G | GPN | n.a. | 100.0 |" in table
