@@ -129,8 +129,8 @@ def test_a_checkpoint_of_another_graph_is_refused(tmp_path, alone):
         (run / name).write_bytes((alone / name).read_bytes())
     code, _, err = finished(torchrun(*other, "--mode", "minibatch", "--out", run, "--resume"))
     assert code != 0
-    assert err.count("error: ") == 1, err
-    assert "Traceback" not in err
+    (refusal,) = [line for line in err.splitlines() if line.startswith("error: ")]
+    assert "graph" in refusal
 
 
 def test_ranks_with_different_options_are_refused(tmp_path, alone):
