@@ -17,6 +17,7 @@ LAYERS = [
     {"inference"},
     {"train"},
     {"estimator"},
+    {"page"},
 ]
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
 FORBIDDEN = {"numba", "mpi4py", "precompute", "launch"}
