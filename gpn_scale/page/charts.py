@@ -33,6 +33,9 @@ COLOURS = 7
 SCALE_STEPS = 7
 _LEGEND_ROW = 17
 _LABEL_ROWS = (32, 48)
+_LEAST_HEIGHT = 220
+_RARE_PLACE, _RARE_EVIDENCE = 0.02, 0.06
+"""Shares of points that a frame and a scale of colours need not reach."""
 _SHAPES = (  # about a point, four pixels wide: disc, square, triangles, diamond, bar
     "m-2 0a2 2 0 1 0 4 0a2 2 0 1 0 -4 0",
     "m-1.7 -1.7h3.4v3.4h-3.4z",
@@ -144,7 +147,7 @@ def curves(
     """
     x = axis(np.concatenate([np.empty(0), *(line.x for line in lines)]), x_title, label=x_label)
     y_values = np.concatenate([np.asarray(include, np.float64), *(line.y for line in lines)])
-    y = axis(y_values, y_title, label=y_label, count=4)
+    y = axis(y_values, y_title, label=y_label)
     panel = Panel(WIDTH, HEIGHT, x, y, above=26 if marked else 8)
     parts = [panel.axes()]
     if marked:
@@ -165,7 +168,7 @@ def curves(
         title=title,
         description=f"{y_title} over {x_title}. {'; '.join(named)}",
         width=WIDTH,
-        height=HEIGHT + _LEGEND_ROW * len(named) + (6 if named else 0),
+        height=HEIGHT + _LEGEND_ROW * len(named) + (8 if named else 0),
         body="".join(parts),
     )
 
@@ -174,7 +177,7 @@ _LINE_COLOURS = (0, 3, 2, 4)
 
 
 def _legend_row(place: int, label: str) -> str:
-    y = HEIGHT + 10 + _LEGEND_ROW * place
+    y = HEIGHT + 14 + _LEGEND_ROW * place
     swatch = line_path([12, 48], [y - 4, y - 4])
     return tag("path", d=swatch, class_=f"line s{place} k{_LINE_COLOURS[place]}") + text(
         56, y, label, "label"
@@ -205,12 +208,12 @@ def reliability_diagram(name: str, title: str, found: Reliability) -> Plot:
     parts.append(tag("path", d=ideal, class_="line s1 mark"))
     words = [("bar k0", "accuracy of a bin"), ("disc k3", "its mean confidence; size: nodes")]
     for row, (kind, label) in enumerate(words):
-        y = HEIGHT + 10 + _LEGEND_ROW * row
+        y = HEIGHT + 14 + _LEGEND_ROW * row
         bar = {"x": 24.0, "y": y - 9.0, "width": 12.0, "height": 10.0}
         disc = {"cx": 30.0, "cy": y - 4.0, "r": 5.0}
         parts.append(tag("circle" if row else "rect", class_=kind, **(disc if row else bar)))
         parts.append(text(56, y, label, "label"))
-    y = HEIGHT + 10 + _LEGEND_ROW * 2
+    y = HEIGHT + 14 + _LEGEND_ROW * 2
     parts.append(tag("path", d=line_path([12, 48], [y - 4, y - 4]), class_="line s1 mark"))
     parts.append(text(56, y, "ideal: as often right as confident", "label"))
     return Plot(
@@ -228,7 +231,9 @@ _FIFTHS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 def points_by_class(name: str, title: str, found: LatentPoints) -> Plot:
     """Latent positions; a class has a colour, a shape, and its letter at its middle."""
-    across, up, parts = _placed_points(found)
+    view = _View.of(found)
+    across, up = view.across, view.up
+    parts = [view.frame()]
     known = ~found.marked & np.isfinite(across + up)
     labels = np.unique(found.label[known])
     for label in labels:
@@ -236,63 +241,87 @@ def points_by_class(name: str, title: str, found: LatentPoints) -> Plot:
         shape = _SHAPES[label % len(_SHAPES)] if label >= 0 else _SHAPES[0]
         kind = f"points k{label % COLOURS}" if label >= 0 else "points unnamed"
         parts.append(tag("path", d=_markers(across[nodes], up[nodes], shape), class_=kind))
-    parts.append(_crosses(across[found.marked], up[found.marked]))
+    crosses = _markers(across[found.marked], up[found.marked], _CROSS)
+    parts.append(tag("path", d=crosses, class_="cross ink"))
     for label in labels[labels >= 0]:
         nodes = known & (found.label == label)
         x, y = (float(np.median(values[nodes])) for values in (across, up))
         parts.append(text(x, y + 6, class_letter(int(label)), "letter", "middle"))
-    below = "letters stand at the middle of each class" if len(labels) else ""
-    parts.append(text(12, WIDTH + 24, below, "label"))
-    parts.append(_cross_legend(found, WIDTH + 24 + _LEGEND_ROW))
-    return _points_plot(name, title, found, parts)
+    parts.append(text(12, view.height + 18, "letters stand at the middle of each class", "label"))
+    return _points_plot(name, title, found, view, parts)
 
 
 def points_by_evidence(name: str, title: str, found: LatentPoints) -> Plot:
     """Latent positions, from yellow where there is little evidence to blue where there is much."""
-    across, up, parts = _placed_points(found)
-    low, high = data_range(found.log_evidence)
+    view = _View.of(found)
+    low, high = _usual_range(found.log_evidence, _RARE_EVIDENCE)
     edges = np.linspace(low, high, SCALE_STEPS + 1)
     step_L = np.clip(np.searchsorted(edges, found.log_evidence) - 1, 0, SCALE_STEPS - 1)
-    for step in range(SCALE_STEPS):
-        for marked in (False, True):
+    parts = [view.frame()]
+    for marked, shape, kind in ((False, _SHAPES[0], "points"), (True, _CROSS, "cross")):
+        for step in range(SCALE_STEPS):
             nodes = (step_L == step) & (found.marked == marked)
-            shape, kind = (_CROSS, "cross") if marked else (_SHAPES[0], "points")
-            path = _markers(across[nodes], up[nodes], shape)
+            path = _markers(view.across[nodes], view.up[nodes], shape)
             parts.append(tag("path", d=path, class_=f"{kind} q{step}"))
-    parts.append(text(12, WIDTH + 24, figures(10.0**low, 2), "label"))
-    begin = 12 + CHARACTER * len(figures(10.0**low, 2)) + 8
+    least, most = (figures(10.0 ** float(np.clip(end, -300, 300)), 2) for end in (low, high))
+    y = view.height + 18
+    begin = 12 + CHARACTER * len(least) + 24
+    parts.append(text(12, y, f"≤ {least}", "label"))
     for step in range(SCALE_STEPS):
-        swatch = {"x": begin + 20.0 * step, "y": WIDTH + 15.0, "width": 19.0, "height": 10.0}
+        swatch = {"x": begin + 16.0 * step, "y": y - 9, "width": 15.0, "height": 10.0}
         parts.append(tag("rect", class_=f"swatch q{step}", **swatch))
-    words = f"{figures(10.0**high, 2)} pseudo-counts"
-    parts.append(text(begin + 20 * SCALE_STEPS + 8, WIDTH + 24, words, "label"))
-    parts.append(_cross_legend(found, WIDTH + 24 + _LEGEND_ROW))
-    return _points_plot(name, title, found, parts)
+    words = f"≥ {most} pseudo-counts"
+    parts.append(text(begin + 16 * SCALE_STEPS + 8, y, words, "label"))
+    return _points_plot(name, title, found, view, parts)
 
 
-def _placed_points(
-    found: LatentPoints,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], list[str]]:
-    """Positions within the frame, and the frame: one scale for both directions."""
-    ends = [data_range(found.position[:, column]) for column in (0, 1)]
-    scale = (WIDTH - 44) / max(high - low for low, high in ends)
-    placed = []
-    for column, (low, high) in enumerate(ends):
-        offset = (found.position[:, column] - (low + high) / 2) * scale
-        placed.append(WIDTH / 2 + (offset if column == 0 else -offset))
-    frame = tag("rect", class_="frame", x=8, y=8, width=WIDTH - 16, height=WIDTH - 16)
-    return placed[0], placed[1], [frame]
+@dataclass(frozen=True, slots=True, eq=False)
+class _View:
+    """Positions in a frame of one scale for both directions; what lies far out is at its edge."""
+
+    across: NDArray[np.float64]
+    up: NDArray[np.float64]
+    height: float
+
+    @classmethod
+    def of(cls, found: LatentPoints) -> "_View":
+        ends = [_usual_range(found.position[:, column], _RARE_PLACE) for column in (0, 1)]
+        spans = [high - low for low, high in ends]
+        scale = min((WIDTH - 40) / spans[0], (WIDTH - 40) / spans[1])
+        height = max(spans[1] * scale + 40, _LEAST_HEIGHT)
+        placed = []
+        for column, size in ((0, WIDTH), (1, height)):
+            middle = sum(ends[column]) / 2
+            offset = (found.position[:, column] - middle) * (scale if column == 0 else -scale)
+            placed.append(np.clip(size / 2 + offset, 12, size - 12))
+        return cls(placed[0], placed[1], height)
+
+    def frame(self) -> str:
+        return tag("rect", class_="frame", x=6, y=6, width=WIDTH - 12, height=self.height - 12)
 
 
-def _points_plot(name: str, title: str, found: LatentPoints, parts: list[str]) -> Plot:
+def _usual_range(values: NDArray[np.float64], rare: float) -> tuple[float, float]:
+    """Where all but the share `rare` lie."""
+    finite = values[np.isfinite(values)]
+    if len(finite) == 0:
+        return data_range(finite)
+    return data_range(np.quantile(finite, [rare / 2, 1 - rare / 2]))
+
+
+def _points_plot(name: str, title: str, found: LatentPoints, view: _View, parts: list[str]) -> Plot:
     first, second = (percent(share, 0) for share in found.explained)
+    y = view.height + 18 + _LEGEND_ROW
+    if found.marked.any():
+        cross = f"M18 {coordinate(y - 4)}{_CROSS}"
+        words = f"unknown (marked) nodes: {int(found.marked.sum()):,}"
+        parts = [*parts, tag("path", d=cross, class_="cross ink"), text(30, y, words, "label")]
     return Plot(
         name=name,
         title=title,
         description=f"{len(found.label):,} nodes by their first two principal components, which "
         f"have {first} and {second} of the variance",
         width=WIDTH,
-        height=WIDTH + 36 + _LEGEND_ROW,
+        height=y + 12,
         body="".join(parts),
     )
 
@@ -304,14 +333,3 @@ def _markers(across: NDArray[np.floating], up: NDArray[np.floating], shape: str)
         f"M{coordinate(x)} {coordinate(y)}{shape}"
         for x, y in zip(across[finite].tolist(), up[finite].tolist(), strict=True)
     )
-
-
-def _crosses(across: NDArray[np.floating], up: NDArray[np.floating]) -> str:
-    return tag("path", d=_markers(across, up, _CROSS), class_="cross ink")
-
-
-def _cross_legend(found: LatentPoints, y: float) -> str:
-    if not found.marked.any():
-        return ""
-    cross = tag("path", d=f"M18 {coordinate(y - 4)}{_CROSS}", class_="cross ink")
-    return cross + text(30, y, f"unknown (marked) nodes: {int(found.marked.sum()):,}", "label")

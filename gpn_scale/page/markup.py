@@ -50,6 +50,14 @@ def percent(share: float | None, decimals: int = 1) -> str:
     return f"{100 * share:.{decimals}f} %"
 
 
+def part_of_whole(share: float, decimals: int = 1) -> str:
+    """A percentage that does not call a small part none."""
+    least = 10.0 ** -(decimals + 2)
+    if 0 < share < least:
+        return f"< {percent(least, decimals)}"
+    return percent(share, decimals)
+
+
 def figures(value: float | None, digits: int = 3) -> str:
     """A number with so many figures; powers of ten beyond ten thousand and below a thousandth."""
     if value is None or not math.isfinite(value):

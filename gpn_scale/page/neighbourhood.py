@@ -4,7 +4,7 @@ import math
 
 from gpn_scale.page.charts import COLOURS
 from gpn_scale.page.facts import ContributorFacts, ExplainedNode
-from gpn_scale.page.markup import class_letter, escaped, percent, tag
+from gpn_scale.page.markup import class_letter, escaped, part_of_whole, tag
 from gpn_scale.page.svg import Plot, line_path, text
 
 _WIDTH, _HEIGHT = 320, 236
@@ -30,7 +30,7 @@ def neighbourhood(name: str, node: ExplainedNode) -> Plot:
         y = _CENTRE_Y + _CIRCLE * math.sin(angle)
         edges.append(_edge(each, x, y))
         circles.append(_circle(x, y, _NODE, each.speaks_for, each.name))
-        circles.append(_caption(angle, f"{ranks[id(each)]}: {percent(each.share, 0)}"))
+        circles.append(_caption(angle, f"{ranks[id(each)]}: {part_of_whole(each.share, 0)}"))
     own = sum(each.share for each in node.contributors if each.itself)
     ring = ""
     if own > 0:
@@ -39,7 +39,7 @@ def neighbourhood(name: str, node: ExplainedNode) -> Plot:
         ring = tag("circle", class_="ring", stroke_width=width, **at)
     root = _circle(_CENTRE_X, _CENTRE_Y, _ROOT, node.predicted, node.name)
     told = ", ".join(
-        f"{'itself' if each.itself else f'node {each.name}'} {percent(each.share, 0)}"
+        f"{'itself' if each.itself else f'node {each.name}'} {part_of_whole(each.share, 0)}"
         for each in node.contributors
     )
     return Plot(
@@ -71,7 +71,7 @@ def _circle(x: float, y: float, radius: float, label: int, name: str) -> str:
 
 def _caption(angle: float, words: str) -> str:
     """Outside of the circle, on the side where there is room."""
-    distance = _CIRCLE + _NODE + 7
+    distance = _CIRCLE + _NODE + 10
     x = _CENTRE_X + distance * math.cos(angle)
     y = _CENTRE_Y + distance * math.sin(angle)
     if abs(math.cos(angle)) < 0.2:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from gpn_scale.page.facts import ContributorFacts, ExplainedNode, PredictionFacts
-from gpn_scale.page.markup import escaped, figures, percent, tag
+from gpn_scale.page.markup import escaped, figures, part_of_whole, percent, tag
 from gpn_scale.page.neighbourhood import neighbourhood
 from gpn_scale.page.parts import Section, class_badge, class_list, name_of, paragraph, table
 from gpn_scale.page.svg import Plot
@@ -54,11 +54,13 @@ def _card(plot: Plot, node: ExplainedNode, typical: float, class_names: Sequence
     predicted = _class_name(node.predicted, class_names)
     said = f"Predicted {predicted} with {percent(node.probability)}; {label}."
     why = (
-        f"{figures(node.evidence)} pseudo-counts reach it, {figures(node.own_evidence)} are its "
-        f"own features'; a typical known node gets {figures(typical)}."
+        f"{figures(node.evidence)} pseudo-counts reach it, where a typical known node gets "
+        f"{figures(typical)}; its own features alone would give it {figures(node.own_evidence)}."
     )
+    if all(each.itself for each in node.contributors):
+        why += " No other node is in its reach."
     rows = [_row(rank, each) for rank, each in enumerate(node.contributors, 1)]
-    rows.append(["all others", "", "", percent(node.rest_share)])
+    rows.append(["all others", "", "", part_of_whole(node.rest_share)])
     title = tag("h4", "Node ", name_of(node.name), " ", tag("small", escaped(kind)))
     header = ["contributor", "speaks for", "weight", "share"]
     return tag(
@@ -74,7 +76,7 @@ def _card(plot: Plot, node: ExplainedNode, typical: float, class_names: Sequence
 
 def _row(rank: int, each: ContributorFacts) -> list[str]:
     who = "itself" if each.itself else name_of(each.name)
-    weight, share = figures(each.weight, 2), percent(each.share)
+    weight, share = figures(each.weight, 2), part_of_whole(each.share)
     return [f"{rank}: {who}", class_badge(each.speaks_for), weight, share]
 
 

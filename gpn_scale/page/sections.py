@@ -155,7 +155,7 @@ def trust(found: PredictionFacts) -> Section:
         "risk-coverage",
         "Risk and coverage",
         lines,
-        "coverage: share of test nodes that are answered, the surest first",
+        "coverage: share of nodes that are answered",
         "risk: share of wrong answers",
         x_label=percent_label,
         y_label=percent_label,
@@ -166,7 +166,9 @@ def trust(found: PredictionFacts) -> Section:
             diagram, "Discs on the dashed line mean: of nodes with 80 % confidence, 80 % are right."
         ),
         figure(
-            risk, "A curve that stays low longer refuses the right nodes; smaller AURC is better."
+            risk,
+            "The surest test nodes are answered first. A score that refuses the right nodes stays "
+            "low, with a small area under the curve (AURC).",
         ),
     )
     if found.conformal is not None:
@@ -181,7 +183,11 @@ def _conformal(found: ConformalFacts) -> str:
         + tiles(
             [
                 ("Measured coverage", percent(found.coverage), f"wanted: at least {wanted}"),
-                ("Mean size of a set", figures(found.mean_size), "classes; 1 is sharpest"),
+                (
+                    "Mean size of a set",
+                    figures(found.mean_size),
+                    "classes; below 1, some sets are empty",
+                ),
             ]
         )
         + paragraph(
@@ -218,7 +224,8 @@ def latent(found: PredictionFacts) -> Section:
         paragraph(
             f"Where the encoder puts {len(found.latent.label):,} test and unknown nodes, before "
             f"any neighbour is asked: the two directions of most variance ({first} and {second} of "
-            "it). Evidence should fade away from the classes, and unknown nodes lie where it has."
+            "it, the farthest nodes at the edge). Evidence should fade away from the classes, "
+            "and unknown nodes should lie where it has."
         )
         + grid(
             figure(by_class, "Colour, shape and letter: the true class."),

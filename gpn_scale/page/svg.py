@@ -120,7 +120,7 @@ class Panel:
     def __init__(self, width: float, height: float, x: Axis, y: Axis, above: float = 8) -> None:
         self.x, self.y = x, y
         self.left = 10 + CHARACTER * max(len(label) for label in y.labels)
-        self.right = width - max(12, CHARACTER * len(x.labels[-1]) / 2 + 2)
+        self.right = width - max(12, CHARACTER * len(x.labels[-1]) / 2 + 5)
         self.top = 18 + above
         self.bottom = height - 38
 

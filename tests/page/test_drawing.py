@@ -19,7 +19,15 @@ from gpn_scale.page.charts import (
     reliability_diagram,
 )
 from gpn_scale.page.facts import data_range, histogram_of
-from gpn_scale.page.markup import class_letter, coordinate, escaped, figures, percent, tag
+from gpn_scale.page.markup import (
+    class_letter,
+    coordinate,
+    escaped,
+    figures,
+    part_of_whole,
+    percent,
+    tag,
+)
 from gpn_scale.page.neighbourhood import neighbourhood
 from gpn_scale.page.svg import axis, line_path, log_label, percent_label, plain_label
 from tests.page.samples import explained_node, latent_points
@@ -167,6 +175,12 @@ def test_numbers_as_people_read_them():
     assert figures(0.5) == "0.500"
     assert figures(0.0) == "0"
     assert [percent(v) for v in (0.1234, NAN, None)] == ["12.3 %", "n.a.", "n.a."]
+    assert [part_of_whole(v) for v in (0.0, 1e-9, 0.001, 0.5)] == [
+        "0.0 %",
+        "< 0.1 %",
+        "0.1 %",
+        "50.0 %",
+    ]
     assert figures(INF) == figures(None) == "n.a."
     assert [log_label(v, 1) for v in (-4, 0, 3, 5)] == ["10⁻⁴", "1", "1,000", "10⁵"]
     assert [class_letter(c) for c in (-1, 0, 25, 26, 52)] == ["?", "A", "Z", "AA", "BA"]
