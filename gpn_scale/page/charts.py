@@ -110,7 +110,7 @@ def _peak_labels(panel: Panel, peaks: Sequence[_Peak]) -> str:
         width = CHARACTER * len(peak.words) + 5
         left, right = peak.x - width > 0, peak.x + width < WIDTH
         to_left.append(left and (not right or (place == 0 and len(ordered) > 1)))
-    rows = _LABEL_ROWS[::-1] if to_left[-1] else _LABEL_ROWS
+    rows = _LABEL_ROWS[::-1] if to_left[-1:] == [True] else _LABEL_ROWS
     threads, names = [], []
     for peak, left, row in zip(ordered, to_left, rows, strict=False):
         thread = line_path([peak.x, peak.x], [row - 8, peak.y])
@@ -243,12 +243,26 @@ def points_by_class(name: str, title: str, found: LatentPoints) -> Plot:
         parts.append(tag("path", d=_markers(across[nodes], up[nodes], shape), class_=kind))
     crosses = _markers(across[found.marked], up[found.marked], _CROSS)
     parts.append(tag("path", d=crosses, class_="cross ink"))
-    for label in labels[labels >= 0]:
-        nodes = known & (found.label == label)
-        x, y = (float(np.median(values[nodes])) for values in (across, up))
-        parts.append(text(x, y + 6, class_letter(int(label)), "letter", "middle"))
-    parts.append(text(12, view.height + 18, "letters stand at the middle of each class", "label"))
+    parts.append(_class_letters(found.label[known], across[known], up[known]))
+    parts.append(text(12, view.height + 18, "letters stand at the middle of classes", "label"))
     return _points_plot(name, title, found, view, parts)
+
+
+def _class_letters(
+    label_L: NDArray[np.int64], across: NDArray[np.float64], up: NDArray[np.float64]
+) -> str:
+    """Letters at the medians of the classes, largest first; one that would hide another is left."""
+    counts = np.bincount(label_L[label_L >= 0])
+    parts: list[str] = []
+    taken: list[tuple[float, float, float]] = []
+    for label in np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]:
+        x, y = (float(np.median(values[label_L == label])) for values in (across, up))
+        letter = class_letter(int(label))
+        half = 7.0 * len(letter)
+        if all(abs(x - a) >= half + b or abs(y - c) >= 17 for a, b, c in taken):
+            taken.append((x, half, y))
+            parts.append(text(x, y + 6, letter, "letter", "middle"))
+    return "".join(parts)
 
 
 def points_by_evidence(name: str, title: str, found: LatentPoints) -> Plot:

@@ -201,6 +201,6 @@ class RunFacts:
     report: Report | None = None
     """None for a run that is not finished."""
     prediction: PredictionFacts | None = None
-    """None for a run that is not finished."""
+    """None for a run that is not finished, or has neither test nor marked nodes."""
     missing: tuple[str, ...] = ()
     """What is not there, and how to get it; one sentence each."""

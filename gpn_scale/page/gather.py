@@ -52,7 +52,12 @@ def run_facts(
         prediction: Of all nodes.
         store: Rows of minibatch mode; None if there are none or they were not found.
     """
-    missing = []
+    assert graph.split is not None
+    missing, found = [], None
+    if len(graph.split.test) + len(graph.marked):
+        found = prediction_facts(classifier, graph, prediction, store)
+    else:
+        missing.append("The split has no test nodes to look at, and no node is marked as unknown.")
     if record.config.mode == "minibatch" and store is None:
         missing.append(
             "The rows that training used were not found, so that their missing mass is not shown: "
@@ -62,7 +67,7 @@ def run_facts(
         config=record.config,
         training=record.training,
         report=record.report,
-        prediction=prediction_facts(classifier, graph, prediction, store),
+        prediction=found,
         missing=tuple(missing),
     )
 
@@ -115,10 +120,8 @@ def _scores(prediction: Prediction, nodes: NodeIds) -> dict[str, NDArray[np.floa
 
 
 def _log_histogram(alpha_0: NDArray[np.float32], known: NodeIds, marked: NodeIds) -> Histogram:
-    groups = {"known test nodes": np.log10(alpha_0[known])}
-    if len(marked):
-        groups["unknown nodes"] = np.log10(alpha_0[marked])
-    return histogram_of(groups)
+    groups = {"known test nodes": known, "unknown nodes": marked}
+    return histogram_of({name: np.log10(alpha_0[ids]) for name, ids in groups.items() if len(ids)})
 
 
 def _risk(prediction: Prediction, graph: Graph, test: NodeIds) -> tuple[ScoreCurve, ...]:

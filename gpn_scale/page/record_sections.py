@@ -40,6 +40,7 @@ def training(facts: RunFacts) -> Section:
             "epoch",
             name,
             y_label=percent_label if name == "accuracy" else plain_label,
+            include=(0.0, 1.0) if name == "accuracy" else (),
             marked=marked,
         )
         plots.append(plot)

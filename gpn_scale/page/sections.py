@@ -159,7 +159,7 @@ def trust(found: PredictionFacts) -> Section:
         "risk: share of wrong answers",
         x_label=percent_label,
         y_label=percent_label,
-        include=(0.0,),
+        include=(0.0, 0.01),
     )
     body = grid(
         figure(

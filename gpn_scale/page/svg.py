@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpn_scale.page.facts import data_range
-from gpn_scale.page.markup import coordinate, escaped, power_of_ten, tag
+from gpn_scale.page.markup import coordinate, escaped, figures, power_of_ten, tag
 
 NAMESPACE = "http://www.w3.org/2000/svg"
 CHARACTER = 6.6
@@ -81,9 +81,8 @@ def percent_label(tick: float, step: float) -> str:
 
 def log_label(tick: float, step: float) -> str:
     """The number whose log10 the tick is."""
-    if tick == round(tick):
-        return power_of_ten(round(tick))
-    return f"{10.0**tick:.2g}" if abs(tick) < 5 else f"10^{tick:.1f}"
+    whole = tick == round(tick)
+    return power_of_ten(round(tick)) if whole else figures(10.0 ** min(max(tick, -300), 300), 2)
 
 
 def axis(
@@ -119,7 +118,8 @@ class Panel:
 
     def __init__(self, width: float, height: float, x: Axis, y: Axis, above: float = 8) -> None:
         self.x, self.y = x, y
-        self.left = 10 + CHARACTER * max(len(label) for label in y.labels)
+        widest = max(len(label) for label in y.labels)
+        self.left = max(10 + CHARACTER * widest, 5 + CHARACTER * len(x.labels[0]) / 2)
         self.right = width - max(12, CHARACTER * len(x.labels[-1]) / 2 + 5)
         self.top = 18 + above
         self.bottom = height - 38
