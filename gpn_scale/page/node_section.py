@@ -40,7 +40,7 @@ def nodes(found: PredictionFacts) -> Section:
             plot = neighbourhood(f"{group}-{place}", node)
             plots.append(plot)
             cards.append(_card(plot, node, explained.typical_evidence, found.class_names))
-        parts.append(tag("h3", heading) + tag("div", *cards, class_="grid cards"))
+        parts.append(tag("h3", heading) + tag("div", *cards, class_="columns cards"))
     return Section("nodes", _HEADING, "".join(parts), tuple(plots))
 
 

@@ -39,9 +39,9 @@ def figure(plot: Plot, caption: str) -> str:
     return tag("figure", tag("h3", escaped(plot.title)), plot.inline(), words)
 
 
-def grid(*items: str) -> str:
+def columns(*items: str) -> str:
     """Side by side where there is room."""
-    return tag("div", *items, class_="grid")
+    return tag("div", *items, class_="columns")
 
 
 def tiles(values: Sequence[tuple[str, str, str]]) -> str:

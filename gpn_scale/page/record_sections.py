@@ -45,7 +45,9 @@ def training(facts: RunFacts) -> Section:
         )
         plots.append(plot)
         shown.append(figure(plot, caption))
-    return Section("training", "Training", tag("div", *shown, class_="grid thirds"), tuple(plots))
+    return Section(
+        "training", "Training", tag("div", *shown, class_="columns thirds"), tuple(plots)
+    )
 
 
 def details(facts: RunFacts) -> Section:

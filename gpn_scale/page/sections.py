@@ -15,8 +15,8 @@ from gpn_scale.page.markup import escaped, figures, percent, tag
 from gpn_scale.page.parts import (
     Section,
     class_list,
+    columns,
     figure,
-    grid,
     name_of,
     paragraph,
     table,
@@ -105,7 +105,7 @@ def _scores(found: Mapping[str, float]) -> str:
             number = tag("strong", percent(found[score]))
             parts.append(tag("p", number, " AUC-ROC for unknown nodes", class_="auroc"))
         cards.append(tag("article", *parts, class_="card"))
-    return tag("div", *cards, class_="grid pairs")
+    return tag("div", *cards, class_="columns")
 
 
 def _detection_table(detection: Mapping[str, Mapping[str, float]]) -> str:
@@ -136,7 +136,7 @@ def evidence(found: PredictionFacts) -> Section:
     )
     if found.marked_nodes:
         words += " The farther the dashed group stands to the left, the better it is recognised."
-    body = paragraph(words) + grid(
+    body = paragraph(words) + columns(
         figure(with_network, "Evidence of the node and its soft neighbourhood."),
         figure(without, "Evidence of the node's own features alone."),
     )
@@ -161,7 +161,7 @@ def trust(found: PredictionFacts) -> Section:
         y_label=percent_label,
         include=(0.0, 0.01),
     )
-    body = grid(
+    body = columns(
         figure(
             diagram, "Discs on the dashed line mean: of nodes with 80 % confidence, 80 % are right."
         ),
@@ -211,7 +211,7 @@ def missing_mass(found: PredictionFacts) -> Section | None:
         "Minibatch training reads the strongest entries of each node's diffusion row. What was cut "
         "is estimated from graph clusters, not dropped: dropped, it would be false uncertainty."
     )
-    body = paragraph(words) + grid(figure(plot, "Of all stored rows; 0 is a row that is whole."))
+    body = paragraph(words) + columns(figure(plot, "Of all stored rows; 0 is a row that is whole."))
     return Section("missing-mass", "What stored rows leave out", body, (plot,))
 
 
@@ -227,7 +227,7 @@ def latent(found: PredictionFacts) -> Section:
             "it, the farthest nodes at the edge). Evidence should fade away from the classes, "
             "and unknown nodes should lie where it has."
         )
-        + grid(
+        + columns(
             figure(by_class, "Colour, shape and letter: the true class."),
             figure(by_evidence, "Yellow: little evidence. Blue: much."),
         )

@@ -1,5 +1,8 @@
 """The page as a whole: what is on it, what is not, and that data cannot write on it."""
 
+import base64
+import hashlib
+import html
 import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
@@ -16,7 +19,6 @@ from gpn_scale.train.run_directory import RunDirectory
 from tests.page.samples import run_facts
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'&\x00\u202e"
-VOID = {"meta", "br", "path", "rect", "circle"}
 
 
 class Outline(HTMLParser):
@@ -24,7 +26,7 @@ class Outline(HTMLParser):
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
-        self.open, self.tags, self.ids, self.references, self.scripts = [], [], [], [], []
+        self.open, self.tags, self.ids, self.references = [], [], [], []
         self.handlers = []
         self.feed(text)
         assert not self.open
@@ -98,6 +100,17 @@ def test_a_page_asks_for_nothing_outside_and_its_tags_match():
     assert not re.search(r"https?://|@import|url\((?!#)", without)
     labelled = re.findall('aria-labelledby="(.*?)"', text)
     assert {each for ids in labelled for each in ids.split()} <= set(outline.ids)
+
+
+def test_the_policy_allows_the_page_s_own_script_alone():
+    text = text_of(run_facts())
+    script = re.search("<script>(.*)</script>", text, re.DOTALL).group(1)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = html.unescape(
+        re.search('http-equiv="Content-Security-Policy" content="(.*?)"', text)[1]
+    )
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
 
 
 def test_names_from_the_data_cannot_write_on_the_page(tmp_path):
