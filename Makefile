@@ -26,6 +26,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 demo: install
 	$(BIN)/python -m precompute --dataset synthetic --k 32 --out $(DEMO)/store --overwrite
 	OMP_NUM_THREADS=1 $(BIN)/torchrun --standalone --nproc_per_node 2 launch/train.py --dataset synthetic --mode minibatch --ppr $(DEMO)/store --out $(DEMO)/run --overwrite
+	@echo "open $(DEMO)/run/report.html to see which nodes the model does not know, and why"
 
 test: install
 	$(BIN)/python -m pytest -n auto

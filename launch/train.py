@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch.distributed.elastic.multiprocessing.errors import record
 
-from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.splits import prepare_graph
 from gpn_scale.device import pick_device
@@ -19,9 +18,12 @@ from gpn_scale.errors import ElsewhereError, NumericalError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.evaluation.prediction_table import write_predictions
-from gpn_scale.evaluation.report import make_report
+from gpn_scale.evaluation.report import Report, make_report
 from gpn_scale.files import write_json
 from gpn_scale.memory import anonymous_bytes, return_freed_memory
+from gpn_scale.page.gather import run_facts
+from gpn_scale.page.record import read_run
+from gpn_scale.page.run_page import write_page
 from gpn_scale.progress import ProgressMeter
 from gpn_scale.train.checkpoint import restore_checkpoint
 from gpn_scale.train.log import metrics_log
@@ -88,7 +90,11 @@ def _train_together(options: argparse.Namespace, world: World) -> None:
     }
     ranks = _ranks(trainer)
     if world.is_first:
-        _write(classifier, trainer, prediction, graph, config, seconds, ranks, directory)
+        report = _write(classifier, trainer, prediction, graph, seconds, ranks, directory)
+        rows = None if store is None else classifier.open_store(store, graph)
+        facts = run_facts(read_run(directory), classifier, graph, prediction, rows)
+        write_page(directory, facts)
+        print_summary(report, directory)
 
 
 def _write(
@@ -96,16 +102,15 @@ def _write(
     trainer: Trainer,
     prediction: Prediction,
     graph: Graph,
-    config: RunConfig,
     seconds: dict[str, float],
     ranks: dict[str, Any],
     directory: RunDirectory,
-) -> None:
+) -> Report:
     classifier.save(directory.model)
     report = make_report(
         prediction,
         graph,
-        config,
+        classifier.config,
         seconds=seconds,
         epochs=trainer.progress.epoch,
         best_epoch=trainer.progress.best_epoch,
@@ -114,7 +119,7 @@ def _write(
     )
     write_predictions(directory.predictions, prediction, graph)
     report.write(directory.report, directory.report_markdown)
-    print_summary(report, directory)
+    return report
 
 
 def _ranks(trainer: Trainer) -> dict[str, Any]:

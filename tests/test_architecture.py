@@ -18,6 +18,7 @@ LAYERS = [
     {"train"},
     {"estimator"},
     {"experiments"},
+    {"page"},
 ]
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
 FORBIDDEN = {"numba", "mpi4py", "precompute", "launch"}

@@ -23,6 +23,8 @@ class RunDirectory:
         self.tensorboard = path / "tensorboard"
         self.report = path / "report.json"
         self.report_markdown = path / "report.md"
+        self.page = path / "report.html"
+        self.plots = path / "plots"
         self.predictions = path / "predictions.parquet"
         self.graph = path / "graph"
         self.store = path / "store"

@@ -29,6 +29,8 @@ RUN_FILES = {
     "tensorboard",
     "report.json",
     "report.md",
+    "report.html",
+    "plots",
     "predictions.parquet",
 }
 
