@@ -22,6 +22,7 @@ from gpn_scale.experiments.measures import EXPERIMENTS, FRACTIONS, check_experim
 from gpn_scale.experiments.paper import read_paper
 from gpn_scale.experiments.tables import entries, to_csv, to_latex, to_markdown
 from gpn_scale.files import write_text
+from gpn_scale.page.matrix_page import write_matrix_page
 from gpn_scale.progress import ProgressMeter
 from launch.arguments import checked_threads
 from launch.console import exit_code_of
@@ -139,8 +140,10 @@ def evaluate(options: argparse.Namespace) -> None:
     for suffix, text in (("csv", to_csv(table)), ("md", to_markdown(table))):
         write_text(folder / f"results.{suffix}", text)
     write_text(folder / "results.tex", to_latex(table))
+    write_matrix_page(options.out / "report.html", table, done=len(found), cells=len(cells))
     print(to_markdown(table))
     print(f"tables: {folder / 'results.md'}, results.csv, results.tex")
+    print(f"page: {options.out / 'report.html'}")
 
 
 def _wanted(options: argparse.Namespace) -> Wanted:

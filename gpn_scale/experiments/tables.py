@@ -81,7 +81,7 @@ def to_markdown(table: Sequence[Entry]) -> str:
     for experiment, metrics, rows in _pivot(table):
         parts.append(f"## {experiment}\n")
         lines = [["graph", "model", *metrics], ["---"] * (2 + len(metrics))]
-        lines += [[*head, *(_cell(entry) for entry in cells)] for head, cells in rows]
+        lines += [[*head, *(cell_text(entry) for entry in cells)] for head, cells in rows]
         parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n")
     return "\n".join(parts)
 
@@ -125,7 +125,8 @@ def _mean_and_error(values: Sequence[float]) -> tuple[float, float]:
     return statistics.fmean(values), error
 
 
-def _cell(entry: Entry | None) -> str:
+def cell_text(entry: Entry | None) -> str:
+    """Mean, error and the paper's figure, for people."""
     if entry is None or math.isnan(entry.mean):
         return "n.a."
     text = _number(entry.mean)

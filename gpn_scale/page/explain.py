@@ -48,6 +48,8 @@ def explain_extremes(
 ) -> Explained:
     """The nodes of largest and of smallest alpha_0 among `candidates`, and whose evidence it is.
 
+    Of nodes without neighbours at most one is shown at each end: there is little to see.
+
     Args:
         classifier: Trained.
         graph: That of the prediction.
@@ -56,9 +58,15 @@ def explain_extremes(
         known: Test nodes without a mark.
         store: Rows, for graphs that are too large to compute them anew.
     """
-    order = np.argsort(-prediction.alpha_0[candidates], kind="stable")
-    certain = candidates[order][: min(NODES, (len(order) + 1) // 2)]
-    uncertain = candidates[order][::-1][: min(NODES, len(order) // 2)]
+    if classifier.config.diffusion.of != "evidence":
+        return Explained(
+            absent="Where evidence comes from is not shown: this model averages logarithms, which "
+            "have no shares."
+        )
+    ordered = candidates[np.argsort(-prediction.alpha_0[candidates], kind="stable")]
+    half = len(ordered) // 2
+    certain = _shown(ordered[: len(ordered) - half], graph)
+    uncertain = _shown(ordered[::-1][:half], graph)
     nodes = np.concatenate([certain, uncertain])
     try:
         found, source = _sources(classifier, graph, nodes, store)
@@ -73,6 +81,12 @@ def explain_extremes(
         typical_evidence=float(np.median(typical)) if len(known) else 0.0,
         source=source,
     )
+
+
+def _shown(ordered: NodeIds, graph: Graph) -> NodeIds:
+    """The first nodes, with at most one of those without neighbours."""
+    lonely = graph.indptr[ordered + 1] == graph.indptr[ordered]
+    return np.asarray(ordered[~lonely | (np.cumsum(lonely) == 1)][:NODES])
 
 
 def _sources(

@@ -32,6 +32,9 @@ def test_tables_have_every_model_and_experiment(whole):
     for name in ("clean", "misclassification", "left-out-classes", "isolated", "edge-shift"):
         assert f"## {name}\n" in text
     assert "nan" not in text
+    page = (whole.parent / "report.html").read_text()
+    # Five models, with and without left-out classes, two splits.
+    assert "20 of 20 trainings have results" in page
 
 
 @pytest.mark.parametrize(
