@@ -1,0 +1,70 @@
+"""What do 100 nodes cost, each perturbed alone, against plain inferences of the whole graph?
+
+    python benchmarks/bench_isolated.py --data-dir DIR [--datasets CoraML,CoauthorCS] [--repeats 5]
+
+Random weights of the dataset's recipe; both ways by turns, the medians are compared. Preparing
+(the evidence and the diffusion of the graph as it is) counts as part of the perturbations.
+"""
+
+import argparse
+import json
+import statistics
+import time
+from pathlib import Path
+
+import numpy as np
+
+NODES = 100
+
+
+def main() -> None:
+    """Prints one JSON line per graph."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--data-dir", type=Path, default=Path("data"))
+    parser.add_argument("--datasets", default="CoraML,CiteSeer,AmazonPhotos,CoauthorCS")
+    parser.add_argument("--repeats", type=int, default=5)
+    options = parser.parse_args()
+    for dataset in options.datasets.split(","):
+        print(json.dumps(measure(dataset, options.data_dir, options.repeats)), flush=True)
+
+
+def measure(dataset: str, data_dir: Path, repeats: int) -> dict[str, object]:
+    """Median seconds of both ways, and their ratio."""
+    from gpn_scale.config import override
+    from gpn_scale.data.datasets import load_graph
+    from gpn_scale.data.shifts import noise_rows
+    from gpn_scale.data.splits import prepare_graph
+    from gpn_scale.estimator import GPNClassifier
+    from gpn_scale.inference.perturbed import Perturbed
+    from launch.recipes import recipe_for
+
+    graph = load_graph(dataset, data_dir)
+    config = override(recipe_for(dataset, graph), [("train.epochs", "0")])
+    graph = prepare_graph(graph, config)
+    classifier = GPNClassifier(config).fit(graph)
+    rng = np.random.default_rng(1)
+    nodes = np.sort(rng.choice(graph.num_nodes, NODES, replace=False))
+    rows = noise_rows("normal", NODES, graph.num_features, 1)
+    seconds: dict[str, list[float]] = {"plain": [], "isolated": []}
+    for _ in range(repeats):
+        began = time.monotonic()
+        classifier.predict(graph)
+        seconds["plain"].append(time.monotonic() - began)
+        began = time.monotonic()
+        Perturbed(
+            classifier.model,
+            graph,
+            scaling=config.data.feature_scaling,
+            diffusion=config.diffusion,
+            device=classifier.device,
+            dtype=classifier.dtype,
+        ).isolated(nodes, rows.__getitem__)
+        seconds["isolated"].append(time.monotonic() - began)
+    medians = {name: statistics.median(values) for name, values in seconds.items()}
+    return {"dataset": dataset, **medians, "ratio": medians["isolated"] / medians["plain"]}
+
+
+if __name__ == "__main__":
+    main()
