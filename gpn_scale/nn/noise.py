@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-NOISE_ROWS = 512
+NOISE_ROWS = 128
 """Rows that share a generator; processes divide rows at multiples of it."""
 
 _MASK = 2**64 - 1
