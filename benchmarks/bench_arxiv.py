@@ -86,10 +86,10 @@ def train(options: argparse.Namespace, mode: str, seed: int) -> None:
     from gpn_scale.estimator import GPNClassifier
     from gpn_scale.evaluation.evaluate import classification_metrics, out_of_distribution_metrics
     from gpn_scale.files import write_json
-    from gpn_scale.memory import anonymous_bytes, peak_rss_bytes, return_freed_memory
+    from gpn_scale.memory import anonymous_bytes, peak_rss_bytes, steady_memory
     from launch.recipes import LEFT_OUT_CLASSES, in_minibatches, recipe_for
 
-    return_freed_memory()
+    steady_memory()
     torch.set_num_threads(options.threads)
     graph = load_graph(options.dataset, options.work / "graphs")
     recipe = recipe_for(options.dataset, graph)

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
-_LARGE_BYTES = 1 << 20
 
 
 def resident_bytes() -> tuple[int, int]:
@@ -25,16 +24,17 @@ def anonymous_bytes() -> int:
     return sum(_status("RssAnon", "RssShmem"))
 
 
-def return_freed_memory() -> None:
-    """From now on, large blocks that are freed go back to the system at once, where glibc allows.
+def steady_memory() -> None:
+    """From now on, freed blocks of up to 32 MB are kept for the next ones, as glibc allows.
 
-    Left alone, glibc moves blocks of up to 32 MB onto its heap once one of them was freed; a
-    training step's tensors, each batch of another size, then leave holes there that nobody fills
-    (on ogbn-arxiv-sim a quarter of the peak). For programs to call: it is for the whole process.
+    Blocks of that size, of which a training step frees a dozen, would else go back to the system and
+    come again page by page, a fifth of the step's time (docs/performance.md). What lies free at the
+    heap's end goes back beyond 64 MB, and so does every larger block, at once. For programs to call:
+    it is for the whole process.
     """
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "mallopt"):
-        libc.mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
-        libc.mallopt(_M_TRIM_THRESHOLD, _LARGE_BYTES)
+        libc.mallopt(_M_MMAP_THRESHOLD, 32 << 20)  # the most that glibc takes
+        libc.mallopt(_M_TRIM_THRESHOLD, 64 << 20)
 
 
 def _status(*names: str) -> list[int]:

@@ -20,7 +20,7 @@ from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.evaluation.prediction_table import write_predictions
 from gpn_scale.evaluation.report import Report, make_report
 from gpn_scale.files import write_json
-from gpn_scale.memory import anonymous_bytes, return_freed_memory
+from gpn_scale.memory import anonymous_bytes, steady_memory
 from gpn_scale.page.gather import run_facts
 from gpn_scale.page.record import read_run
 from gpn_scale.page.run_page import write_page
@@ -39,7 +39,7 @@ from launch.sources import sources_fingerprint
 def train(options: argparse.Namespace) -> None:
     """Loads, trains, predicts, reports; in one process or in every rank of several."""
     options = completed(options)
-    return_freed_memory()
+    steady_memory()
     if options.threads is not None:
         torch.set_num_threads(checked_threads(options.threads))
     device = pick_device(options.device)
