@@ -1,6 +1,7 @@
 """How much faster do two ranks of one thread train than one?
 
-    python benchmarks/bench_ranks.py --data-dir DIR --work DIR [--rounds 3] [--metrics-seeds 0]
+    python benchmarks/bench_ranks.py --data-dir DIR --work DIR [--rounds 3] [--batch-size 1024]
+        [--metrics-seeds 0]
 
 Rounds of one epoch on a graph of ogbn-arxiv's size, with 1 and 2 ranks by turns, by the commands
 that a user has: roots per second, and which share of training goes to communication (waiting for
@@ -31,6 +32,7 @@ def main() -> None:
     parser.add_argument("--dataset", default="ogbn-arxiv-sim")
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--batch-size", type=int, default=1024, help="roots of all ranks' batch")
     parser.add_argument("--metrics-seeds", type=int, default=0)
     options = parser.parse_args()
     if options.rounds:
@@ -48,7 +50,8 @@ def speed(options: argparse.Namespace) -> None:
         for ranks in (1, 2):
             words = ["--dataset", options.dataset, "--ppr", str(store), "--epochs", "1"]
             words += ["--left-out-classes", "paper", "--set", "train.patience=1"]
-            report = run(f"speed_{turn}_{ranks}", ranks, words, options)
+            words += ["--set", f"minibatch.batch_size={options.batch_size}"]
+            report = run(f"speed_{options.batch_size}_{turn}_{ranks}", ranks, words, options)
             seconds = report["ranks"]["seconds"]
             spent = seconds["data"] + seconds["forward"] + seconds["backward"]
             found[ranks] = {
