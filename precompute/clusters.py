@@ -12,8 +12,8 @@ from numba import njit, prange
 from numpy.typing import NDArray
 
 from gpn_scale.data.graph import Graph
-from gpn_scale.data.metis import metis_partition
 from gpn_scale.errors import ConfigError
+from precompute.coarsening import fill_up, multilevel_partition
 from precompute.mpi import AbstractComm
 
 COLUMNS_AT_A_TIME = 16
@@ -43,7 +43,7 @@ def partition_nodes(graph: Graph, parts: int) -> NDArray[np.int32]:
     if parts == 1 or graph.num_nodes == 0:
         return np.zeros(graph.num_nodes, np.int32)
     indptr, indices = _undirected(graph)
-    cluster = metis_partition(indptr, indices, 2 * parts)
+    cluster = multilevel_partition(indptr, indices, 2 * parts)
     if cluster is None:
         logger.warning(
             "pymetis is not installed: clusters are blocks of consecutive nodes, which makes "
@@ -54,9 +54,7 @@ def partition_nodes(graph: Graph, parts: int) -> NDArray[np.int32]:
     # No other root's mass lies on an isolated node, so clusters are better spent on the rest.
     isolated = cluster < 0
     cluster[~isolated] = _merged_parts(indptr, indices, cluster, parts)[cluster[~isolated]]
-    sizes = np.bincount(cluster[~isolated], minlength=parts)
-    room = np.maximum(-(-graph.num_nodes // parts) - sizes, 0)
-    cluster[isolated] = np.repeat(np.arange(parts), room)[: np.count_nonzero(isolated)]
+    fill_up(cluster, np.broadcast_to(np.int32(1), graph.num_nodes), parts)
     return cluster
 
 
