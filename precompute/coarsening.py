@@ -18,8 +18,10 @@ from precompute.joining import (
     refine_into,
 )
 
-METIS_EDGES, METIS_BYTES = 10_000_000, 120
-"""Edge directions that METIS gets at most, if joining nodes can do it; bytes of each (fitted)."""
+METIS_EDGES = 10_000_000
+"""Edge directions that METIS gets at most, if joining nodes can do it."""
+
+_METIS_BYTES, _METIS_SECONDS, _SECONDS = 120, 2e-6, 1e-6  # per edge: bytes fitted, seconds rough
 
 _NODES_PER_PART = 32  # coarse nodes of a part, at least, so that METIS can balance parts
 _ROUNDS = 3  # of moves; five cost a third more, for no fewer cut edges
@@ -91,7 +93,12 @@ def multilevel_partition(
 def partition_bytes(num_nodes: int, num_edges: int) -> int:
     """Memory that `multilevel_partition` takes beside a graph of so many edge directions, about."""
     levels = 60 * num_nodes + 16 * num_edges if num_edges > METIS_EDGES else 0
-    return max(levels, METIS_BYTES * min(num_edges, METIS_EDGES))
+    return max(levels, _METIS_BYTES * min(num_edges, METIS_EDGES))
+
+
+def partition_seconds(num_edges: int) -> float:
+    """Time of `multilevel_partition`, about; no more threads than one are of use."""
+    return (_METIS_SECONDS if num_edges <= METIS_EDGES else _SECONDS) * num_edges
 
 
 def fill_up(part: NDArray[np.int32], weight: NDArray[np.int32], parts: int) -> None:
