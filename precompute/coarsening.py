@@ -164,16 +164,12 @@ def contracted(graph: WeightedGraph, label: NDArray[np.int32]) -> WeightedGraph:
         graph: N nodes.
         label: Group of every node in [0, C), none empty, (N,).
     """
-    size_C = np.bincount(label)
-    first = np.append(0, np.cumsum(size_C))
+    first = np.append(0, np.cumsum(np.bincount(label)))
     member = np.empty(graph.num_nodes, np.int32)
     list_members_into(label, first[:-1].copy(), member)
     indptr = np.zeros(len(first), np.int64)
-    grouped = (*graph[:3], label, first, member)
-    no_edges = np.empty(0, np.int32), np.empty(0, graph.edge_weight.dtype)
-    contract_into(*grouped, indptr, *no_edges)  # counts
-    indices = np.empty(indptr[-1], np.int32)
-    edge_weight = np.empty(indptr[-1], graph.edge_weight.dtype)
-    contract_into(*grouped, indptr, indices, edge_weight)
+    indices = np.empty_like(graph.indices)  # room for all edges; what stays unused takes no memory
+    edge_weight = np.empty(len(indices), graph.edge_weight.dtype)
+    contract_into(*graph[:3], label, first, member, indptr, indices, edge_weight)
     node_weight = np.bincount(label, graph.node_weight).astype(np.int32)
-    return WeightedGraph(indptr, indices, edge_weight, node_weight)
+    return WeightedGraph(indptr, indices[: indptr[-1]], edge_weight[: indptr[-1]], node_weight)

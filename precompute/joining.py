@@ -119,7 +119,7 @@ def contract_into(
     coarse_indices,
     coarse_weight,
 ):
-    """Rows of the graph of groups; with no room for edges, their offsets alone."""
+    """Rows of the graph of groups; the last two have room for as many edges as there are now."""
     num_groups = len(first) - 1
     tie = np.zeros(num_groups, edge_weight.dtype)
     touched = np.empty(num_groups, np.int32)
@@ -133,9 +133,8 @@ def contract_into(
         for i in range(count):
             other = touched[i]
             if other != group:
-                if len(coarse_indices) > 0:
-                    coarse_indices[at] = other
-                    coarse_weight[at] = tie[other]
+                coarse_indices[at] = other
+                coarse_weight[at] = tie[other]
                 at += 1
             tie[other] = 0
         coarse_indptr[group + 1] = at
