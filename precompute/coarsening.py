@@ -150,9 +150,11 @@ def joined_neighbours(graph: WeightedGraph, heaviest: int) -> NDArray[np.int32]:
     each other where they hang on the same group, like the leaves of a hub.
     """
     label = np.arange(graph.num_nodes, dtype=np.int32)
-    weight = graph.node_weight.copy()
-    move_into(*graph, heaviest, _ROUNDS, label, weight)
-    join_lone_into(*graph, heaviest, label, weight)
+    # Of each group: the tie to the node at hand, and the weight; side by side for the cache.
+    tie, weight = np.zeros((graph.num_nodes, 2), graph.edge_weight.dtype).T
+    weight[:] = graph.node_weight
+    move_into(*graph, heaviest, _ROUNDS, label, tie, weight)
+    join_lone_into(*graph, heaviest, label, tie, weight)
     number_into(label)
     return label
 

@@ -2,7 +2,7 @@
 
 Each is serial, in the order of the nodes, so that the result is the same for any number of threads.
 A tie is the weight of the edges between a node or group and another group; edge weights are at
-least 1, so that a tie of 0 means none. Arrays in, arrays out.
+least 1, so that a tie of 0 means none. Arrays in, arrays out; `tie` is zero between calls.
 """
 
 import numpy as np
@@ -25,10 +25,9 @@ def _tie_groups_into(node, indptr, indices, edge_weight, label, count, tie, touc
 
 
 @njit(cache=True, nogil=True)
-def move_into(indptr, indices, edge_weight, node_weight, heaviest, rounds, label, weight):
+def move_into(indptr, indices, edge_weight, node_weight, heaviest, rounds, label, tie, weight):
     """Moves nodes to the group with the largest w^2 / m that has room, ties to the smaller id."""
     num_nodes = len(indptr) - 1
-    tie = np.zeros(num_nodes, edge_weight.dtype)
     touched = np.empty(num_nodes, np.int32)
     for _ in range(rounds):
         moved = 0
@@ -57,10 +56,9 @@ def move_into(indptr, indices, edge_weight, node_weight, heaviest, rounds, label
 
 
 @njit(cache=True, nogil=True)
-def join_lone_into(indptr, indices, edge_weight, node_weight, heaviest, label, weight):
+def join_lone_into(indptr, indices, edge_weight, node_weight, heaviest, label, tie, weight):
     """Joins nodes that are alone in their group and have the strongest tie to the same group."""
     num_nodes = len(indptr) - 1
-    tie = np.zeros(num_nodes, edge_weight.dtype)
     touched = np.empty(num_nodes, np.int32)
     open_group = np.full(num_nodes, -1, np.int32)  # made of those that hang on a group
     for node in range(num_nodes):
