@@ -92,8 +92,11 @@ def multilevel_partition(
 
 def partition_bytes(num_nodes: int, num_edges: int) -> int:
     """Memory that `multilevel_partition` takes beside a graph of so many edge directions, about."""
-    levels = 60 * num_nodes + 16 * num_edges if num_edges > METIS_EDGES else 0
-    return max(levels, _METIS_BYTES * min(num_edges, METIS_EDGES))
+    metis = _METIS_BYTES * min(num_edges, METIS_EDGES)
+    if num_edges <= METIS_EDGES:
+        return metis
+    edge = 4 + _weight_type(num_edges).itemsize
+    return max(metis, 60 * num_nodes + 2 * edge * num_edges)  # two levels are there at a time
 
 
 def partition_seconds(num_edges: int) -> float:
@@ -111,13 +114,18 @@ def fill_up(part: NDArray[np.int32], weight: NDArray[np.int32], parts: int) -> N
     part[absent] = np.minimum(found, parts - 1)  # weight 0 at the end of a full last part
 
 
+def _weight_type(num_edges: int) -> np.dtype[np.integer]:
+    """The type that holds the weight of all edges together."""
+    return np.dtype(np.int32 if num_edges <= np.iinfo(np.int32).max else np.int64)
+
+
 def unweighted(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> WeightedGraph:
     """The graph with weights of 1, and of 0 for nodes without edges."""
-    one = np.int32(1) if len(indices) <= np.iinfo(np.int32).max else np.int64(1)
+    one = np.ones((), _weight_type(len(indices)))
     return WeightedGraph(
         np.asarray(indptr),  # no memmap for numba
         np.asarray(indices),
-        np.broadcast_to(one, len(indices)),  # takes no memory; sums of all weights fit the type
+        np.broadcast_to(one, len(indices)),  # takes no memory
         (np.diff(indptr) > 0).astype(np.int32),
     )
 
