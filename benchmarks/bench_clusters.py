@@ -2,10 +2,10 @@
 
     python benchmarks/bench_clusters.py --dataset synthetic:nodes=3000000 [--metis-edges E]
 
-Prints one JSON line: seconds, memory beside the graph, share of cut edges, cluster sizes. METIS
-gets at most E edge directions (default: as precompute does it), so that a large E is METIS alone,
-and a small one coarsens any graph. One run in one process, since memory is measured; kernels are
-compiled before.
+Prints one JSON line: seconds in one thread, memory beside the graph, share of cut edges, cluster
+sizes. METIS gets at most E edge directions (default: as precompute does it), so that a large E is
+METIS alone, and a small one coarsens any graph. One run in one process, since memory is measured;
+kernels are compiled before.
 """
 
 import argparse
@@ -48,12 +48,14 @@ def measure(graph: Graph, parts: int) -> dict[str, float]:
     """One run."""
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
     present = resident_bytes()[0]
-    began = time.perf_counter()
+    began, began_cpu = time.perf_counter(), time.process_time()
     cluster = partition_nodes(graph, parts)
-    seconds, peak = time.perf_counter() - began, resident_bytes()[1]
+    seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - began_cpu
+    peak = resident_bytes()[1]
     sizes = np.bincount(cluster, minlength=parts)
     return {
         "seconds": round(seconds, 1),
+        "cpu_seconds": round(cpu_seconds, 1),
         "bytes": peak - present,
         "predicted_bytes": coarsening.partition_bytes(graph.num_nodes, graph.num_edges),
         "cut": round(cut_share(graph, cluster), 4),
