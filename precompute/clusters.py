@@ -12,8 +12,8 @@ from numba import njit, prange
 from numpy.typing import NDArray
 
 from gpn_scale.data.graph import Graph
-from gpn_scale.data.metis import metis_partition
 from gpn_scale.errors import ConfigError
+from precompute.coarsening import fill_up, multilevel_partition
 from precompute.mpi import AbstractComm
 
 COLUMNS_AT_A_TIME = 16
@@ -31,9 +31,10 @@ def partition_nodes(graph: Graph, parts: int) -> NDArray[np.int32]:
     METIS makes twice as many balanced parts, and those with the densest ties are merged: clusters
     may differ in size, which costs nothing here, and are not glued together of far blobs, as METIS
     must do for balance (on AmazonPhotos the rank correlation of alpha_0 from two-level rows rose
-    from .993 to .996). Edge weights and directions are ignored. Isolated nodes fill up the smaller
-    clusters, and some clusters may stay empty. The same graph gives the same clusters. Without
-    pymetis the clusters are blocks of consecutive nodes, and a warning is logged.
+    from .993 to .996). Graphs that are too large for it are coarsened first. Edge weights and
+    directions are ignored. Isolated nodes fill up the smaller clusters, and some clusters may stay
+    empty. The same graph gives the same clusters. Without pymetis the clusters are blocks of
+    consecutive nodes, and a warning is logged.
 
     Raises:
         ConfigError: `parts` is below 1.
@@ -43,7 +44,7 @@ def partition_nodes(graph: Graph, parts: int) -> NDArray[np.int32]:
     if parts == 1 or graph.num_nodes == 0:
         return np.zeros(graph.num_nodes, np.int32)
     indptr, indices = _undirected(graph)
-    cluster = metis_partition(indptr, indices, 2 * parts)
+    cluster = multilevel_partition(indptr, indices, 2 * parts)
     if cluster is None:
         logger.warning(
             "pymetis is not installed: clusters are blocks of consecutive nodes, which makes "
@@ -54,9 +55,7 @@ def partition_nodes(graph: Graph, parts: int) -> NDArray[np.int32]:
     # No other root's mass lies on an isolated node, so clusters are better spent on the rest.
     isolated = cluster < 0
     cluster[~isolated] = _merged_parts(indptr, indices, cluster, parts)[cluster[~isolated]]
-    sizes = np.bincount(cluster[~isolated], minlength=parts)
-    room = np.maximum(-(-graph.num_nodes // parts) - sizes, 0)
-    cluster[isolated] = np.repeat(np.arange(parts), room)[: np.count_nonzero(isolated)]
+    fill_up(cluster, np.broadcast_to(np.int32(1), graph.num_nodes), parts)
     return cluster
 
 

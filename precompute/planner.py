@@ -18,6 +18,7 @@ from gpn_scale.data.transition import steps_to_tolerance
 from gpn_scale.errors import ConfigError
 from gpn_scale.memory import resident_bytes
 from precompute.clusters import COLUMNS_AT_A_TIME
+from precompute.coarsening import partition_bytes, partition_seconds
 from precompute.driver import UNLIMITED, Engine
 from precompute.kernels import Rows, finish_rows_into, push_roots_into, sweep_block_into
 from precompute.partition import sweep_blocks
@@ -33,8 +34,8 @@ PLAN_WORK, TARGET_WORK = 1e8, 1e9
 """Edges that sampled pushes may visit, by their bound: about a second; ten to meet a target."""
 SWEEP_LOSS = 0.025
 """What sweeps lose beside the cut at k, as a share of that cut (0.013 to 0.025 on one graph)."""
-METIS_BYTES, METIS_SECONDS, COLUMN_SECONDS, FINISH_SECONDS = 120, 2e-6, 2e-9, 3e-8
-"""Per edge (bytes fitted, seconds rough); per edge, column and step; per entry cut: rough."""
+COLUMN_SECONDS, FINISH_SECONDS = 2e-9, 3e-8
+"""Per edge, column and step; per entry cut: rough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,8 +297,8 @@ def _seconds(
     if steps == UNLIMITED:
         steps = steps_to_tolerance(config.diffusion.teleport, config.diffusion.tolerance)
     work += COLUMN_SECONDS * num_edges * config.clusters * steps
-    metis = METIS_SECONDS * num_edges * (config.clusters > 1)
-    return metis + work / (engine.threads * engine.comm.size)
+    partition = partition_seconds(num_edges) if config.clusters > 1 else 0.0
+    return partition + work / (engine.threads * engine.comm.size)
 
 
 def expected_sweeps(config: PPRConfig) -> float:
@@ -349,7 +350,7 @@ def plan_memory(engine: Engine, config: PPRConfig, method: str, shard_rows: int)
         buffers = max(block + further, shard - scratch)  # scratch is freed before shards are cut
     masses = 4 * num_nodes * (clusters + 1) if clusters else 0
     diffusion = masses + num_nodes * (8 * min(clusters, COLUMNS_AT_A_TIME) + 24)
-    metis = METIS_BYTES * len(engine.indices) if clusters > 1 else 0
+    finding = partition_bytes(num_nodes, len(engine.indices)) if clusters > 1 else 0
     return MemoryPlan(
         present=present,
         reached=reached,
@@ -359,7 +360,7 @@ def plan_memory(engine: Engine, config: PPRConfig, method: str, shard_rows: int)
         scratch=scratch,
         buffers=buffers,
         cluster_masses=masses,
-        partition=max(diffusion, metis) if clusters else 0,
+        partition=max(diffusion, finding) if clusters else 0,
     )
 
 

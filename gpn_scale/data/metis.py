@@ -12,7 +12,8 @@ def metis_partition(
     indices: NDArray[np.integer],
     parts: int,
     *,
-    node_weight: NDArray[np.int64] | None = None,
+    node_weight: NDArray[np.integer] | None = None,
+    edge_weight: NDArray[np.integer] | None = None,
 ) -> NDArray[np.int32] | None:
     """Part of every node in [0, parts), -1 for a node without edges; None without pymetis.
 
@@ -24,6 +25,8 @@ def metis_partition(
         indices: Neighbours, both directions of every edge and no loops, (E,).
         parts: At least 1.
         node_weight: What the parts are balanced by, at least 0 each, (N,); absent means 1.
+        edge_weight: What a cut edge costs, at least 1 each, the same both ways, (E,); absent
+            means 1.
     """
     try:
         import pymetis
@@ -41,7 +44,8 @@ def metis_partition(
     found = pymetis.part_graph(
         parts,
         adjacency,
-        vweights=None if node_weight is None else node_weight[linked],
+        vweights=None if node_weight is None else node_weight[linked].astype(np.int64),
+        eweights=None if edge_weight is None else edge_weight.astype(np.int64),
         options=pymetis.Options(seed=_RNG_SEED, niter=_REFINEMENTS),
     )
     part[linked] = found.vertex_part

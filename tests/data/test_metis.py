@@ -36,6 +36,17 @@ def test_parts_are_balanced_by_weight():
     assert np.bincount(metis_partition(*ring(400), 4)[:100], minlength=4).max() > 28
 
 
+def test_heavy_edges_are_not_cut():
+    indptr, indices = ring(400)
+    node = np.repeat(np.arange(400), 2)
+    later = np.where((node - indices) % 400 == 1, node, indices)
+    light = later % 20 == 0
+    assert np.count_nonzero(light) == 2 * 20
+    part = metis_partition(indptr, indices, 4, edge_weight=np.where(light, 1, 50))
+    assert not (part[node] != part[indices])[~light].any()
+    assert len(np.unique(part)) == 4
+
+
 @pytest.mark.parametrize(("num_nodes", "parts"), [(3, 3), (3, 9), (4, 3), (3, 1)])
 def test_more_parts_than_nodes_and_other_corners(num_nodes, parts):
     part = metis_partition(*ring(num_nodes, isolated=1), parts)

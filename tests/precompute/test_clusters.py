@@ -15,7 +15,7 @@ from gpn_scale.data.building import build_graph
 from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
 from gpn_scale.data.transition import transition_matrix
 from gpn_scale.errors import ConfigError
-from precompute import clusters
+from precompute import clusters, coarsening
 from precompute.clusters import cluster_masses, diffused_columns, partition_nodes
 from precompute.mpi import SingleProcess
 from tests.oracles import dense_diffusion, dense_transition
@@ -86,6 +86,41 @@ def test_more_clusters_than_nodes_and_other_corners(num_nodes, parts):
     assert ((cluster >= 0) & (cluster < parts)).all()
     if parts == 1:
         assert not cluster.any()
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("isolated", [0, 40, 5000])
+def test_clusters_of_a_coarsened_graph(isolated, directed, monkeypatch):
+    graph = ring(1000, isolated=isolated, directed=directed)
+    monkeypatch.setattr(coarsening, "METIS_EDGES", 100)
+    cluster = partition_nodes(graph, 5)
+    on_ring = cluster[:1000]
+    assert cluster.dtype == np.int32
+    assert ((cluster >= 0) & (cluster < 5)).all()
+    assert len(np.unique(on_ring)) == 5
+    assert np.count_nonzero(on_ring != np.roll(on_ring, 1)) <= 3 * 5
+    largest = max(-(-(1000 + isolated) // 5), np.bincount(on_ring).max())
+    assert np.bincount(cluster).max() <= largest
+
+
+def test_coarsened_clusters_do_not_depend_on_threads_and_cut_about_what_metis_cuts(
+    graph, monkeypatch
+):
+    def cut(cluster):
+        source = np.repeat(cluster, np.diff(graph.indptr))
+        return np.mean(source != cluster[graph.indices])
+
+    whole = partition_nodes(graph, 4)
+    monkeypatch.setattr(coarsening, "METIS_EDGES", graph.num_edges // 4)
+    expected = partition_nodes(graph, 4)
+    assert (expected != whole).any()
+    assert cut(expected) <= 1.3 * cut(whole)
+    before = numba.get_num_threads()
+    try:
+        numba.set_num_threads(1)
+        np.testing.assert_array_equal(partition_nodes(graph, 4), expected, strict=True)
+    finally:
+        numba.set_num_threads(before)
 
 
 @pytest.mark.parametrize("parts", [0, -3])

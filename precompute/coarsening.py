@@ -1,0 +1,185 @@
+"""Partitions of graphs that are too large for METIS: coarsened first, refined afterwards.
+
+Shapes: N nodes, E edge directions, C coarse nodes, P parts.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpn_scale.data.metis import metis_partition
+from precompute.joining import (
+    contract_into,
+    join_lone_into,
+    list_members_into,
+    move_into,
+    number_into,
+    refine_into,
+)
+
+METIS_EDGES = 10_000_000
+"""Edge directions that METIS gets at most, if joining nodes can do it."""
+
+_METIS_BYTES, _METIS_SECONDS, _SECONDS = 120, 2e-6, 1e-6  # per edge: bytes fitted, seconds rough
+
+_NODES_PER_PART = 32  # coarse nodes of a part, at least, so that METIS can balance parts
+_ROUNDS = 3  # of moves; five cost a third more, for no fewer cut edges
+_LEAST_SHRINKAGE = 0.95  # a level that leaves more of the linked nodes was the last
+_LARGEST_PART = 1.3  # times the mean; clusters may differ in size, and 1.1 cuts a tenth more
+
+
+class WeightedGraph(NamedTuple):
+    """Nodes and edges that stand for several; both directions of every edge, no loops."""
+
+    indptr: NDArray[np.int64]
+    """(N + 1,)."""
+    indices: NDArray[np.int32]
+    """(E,)."""
+    edge_weight: NDArray[np.integer]
+    """At least 1, (E,)."""
+    node_weight: NDArray[np.int32]
+    """At least 1, but for nodes without edges, (N,)."""
+
+    @property
+    def num_nodes(self) -> int:
+        """N."""
+        return len(self.indptr) - 1
+
+    @property
+    def num_linked(self) -> int:
+        """Nodes with edges."""
+        return int(np.count_nonzero(np.diff(self.indptr)))
+
+
+def multilevel_partition(
+    indptr: NDArray[np.int64], indices: NDArray[np.int32], parts: int
+) -> NDArray[np.int32] | None:
+    """Part of every node in [0, parts), -1 for a node without edges; None without pymetis.
+
+    Up to `METIS_EDGES` edge directions this is `metis_partition`. A larger graph is coarsened until
+    METIS gets no more than that, or nodes no longer join; then the parts are refined on the graph
+    itself, up to 1.3 times their mean size. Time and memory are linear in the graph:
+    `partition_bytes`. The same graph gives the same parts.
+
+    Args:
+        indptr: Row offsets of the adjacency, (N + 1,).
+        indices: Neighbours, both directions of every edge and no loops, (E,).
+        parts: At least 1.
+    """
+    if len(indices) <= METIS_EDGES:
+        return metis_partition(indptr, indices, parts)
+    graph = unweighted(indptr, indices)
+    num_linked = graph.num_linked
+    coarse, coarse_of_node = coarsened(graph, num_linked // (_NODES_PER_PART * parts), METIS_EDGES)
+    part_C = metis_partition(
+        coarse.indptr,
+        coarse.indices,
+        parts,
+        node_weight=coarse.node_weight,
+        edge_weight=coarse.edge_weight,
+    )
+    if part_C is None:
+        return None
+    fill_up(part_C, coarse.node_weight, parts)  # whole components, which have no edges left
+    part_N = part_C[coarse_of_node]
+    part_N[np.diff(indptr) == 0] = -1
+    size_P = np.bincount(part_N[part_N >= 0], minlength=parts)
+    largest = int(np.ceil(_LARGEST_PART * num_linked / parts))
+    refine_into(graph.indptr, graph.indices, largest, _ROUNDS, part_N, size_P)
+    return part_N
+
+
+def partition_bytes(num_nodes: int, num_edges: int) -> int:
+    """Memory that `multilevel_partition` takes beside a graph of so many edge directions, about."""
+    metis = _METIS_BYTES * min(num_edges, METIS_EDGES)
+    if num_edges <= METIS_EDGES:
+        return metis
+    edge = 4 + _weight_type(num_edges).itemsize
+    return max(metis, 60 * num_nodes + 2 * edge * num_edges)  # two levels are there at a time
+
+
+def partition_seconds(num_edges: int) -> float:
+    """Time of `multilevel_partition`, about; no more threads than one are of use."""
+    return (_METIS_SECONDS if num_edges <= METIS_EDGES else _SECONDS) * num_edges
+
+
+def fill_up(part: NDArray[np.int32], weight: NDArray[np.int32], parts: int) -> None:
+    """Puts nodes of part -1 into the smaller parts, in order, each part up to the mean weight."""
+    absent = part < 0
+    weight_P = np.bincount(part[~absent], weight[~absent], minlength=parts).astype(np.int64)
+    room_P = np.maximum(-(-int(weight.sum(dtype=np.int64)) // parts) - weight_P, 0)
+    start = np.cumsum(weight[absent], dtype=np.int64) - weight[absent]
+    found = np.searchsorted(np.cumsum(room_P), start, side="right")
+    part[absent] = np.minimum(found, parts - 1)  # weight 0 at the end of a full last part
+
+
+def _weight_type(num_edges: int) -> np.dtype[np.integer]:
+    """The type that holds the weight of all edges together."""
+    return np.dtype(np.int32 if num_edges <= np.iinfo(np.int32).max else np.int64)
+
+
+def unweighted(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> WeightedGraph:
+    """The graph with weights of 1, and of 0 for nodes without edges."""
+    one = np.ones((), _weight_type(len(indices)))
+    return WeightedGraph(
+        np.asarray(indptr),  # no memmap for numba
+        np.asarray(indices),
+        np.broadcast_to(one, len(indices)),  # takes no memory
+        (np.diff(indptr) > 0).astype(np.int32),
+    )
+
+
+def coarsened(
+    graph: WeightedGraph, heaviest: int, wanted_edges: int
+) -> tuple[WeightedGraph, NDArray[np.int32]]:
+    """A coarse graph, and the coarse node of every node, (N,).
+
+    Level by level, neighbours are joined to coarse nodes of weight `heaviest` at most, until the
+    graph has at most `wanted_edges` edge directions or hardly shrinks.
+    """
+    coarse_of_node = np.arange(graph.num_nodes, dtype=np.int32)
+    while len(graph.indices) > wanted_edges:
+        before = graph.num_linked
+        label = joined_neighbours(graph, heaviest)
+        graph = contracted(graph, label)
+        coarse_of_node = label[coarse_of_node]
+        if graph.num_linked > _LEAST_SHRINKAGE * before:
+            break
+    return graph, coarse_of_node
+
+
+def joined_neighbours(graph: WeightedGraph, heaviest: int) -> NDArray[np.int32]:
+    """Group of every node, numbered by their first nodes; (N,). Nodes without edges stay alone.
+
+    Label propagation with a bound on the weight of a group (Meyerhenke, Sanders & Schulz, 2014).
+    A node goes to the group with the largest w^2 / m: w is the weight of its edges to the group, m
+    the weight of the group without it. Nodes left alone since all groups beside them are full join
+    each other where they hang on the same group, like the leaves of a hub.
+    """
+    label = np.arange(graph.num_nodes, dtype=np.int32)
+    # Of each group: the tie to the node at hand, and the weight; side by side for the cache.
+    tie, weight = np.zeros((graph.num_nodes, 2), graph.edge_weight.dtype).T
+    weight[:] = graph.node_weight
+    move_into(*graph, heaviest, _ROUNDS, label, tie, weight)
+    join_lone_into(*graph, heaviest, label, tie, weight)
+    number_into(label)
+    return label
+
+
+def contracted(graph: WeightedGraph, label: NDArray[np.int32]) -> WeightedGraph:
+    """The graph of groups: weights of nodes and edges add up, edges within a group vanish.
+
+    Args:
+        graph: N nodes.
+        label: Group of every node in [0, C), none empty, (N,).
+    """
+    first = np.append(0, np.cumsum(np.bincount(label)))
+    member = np.empty(graph.num_nodes, np.int32)
+    list_members_into(label, first[:-1].copy(), member)
+    indptr = np.zeros(len(first), np.int64)
+    indices = np.empty_like(graph.indices)  # room for all edges; what stays unused takes no memory
+    edge_weight = np.empty(len(indices), graph.edge_weight.dtype)
+    contract_into(*graph[:3], label, first, member, indptr, indices, edge_weight)
+    node_weight = np.bincount(label, graph.node_weight).astype(np.int32)
+    return WeightedGraph(indptr, indices[: indptr[-1]], edge_weight[: indptr[-1]], node_weight)

@@ -1,0 +1,166 @@
+"""Jitted passes over a graph: nodes join groups, groups become nodes, parts are refined.
+
+Each is serial, in the order of the nodes, so that the result is the same for any number of threads.
+A tie is the weight of the edges between a node or group and another group; edge weights are at
+least 1, so that a tie of 0 means none. Arrays in, arrays out; `tie` is zero between calls.
+"""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def _tie_groups_into(node, indptr, indices, edge_weight, label, count, tie, touched):
+    """Adds the edges of a node to the `tie` of each group, which is zero for untouched ones.
+
+    `touched` lists `count` groups before; returns how many it lists after.
+    """
+    for e in range(indptr[node], indptr[node + 1]):
+        group = label[indices[e]]
+        if tie[group] == 0:
+            touched[count] = group
+            count += 1
+        tie[group] += edge_weight[e]
+    return count
+
+
+@njit(cache=True, nogil=True)
+def move_into(indptr, indices, edge_weight, node_weight, heaviest, rounds, label, tie, weight):
+    """Moves nodes to the group with the largest w^2 / m that has room, ties to the smaller id."""
+    num_nodes = len(indptr) - 1
+    touched = np.empty(num_nodes, np.int32)
+    for _ in range(rounds):
+        moved = 0
+        for node in range(num_nodes):
+            count = _tie_groups_into(node, indptr, indices, edge_weight, label, 0, tie, touched)
+            own, load = label[node], node_weight[node]
+            weight[own] -= load
+            best, best_rating = own, 0.0
+            if weight[own] > 0:
+                best_rating = float(tie[own]) * float(tie[own]) / weight[own]
+            for i in range(count):
+                group = touched[i]
+                strength = float(tie[group])
+                tie[group] = 0
+                if group == own or weight[group] + load > heaviest:
+                    continue
+                rating = strength * strength / weight[group]
+                if rating > best_rating or (rating == best_rating and group < best):
+                    best, best_rating = group, rating
+            weight[best] += load
+            if best != own:
+                label[node] = best
+                moved += 1
+        if moved == 0:
+            break
+
+
+@njit(cache=True, nogil=True)
+def join_lone_into(indptr, indices, edge_weight, node_weight, heaviest, label, tie, weight):
+    """Joins nodes that are alone in their group and have the strongest tie to the same group."""
+    num_nodes = len(indptr) - 1
+    touched = np.empty(num_nodes, np.int32)
+    open_group = np.full(num_nodes, -1, np.int32)  # made of those that hang on a group
+    for node in range(num_nodes):
+        own = label[node]
+        if weight[own] != node_weight[node]:
+            continue
+        count = _tie_groups_into(node, indptr, indices, edge_weight, label, 0, tie, touched)
+        best, strongest = -1, 0
+        for i in range(count):
+            group = touched[i]
+            strength = tie[group]
+            tie[group] = 0
+            if strength > strongest or (strength == strongest and group < best):
+                best, strongest = group, strength
+        if best < 0:
+            continue
+        other = open_group[best]
+        if other >= 0 and weight[other] + weight[own] <= heaviest:
+            label[node] = other
+            weight[other] += weight[own]
+            weight[own] = 0
+        else:
+            open_group[best] = own
+
+
+@njit(cache=True, nogil=True)
+def number_into(label):
+    """Numbers groups from 0, by their first node."""
+    number = np.full(len(label), -1, np.int32)
+    found = 0
+    for node in range(len(label)):
+        if number[label[node]] < 0:
+            number[label[node]] = found
+            found += 1
+        label[node] = number[label[node]]
+
+
+@njit(cache=True, nogil=True)
+def list_members_into(label, place, member):
+    """Nodes by group; `place` is where each group begins, and ends after it."""
+    for node in range(len(label)):
+        group = label[node]
+        member[place[group]] = node
+        place[group] += 1
+
+
+@njit(cache=True, nogil=True)
+def contract_into(
+    indptr,
+    indices,
+    edge_weight,
+    label,
+    first,
+    member,
+    coarse_indptr,
+    coarse_indices,
+    coarse_weight,
+):
+    """Rows of the graph of groups; the last two have room for as many edges as there are now."""
+    num_groups = len(first) - 1
+    tie = np.zeros(num_groups, edge_weight.dtype)
+    touched = np.empty(num_groups, np.int32)
+    at = 0
+    for group in range(num_groups):
+        count = 0
+        for i in range(first[group], first[group + 1]):
+            count = _tie_groups_into(
+                member[i], indptr, indices, edge_weight, label, count, tie, touched
+            )
+        for i in range(count):
+            other = touched[i]
+            if other != group:
+                coarse_indices[at] = other
+                coarse_weight[at] = tie[other]
+                at += 1
+            tie[other] = 0
+        coarse_indptr[group + 1] = at
+
+
+@njit(cache=True, nogil=True)
+def refine_into(indptr, indices, largest, rounds, part, size):
+    """Moves nodes to the part that has most of their edges, as long as it has room."""
+    tie = np.zeros(len(size), np.int64)
+    for _ in range(rounds):
+        moved = 0
+        for node in range(len(part)):
+            own, start, stop = part[node], indptr[node], indptr[node + 1]
+            if start == stop:
+                continue
+            for e in range(start, stop):
+                tie[part[indices[e]]] += 1
+            best = own
+            for e in range(start, stop):
+                other = part[indices[e]]
+                if tie[other] > tie[best] and size[other] < largest:
+                    best = other
+            for e in range(start, stop):
+                tie[part[indices[e]]] = 0
+            if best != own:
+                part[node] = best
+                size[best] += 1
+                size[own] -= 1
+                moved += 1
+        if moved == 0:
+            break
