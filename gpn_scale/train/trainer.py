@@ -13,6 +13,7 @@ from torch.optim import Adam
 from gpn_scale.config import TrainConfig
 from gpn_scale.distributed import World
 from gpn_scale.errors import NumericalError
+from gpn_scale.memory import give_back_freed_memory
 from gpn_scale.nn.model import GPN
 from gpn_scale.train.task import AbstractTask, Forward, Validation
 
@@ -189,7 +190,9 @@ class Trainer:
         loss = self._optimise(epoch)
         self.model.eval()
         began = time.monotonic()
+        give_back_freed_memory()  # so that the needs of training and validation do not add up
         validation = self.task.validate(self.model)
+        give_back_freed_memory()
         self.timing.validation += time.monotonic() - began
         _require_finite(
             validation.cross_entropy, "validation cross-entropy", f"epoch {epoch} ({phase})"
