@@ -27,10 +27,10 @@ def anonymous_bytes() -> int:
 def steady_memory() -> None:
     """From now on, freed blocks of up to 32 MB are kept for the next ones, as glibc allows.
 
-    Blocks of that size, of which a training step frees a dozen, would else go back to the system and
-    come again page by page, a fifth of the step's time (docs/performance.md). What lies free at the
-    heap's end goes back beyond 64 MB, and so does every larger block, at once. For programs to call:
-    it is for the whole process.
+    Blocks of that size, of which a training step frees a dozen, would else go back to the system
+    and come again page by page, a fifth of the step's time (docs/performance.md). What lies free
+    at the heap's end goes back beyond 64 MB, and every larger block at once. For programs to
+    call: it is for the whole process.
     """
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "mallopt"):
         libc.mallopt(_M_MMAP_THRESHOLD, 32 << 20)  # the most that glibc takes
