@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from gpn_scale.share import Share
 
 _PIECE_BYTES = 16 << 20
 _MESSAGE_BYTES = 2048
+_AWAKE_SECONDS = 0.05
 # Running moments are computed from sums over all processes, and so are the same without copying.
 _OWN_BUFFERS: dict[str, Any] = {
     name: False
@@ -68,7 +68,7 @@ class World:
         if self.size == 1:
             return tensor
         summed = tensor.detach().clone()
-        self._timed(partial(dist.all_reduce, summed))
+        self._sum_(summed)
         return summed
 
     def joined(self, own_NC: Tensor, run: slice, count: int) -> Tensor:
@@ -93,8 +93,7 @@ class World:
         work = dist.all_reduce(tensor, async_op=True)
 
         def result() -> list[float]:
-            assert work is not None
-            self._timed(work.wait)
+            self._wait(work)
             return [float(value) for value in tensor.tolist()]
 
         return result
@@ -107,7 +106,7 @@ class World:
         step = max(1, _PIECE_BYTES // array.itemsize)
         for start in range(0, len(flat), step):
             piece = torch.from_numpy(np.array(flat[start : start + step])).to(self.device)
-            self._timed(partial(dist.all_reduce, piece))
+            self._sum_(piece)
             flat[start : start + step] = piece.cpu().numpy()
 
     def barrier(self) -> None:
@@ -173,9 +172,19 @@ class World:
         self.total_into(table)
         return [row.astype(np.uint8).tobytes().rstrip(b"\0") for row in table]
 
-    def _timed(self, communicate: Callable[[], object]) -> None:
+    def _sum_(self, tensor: Tensor) -> None:
+        """Sums over all processes, in place."""
+        self._wait(dist.all_reduce(tensor, async_op=True))
+
+    def _wait(self, work: Any) -> None:
+        """Waits for a sum and counts the time."""
         began = time.monotonic()
-        communicate()
+        if self.device.type == "cpu":
+            # A process that sleeps is woken late, by milliseconds on a virtual machine, and a step
+            # has seven sums. So it stays awake for a while, but lets gloo's threads have the core.
+            while not work.is_completed() and time.monotonic() - began < _AWAKE_SECONDS:
+                os.sched_yield()
+        work.wait()
         self.seconds += time.monotonic() - began
 
 
@@ -185,7 +194,7 @@ class _Joined(torch.autograd.Function):
         ctx.world, ctx.run = world, run
         all_NC = own_NC.new_zeros(count, *own_NC.shape[1:])
         all_NC[run] = own_NC
-        world._timed(partial(dist.all_reduce, all_NC))
+        world._sum_(all_NC)
         return all_NC
 
     @staticmethod
