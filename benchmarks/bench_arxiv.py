@@ -6,7 +6,7 @@ Both modes train with the paper's left-out classes from the same memory-mapped g
 process of its own on the same threads, one after the other; both validate by exact diffusion. The
 target is the best validation cross-entropy of exact mode within its epochs, plus 0.5 %. Memory is
 that of training: the peak of the process, and of what no file stands behind, seen every 50 ms.
-Finished runs are kept in --work.
+Finished runs and their models (for bench_rows.py) are kept in --work.
 """
 
 import argparse
@@ -122,6 +122,7 @@ def train(options: argparse.Namespace, mode: str, seed: int) -> None:
 
     classifier.fit(graph, observe=observe, trainer=trainer)
     peak, most_anonymous = peak_rss_bytes(), max(anonymous)
+    classifier.save(options.work / f"{mode}_{seed}.safetensors")
     prediction = classifier.predict(graph)
     assert graph.split is not None
     found = classification_metrics(prediction, graph, graph.split.test)
