@@ -1,6 +1,5 @@
 """Processes that train together: who is who, and sums over all; sole user of torch.distributed."""
 
-import gc
 import hashlib
 import inspect
 import os
@@ -265,7 +264,4 @@ def connected(device: torch.device, *, timeout_seconds: float) -> Iterator[World
         share = Share(dist.get_rank(), dist.get_world_size())
         yield World(share=share, local_rank=local_rank, device=device)
     finally:
-        # Wrapped models hold the group in cycles. Would it live on to the interpreter's end, its
-        # threads might ask for an interpreter that is gone, which aborts the process.
-        gc.collect()
         dist.destroy_process_group()

@@ -1,11 +1,12 @@
 """How entry points talk to a person: one sentence per error, exit codes, signals, summaries."""
 
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from gpn_scale.errors import ElsewhereError, GpnScaleError
 from gpn_scale.evaluation.report import Report
@@ -36,6 +37,20 @@ def exit_code_of(run: Callable[[], None]) -> int:
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     return 0
+
+
+def leave(code: int) -> NoReturn:
+    """Ends the process; one of several ranks without tidying up.
+
+    torch's DistributedDataParallel keeps its process group even when it is destroyed, and gloo's
+    threads with it. At the interpreter's end these may ask for what is gone already, and a rank
+    that has done its work would abort, and torchrun end the others with it.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        os._exit(code)
+    sys.exit(code)
 
 
 @contextmanager

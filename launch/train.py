@@ -1,7 +1,6 @@
 """Entry point of training: `python launch/train.py ...` or `torchrun ... launch/train.py ...`."""
 
 import argparse
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -30,7 +29,7 @@ from gpn_scale.train.log import metrics_log
 from gpn_scale.train.run_directory import RunDirectory
 from gpn_scale.train.trainer import EpochRecord, Interrupted, Trainer
 from launch.arguments import checked_threads, completed, memory_bytes, run_config, training_parser
-from launch.console import Stopped, exit_code_of, print_summary, stop_requests
+from launch.console import Stopped, exit_code_of, leave, print_summary, stop_requests
 from launch.inputs import build_rows, shared_graph
 from launch.keeper import Keeper
 from launch.sources import sources_fingerprint
@@ -189,4 +188,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(record(main)())  # which tells torchrun why a rank failed
+    leave(record(main)())  # `record` tells torchrun why a rank failed

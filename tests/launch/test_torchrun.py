@@ -150,3 +150,17 @@ def test_refusals_are_said_once(tmp_path, alone):
     code, _, err = finished(torchrun(*QUICK, "--mode", "exact", "--out", tmp_path / "run"))
     assert code != 0
     assert err.count("error: exact mode trains in one process, got 2 ranks") == 1
+
+
+@pytest.mark.parametrize(("ranks", "tidied"), [("1", True), ("2", False)])
+def test_a_rank_leaves_at_once_when_its_work_is_done(ranks, tidied):
+    code = "import atexit; from launch.console import leave; atexit.register(print, 'tidied')\n"
+    code += "print('said before'); leave(7)"
+    command = [sys.executable, "-c", code]
+    environment = os.environ | {"WORLD_SIZE": ranks}
+    done = subprocess.run(
+        command, cwd=TRAIN.parents[1], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 7
+    assert done.stdout.split("\n")[0] == "said before"
+    assert ("tidied" in done.stdout) == tidied
