@@ -188,4 +188,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    leave(record(main)())  # `record` tells torchrun why a rank failed
+    leave(record(main)() or 0)  # `record` tells torchrun why a rank failed
