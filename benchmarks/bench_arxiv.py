@@ -86,10 +86,15 @@ def train(options: argparse.Namespace, mode: str, seed: int) -> None:
     from gpn_scale.estimator import GPNClassifier
     from gpn_scale.evaluation.evaluate import classification_metrics, out_of_distribution_metrics
     from gpn_scale.files import write_json
-    from gpn_scale.memory import anonymous_bytes, peak_rss_bytes, steady_memory
+    from gpn_scale.memory import (
+        KEPT_BLOCK_BYTES,
+        anonymous_bytes,
+        keep_freed_blocks,
+        peak_rss_bytes,
+    )
     from launch.recipes import LEFT_OUT_CLASSES, in_minibatches, recipe_for
 
-    steady_memory()
+    keep_freed_blocks(KEPT_BLOCK_BYTES[mode])
     torch.set_num_threads(options.threads)
     graph = load_graph(options.dataset, options.work / "graphs")
     recipe = recipe_for(options.dataset, graph)

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
+KEPT_BLOCK_BYTES = {"exact": 1 << 20, "minibatch": 32 << 20}  # glibc takes no more
+"""By mode of training, for `keep_freed_blocks`."""
 
 
 def resident_bytes() -> tuple[int, int]:
@@ -24,17 +26,18 @@ def anonymous_bytes() -> int:
     return sum(_status("RssAnon", "RssShmem"))
 
 
-def steady_memory() -> None:
-    """From now on, freed blocks of up to 32 MB are kept for the next ones, as glibc allows.
+def keep_freed_blocks(up_to_bytes: int) -> None:
+    """From now on, freed blocks up to this size are kept for the next ones, as glibc allows.
 
-    Blocks of that size, of which a training step frees a dozen, would else go back to the system
-    and come again page by page, a fifth of the step's time (docs/performance.md). What lies free
-    at the heap's end goes back beyond 64 MB, and every larger block at once. For programs to
-    call: it is for the whole process.
+    Larger ones go back to the system at once, and so does what lies free at the heap's end beyond
+    twice the size. A step of minibatch mode frees a dozen blocks of 10 to 20 MB; to map them again
+    page by page would take a fifth of its time (docs/performance.md). Blocks of exact mode are as
+    large as the graph, and holes between them would cost a quarter of its memory. Left alone, glibc
+    keeps what was freed once, up to 32 MB. For programs to call: it is for the whole process.
     """
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "mallopt"):
-        libc.mallopt(_M_MMAP_THRESHOLD, 32 << 20)  # the most that glibc takes
-        libc.mallopt(_M_TRIM_THRESHOLD, 64 << 20)
+        libc.mallopt(_M_MMAP_THRESHOLD, up_to_bytes)
+        libc.mallopt(_M_TRIM_THRESHOLD, 2 * up_to_bytes)
 
 
 def give_back_freed_memory() -> None:

@@ -19,7 +19,7 @@ from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.evaluation.prediction_table import write_predictions
 from gpn_scale.evaluation.report import Report, make_report
 from gpn_scale.files import write_json
-from gpn_scale.memory import anonymous_bytes, steady_memory
+from gpn_scale.memory import KEPT_BLOCK_BYTES, anonymous_bytes, keep_freed_blocks
 from gpn_scale.page.gather import run_facts
 from gpn_scale.page.record import read_run
 from gpn_scale.page.run_page import write_page
@@ -38,7 +38,6 @@ from launch.sources import sources_fingerprint
 def train(options: argparse.Namespace) -> None:
     """Loads, trains, predicts, reports; in one process or in every rank of several."""
     options = completed(options)
-    steady_memory()
     if options.threads is not None:
         torch.set_num_threads(checked_threads(options.threads))
     device = pick_device(options.device)
@@ -55,6 +54,7 @@ def _train_together(options: argparse.Namespace, world: World) -> None:
     graph = shared_graph(options.dataset, options.data_dir, directory.graph, world)
     with world.all_or_none():
         config = run_config(options, graph)
+        keep_freed_blocks(KEPT_BLOCK_BYTES[config.mode])
         graph = prepare_graph(graph, config)
         classifier = GPNClassifier(config, device=options.device, world=world)
     store = options.ppr
