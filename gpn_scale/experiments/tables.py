@@ -7,11 +7,16 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from gpn_scale.evaluation.evaluate import Metrics
 from gpn_scale.experiments.matrix import Cell, CellResult
-from gpn_scale.experiments.paper import Figure, PaperKey
+from gpn_scale.experiments.paper import Figure, PaperKey, paper_key
 
 _NOT_SHARES = ("aurc", "nll", "conformal_size", "epistemic_confidence")
 """Metrics that are no shares, and so not in percent."""
+
+_CONFIDENCES = ("aleatoric_confidence", "epistemic_confidence")
+RELATIVE = "relative_"
+"""Begins the names of confidences under a shift as shares of the clean one."""
 
 _CSV_COLUMNS = (
     *("dataset", "model", "experiment", "metric", "mean", "standard_error", "runs"),
@@ -47,14 +52,29 @@ def entries(
     values: dict[tuple[str, str, str, str], list[float]] = {}
     for cell, result in results.items():
         for experiment, metrics in result.results.items():
-            for metric, value in metrics.items():
+            for metric, value in with_relative(metrics).items():
                 key = (cell.dataset, cell.model, experiment, metric)
-                factor = 1.0 if metric.startswith(_NOT_SHARES) else 100.0
-                values.setdefault(key, []).append(factor * value)
+                values.setdefault(key, []).append(unit_of(metric) * value)
     return [
-        Entry(*key, *_mean_and_error(found), len(found), (paper or {}).get(PaperKey(*key)))
+        Entry(*key, *mean_and_error(found), len(found), (paper or {}).get(paper_key(*key)))
         for key, found in values.items()
     ]
+
+
+def with_relative(metrics: Metrics) -> Metrics:
+    """The same, and confidences under a shift also relative to the run's clean one."""
+    found = dict(metrics)
+    for name in _CONFIDENCES:
+        clean = metrics.get(f"{name}@clean", math.nan)
+        for metric, value in metrics.items():
+            if metric.startswith(f"{name}@"):
+                found[RELATIVE + metric] = value / clean if clean else math.nan
+    return found
+
+
+def unit_of(metric: str) -> float:
+    """What its values are multiplied by: shares are in percent."""
+    return 1.0 if metric.startswith(_NOT_SHARES) else 100.0
 
 
 def to_csv(table: Iterable[Entry]) -> str:
@@ -116,7 +136,7 @@ def _pivot(table: Sequence[Entry]) -> Pivot:
     return found
 
 
-def _mean_and_error(values: Sequence[float]) -> tuple[float, float]:
+def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
     """Of the values that are numbers; NaN where there are none."""
     values = [value for value in values if not math.isnan(value)]
     if not values:

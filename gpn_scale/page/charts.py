@@ -49,11 +49,20 @@ _CROSS = "m-2.6 -2.6l5.2 5.2m0 -5.2l-5.2 5.2"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Line:
-    """A curve and what it is called."""
+    """A curve and what it is called; `error` is half the height of a band about it."""
 
     x: NDArray[np.floating]
     y: NDArray[np.floating]
     label: str = ""
+    error: NDArray[np.floating] | None = None
+
+    @property
+    def ends(self) -> NDArray[np.float64]:
+        """Values that the vertical axis must show."""
+        if self.error is None:
+            return np.asarray(self.y, np.float64)
+        half = np.nan_to_num(self.error)
+        return np.concatenate([self.y - half, self.y + half])
 
 
 def histogram(
@@ -146,7 +155,7 @@ def curves(
         marked: Value and name.
     """
     x = axis(np.concatenate([np.empty(0), *(line.x for line in lines)]), x_title, label=x_label)
-    y_values = np.concatenate([np.asarray(include, np.float64), *(line.y for line in lines)])
+    y_values = np.concatenate([np.asarray(include, np.float64), *(line.ends for line in lines)])
     y = axis(y_values, y_title, label=y_label)
     panel = Panel(WIDTH, HEIGHT, x, y, above=26 if marked else 8)
     parts = [panel.axes()]
@@ -158,6 +167,7 @@ def curves(
         place = at - 5 if left else at + 5
         parts.append(text(place, panel.top - 8, marked[1], "label", "end" if left else "start"))
     named = [line.label for line in lines if line.label]
+    parts += [_band(panel, line, place) for place, line in enumerate(lines)]
     for place, line in enumerate(lines):
         path = line_path(panel.across(line.x), panel.up(line.y))
         parts.append(tag("path", d=path, class_=f"line s{place} k{_LINE_COLOURS[place]}"))
@@ -174,6 +184,17 @@ def curves(
 
 
 _LINE_COLOURS = (0, 3, 2, 4)
+MOST_LINES = len(_LINE_COLOURS)
+"""Curves that one plot can tell apart."""
+
+
+def _band(panel: Panel, line: Line, place: int) -> str:
+    if line.error is None or not np.isfinite(line.error).any():
+        return ""
+    half = np.nan_to_num(line.error)
+    around = np.concatenate([line.y + half, (line.y - half)[::-1]])
+    outline = line_path(panel.across(np.concatenate([line.x, line.x[::-1]])), panel.up(around))
+    return tag("path", d=outline + "Z", class_=f"area k{_LINE_COLOURS[place]}")
 
 
 def _legend_row(place: int, label: str) -> str:

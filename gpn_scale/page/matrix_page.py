@@ -3,23 +3,14 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
+from gpn_scale.experiments.curves import shift_curves
 from gpn_scale.experiments.tables import Entry, cell_text
 from gpn_scale.files import write_text
-from gpn_scale.page.charts import Line, curves
 from gpn_scale.page.document import document, write_plots
 from gpn_scale.page.markup import escaped, tag
 from gpn_scale.page.parts import Section, columns, figure, paragraph, table
-from gpn_scale.page.svg import Plot, percent_label
+from gpn_scale.page.shift_plots import anchor, shift_plots
 
-_CURVES = {
-    "accuracy": "accuracy",
-    "ece": "calibration error (ECE)",
-    "aleatoric_confidence": "aleatoric confidence, relative to clean",
-    "epistemic_confidence": "epistemic confidence, relative to clean",
-}
-_RELATIVE = ("aleatoric_confidence", "epistemic_confidence")
 _MEANING = {
     "clean": "All classes known, graph as it is.",
     "misclassification": "How well each score finds the wrong predictions among the test nodes.",
@@ -78,66 +69,15 @@ def _section(experiment: str, entries: Sequence[Entry]) -> Section:
     ]
     header = ["metric", *(f"{dataset}, {model}" for dataset, model in heads)]
     body = paragraph(_MEANING.get(experiment, "")) + table(header, rows, experiment)
-    return Section(_anchor(experiment), experiment.replace("-", " ").capitalize(), body)
+    return Section(anchor(experiment), experiment.replace("-", " ").capitalize(), body)
 
 
 def _shift_section(experiment: str, entries: Sequence[Entry]) -> Section:
     """Curves over the share that is changed: a plot per graph, kind of shift and quantity."""
-    plots = [
-        plot
-        for dataset in dict.fromkeys(entry.dataset for entry in entries)
-        for kind in _kinds(entries)
-        for quantity in _CURVES
-        if (plot := _curve(experiment, dataset, kind, quantity, entries)) is not None
-    ]
+    plots = shift_plots(shift_curves(entries))
     body = paragraph(_MEANING.get(experiment, ""))
-    body += columns(*(figure(plot, "0 % is the graph as it is.") for plot in plots))
-    heading = experiment.replace("-", " ").capitalize()
-    return Section(_anchor(experiment), heading, body, tuple(plots))
-
-
-def _kinds(entries: Sequence[Entry]) -> list[str]:
-    settings = (entry.metric.partition("@")[2] for entry in entries)
-    return list(dict.fromkeys(s.rpartition("_")[0] for s in settings if s != "clean"))
-
-
-def _curve(
-    experiment: str, dataset: str, kind: str, quantity: str, entries: Sequence[Entry]
-) -> Plot | None:
-    lines = []
-    for model in dict.fromkeys(entry.model for entry in entries if entry.dataset == dataset):
-        means = {
-            entry.metric.removeprefix(f"{quantity}@"): entry.mean
-            for entry in entries
-            if (entry.dataset, entry.model) == (dataset, model)
-            and entry.metric.startswith(f"{quantity}@")
-        }
-        clean = means.get("clean")
-        if clean is None:
-            continue
-        points = {0.0: clean} | {
-            float(setting.rpartition("_")[2]): mean
-            for setting, mean in means.items()
-            if setting.rpartition("_")[0] == kind
-        }
-        scale = clean if quantity in _RELATIVE else 100.0
-        shares = np.array(sorted(points))
-        values = np.array([points[share] for share in sorted(points)]) / (scale or 1.0)
-        lines.append(Line(shares, values, model))
-    if not lines:
-        return None
-    return curves(
-        _anchor(f"{experiment}-{dataset}-{kind}-{quantity}"),
-        f"{dataset}, {kind}: {_CURVES[quantity]}",
-        lines[:4],
-        f"share changed ({kind})",
-        _CURVES[quantity],
-        x_label=percent_label,
-        y_label=percent_label,
-        include=(0.0, 1.0),
+    body += columns(
+        *(figure(plot, "0 % is the graph as it is; bands are standard errors.") for plot in plots)
     )
-
-
-def _anchor(text: str) -> str:
-    """A name for ids and files."""
-    return "".join(letter if letter.isalnum() else "-" for letter in text)
+    heading = experiment.replace("-", " ").capitalize()
+    return Section(anchor(experiment), heading, body, tuple(plots))
