@@ -59,3 +59,66 @@ def shift_curves(table: Sequence[Entry]) -> list[ShiftCurve]:
                 ShiftCurve(dataset, model, experiment, kind, quantity, shares, means, errors)
             )
     return found
+
+
+STUDIED = {
+    "accuracy": ("clean", "accuracy"),
+    "calibration error (ECE)": ("clean", "ece"),
+    "left-out classes, AUC-ROC epistemic": ("left-out-classes", "auroc_epistemic"),
+    "perturbed features, AUC-ROC without network": (
+        "isolated",
+        "auroc_epistemic_no_network@bernoulli",
+    ),
+}
+"""What the paper shows over a hyper-parameter: name -> (experiment, metric)."""
+
+
+@dataclass(frozen=True, slots=True)
+class StudyCurve:
+    """Numbers of a model over the values of one field of its configuration."""
+
+    dataset: str
+    model: str
+    field: str
+    values: tuple[str, ...]
+    """As they were written; numbers in their order, words as they came."""
+    rows: tuple[tuple[Entry | None, ...], ...]
+    """Per value, an entry for each of `STUDIED`."""
+
+
+def studied_field(model: str) -> tuple[str, str, str] | None:
+    """(model, field, value) of `MODEL[field=value]`; None for all other names."""
+    kind, bracket, rest = model.partition("[")
+    field, sign, value = rest.removesuffix("]").partition("=")
+    return (kind, field, value) if bracket and sign and ";" not in rest else None
+
+
+def study_curves(table: Sequence[Entry]) -> list[StudyCurve]:
+    """A curve for each graph, model and field that the table has several values of."""
+    by_place = {(e.dataset, e.model, e.experiment, e.metric): e for e in table}
+    values: dict[tuple[str, str, str], dict[str, None]] = {}
+    for entry in table:
+        if (studied := studied_field(entry.model)) is not None:
+            kind, field, value = studied
+            values.setdefault((entry.dataset, kind, field), {})[value] = None
+    found = []
+    for (dataset, kind, field), given in values.items():
+        ordered = sorted(given, key=float) if all(map(_is_number, given)) else list(given)
+        rows = tuple(
+            tuple(
+                by_place.get((dataset, f"{kind}[{field}={value}]", *place))
+                for place in STUDIED.values()
+            )
+            for value in ordered
+        )
+        if len(rows) > 1:
+            found.append(StudyCurve(dataset, kind, field, tuple(ordered), rows))
+    return found
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -182,7 +182,7 @@ def check_experiment(name: str) -> None:
         ConfigError: with the known ones.
     """
     if name not in EXPERIMENTS:
-        known = ", ".join([*EXPERIMENTS, "all"])
+        known = ", ".join([*EXPERIMENTS, "ablation", "hyper-parameters", "all"])
         raise ConfigError(f"--experiment got {name!r}, expected one of {known}")
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from gpn_scale.evaluation.evaluate import Metrics
 from gpn_scale.experiments.matrix import Cell, CellResult
+from gpn_scale.experiments.measures import EXPERIMENTS
 from gpn_scale.experiments.paper import Figure, PaperKey, paper_key
 
 _NOT_SHARES = ("aurc", "nll", "conformal_size", "epistemic_confidence")
@@ -48,17 +49,25 @@ def entries(
     results: Mapping[Cell, CellResult],
     paper: Mapping[PaperKey, Figure] | None = None,
 ) -> list[Entry]:
-    """Every metric of every experiment, in the order of the cells; shares in percent."""
+    """Every metric of every experiment, in the order of the cells; shares in percent.
+
+    Experiments come in their own order, in whatever order they were run.
+    """
     values: dict[tuple[str, str, str, str], list[float]] = {}
     for cell, result in results.items():
-        for experiment, metrics in result.results.items():
-            for metric, value in with_relative(metrics).items():
+        for experiment in sorted(result.results, key=_place):
+            for metric, value in with_relative(result.results[experiment]).items():
                 key = (cell.dataset, cell.model, experiment, metric)
                 values.setdefault(key, []).append(unit_of(metric) * value)
     return [
         Entry(*key, *mean_and_error(found), len(found), (paper or {}).get(paper_key(*key)))
         for key, found in values.items()
     ]
+
+
+def _place(experiment: str) -> int:
+    known = list(EXPERIMENTS)
+    return known.index(experiment) if experiment in known else len(known)
 
 
 def with_relative(metrics: Metrics) -> Metrics:
@@ -160,7 +169,10 @@ def _latex_cell(entry: Entry | None) -> str:
     if entry is None or math.isnan(entry.mean):
         return "n.a."
     error = "" if math.isnan(entry.error) else rf" \pm {_number(entry.error)}"
-    return f"${_number(entry.mean)}{error}$"
+    text = f"${_number(entry.mean)}{error}$"
+    if entry.paper is not None and entry.difference is not None:
+        text += f" (paper ${_number(entry.paper.value)}$, ${entry.difference:+.1f}$)"
+    return text
 
 
 def _number(value: float) -> str:

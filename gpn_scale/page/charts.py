@@ -133,7 +133,7 @@ def curves(
     name: str,
     title: str,
     lines: Sequence[Line],
-    x_title: str,
+    across: str | Axis,
     y_title: str,
     *,
     x_label: Label = plain_label,
@@ -147,17 +147,19 @@ def curves(
         name: Of the plot.
         title: Of the plot.
         lines: At most as many as there are kinds of dashes.
-        x_title: What goes across.
+        across: What goes across, or an axis for it.
         y_title: What goes up.
         x_label: Texts of ticks across.
         y_label: Texts of ticks up.
         include: Values that the vertical axis shows in any case.
         marked: Value and name.
     """
-    x = axis(np.concatenate([np.empty(0), *(line.x for line in lines)]), x_title, label=x_label)
+    if isinstance(across, str):
+        values = np.concatenate([np.empty(0), *(line.x for line in lines)])
+        across = axis(values, across, label=x_label)
     y_values = np.concatenate([np.asarray(include, np.float64), *(line.ends for line in lines)])
     y = axis(y_values, y_title, label=y_label)
-    panel = Panel(WIDTH, HEIGHT, x, y, above=26 if marked else 8)
+    panel = Panel(WIDTH, HEIGHT, across, y, above=26 if marked else 8)
     parts = [panel.axes()]
     if marked:
         at = float(panel.across([marked[0]])[0])
@@ -176,7 +178,7 @@ def curves(
     return Plot(
         name=name,
         title=title,
-        description=f"{y_title} over {x_title}. {'; '.join(named)}",
+        description=f"{y_title} over {across.title}. {'; '.join(named)}",
         width=WIDTH,
         height=HEIGHT + _LEGEND_ROW * len(named) + (8 if named else 0),
         body="".join(parts),

@@ -7,9 +7,13 @@ import numpy as np
 from gpn_scale.experiments.curves import QUANTITIES, ShiftCurve
 from gpn_scale.page.charts import MOST_LINES, Line, curves
 from gpn_scale.page.markup import coordinate, tag
-from gpn_scale.page.svg import Plot, percent_label, text
+from gpn_scale.page.svg import Plot, percent_label
 
-_GAP, _TITLE = 24, 26
+_GAP = 24.0
+_COLUMNS = 2
+_SHARE = "share changed"
+_NEAR_ZERO = ("ece",)
+"""Quantities whose axis need not reach 100 %."""
 
 
 def shift_plots(found: Sequence[ShiftCurve]) -> list[Plot]:
@@ -27,7 +31,7 @@ def shift_plots(found: Sequence[ShiftCurve]) -> list[Plot]:
         for part, some in enumerate(_few(own)):
             name = f"{experiment}-{dataset}-{kind}-{quantity}{f'-{part + 1}' if part else ''}"
             lines = [_line(curve, curve.model) for curve in some]
-            plots.append(_plot(anchor(name), title, lines, f"share changed ({kind})", quantity))
+            plots.append(_plot(anchor(name), title, lines, f"{_SHARE} ({kind})", quantity))
     return plots
 
 
@@ -40,31 +44,30 @@ def _few(own: Sequence[ShiftCurve]) -> list[list[ShiftCurve]]:
 def shift_picture(name: str, title: str, found: Sequence[ShiftCurve]) -> Plot:
     """All four quantities of one graph and experiment in a picture; models and kinds are lines."""
     panels = []
-    for quantity in QUANTITIES:
+    for place, quantity in enumerate(QUANTITIES):
         own = [curve for curve in found if curve.quantity == quantity][:MOST_LINES]
-        lines = [_line(curve, f"{curve.model}, {curve.kind}") for curve in own]
-        panels.append(_plot(f"{name}-{quantity}", QUANTITIES[quantity], lines, "share", quantity))
+        named = place >= len(QUANTITIES) - _COLUMNS  # once for each column, below all
+        lines = [_line(c, f"{c.model}, {c.kind}" if named else "") for c in own]
+        panels.append(_plot(f"{name}-{quantity}", QUANTITIES[quantity], lines, _SHARE, quantity))
     return side_by_side(name, title, panels)
 
 
-def side_by_side(name: str, title: str, plots: Sequence[Plot], columns: int = 2) -> Plot:
-    """Several plots as one drawing, row by row, each under its title."""
-    width = max(plot.width for plot in plots) + _GAP
-    height = max(plot.height for plot in plots) + _TITLE + _GAP
-    parts = []
-    for place, plot in enumerate(plots):
-        x, y = (place % columns) * width, (place // columns) * height
-        heading = text(0, 14, plot.title, "label")
-        body = tag("g", plot.body, transform=f"translate(0 {_TITLE})")
-        place_at = f"translate({coordinate(x)} {coordinate(y)})"
-        parts.append(tag("g", heading, body, transform=place_at))
-    rows = -(-len(plots) // columns)
+def side_by_side(name: str, title: str, plots: Sequence[Plot]) -> Plot:
+    """Several plots as one drawing, row by row."""
+    width = max((plot.width for plot in plots), default=0.0) + _GAP
+    parts, top = [], 0.0
+    for at in range(0, len(plots), _COLUMNS):
+        row = plots[at : at + _COLUMNS]
+        for place, plot in enumerate(row):
+            corner = f"translate({coordinate(place * width)} {coordinate(top)})"
+            parts.append(tag("g", plot.body, transform=corner))
+        top += max(plot.height for plot in row) + _GAP
     return Plot(
         name=name,
         title=title,
         description=" ".join(plot.description for plot in plots),
-        width=width * min(columns, len(plots)) - _GAP,
-        height=height * rows - _GAP,
+        width=width * min(_COLUMNS, len(plots)) - _GAP,
+        height=top - _GAP,
         body="".join(parts),
     )
 
@@ -82,7 +85,7 @@ def _plot(name: str, title: str, lines: Sequence[Line], x_title: str, quantity: 
         QUANTITIES[quantity],
         x_label=percent_label,
         y_label=percent_label,
-        include=(0.0, 1.0),
+        include=(0.0, 0.2 if quantity in _NEAR_ZERO else 1.0),
     )
 
 
