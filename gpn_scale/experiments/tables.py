@@ -12,7 +12,7 @@ from gpn_scale.experiments.matrix import Cell, CellResult
 from gpn_scale.experiments.measures import EXPERIMENTS
 from gpn_scale.experiments.paper import Figure, PaperKey, paper_key
 
-_NOT_SHARES = ("aurc", "nll", "conformal_size", "epistemic_confidence")
+_NOT_SHARES = ("aurc", "nll", "conformal_size", "epistemic_confidence", "temperature")
 """Metrics that are no shares, and so not in percent."""
 
 _CONFIDENCES = ("aleatoric_confidence", "epistemic_confidence")

@@ -346,7 +346,10 @@ def _usual_range(values: NDArray[np.float64], rare: float) -> tuple[float, float
 
 
 def _points_plot(name: str, title: str, found: LatentPoints, view: _View, parts: list[str]) -> Plot:
-    first, second = (percent(share, 0) for share in found.explained)
+    how = found.method
+    if found.explained is not None:
+        first, second = (percent(share, 0) for share in found.explained)
+        how += f", the first two, which have {first} and {second} of the variance"
     y = view.height + 18 + _LEGEND_ROW
     if found.marked.any():
         cross = f"M18 {coordinate(y - 4)}{_CROSS}"
@@ -355,8 +358,7 @@ def _points_plot(name: str, title: str, found: LatentPoints, view: _View, parts:
     return Plot(
         name=name,
         title=title,
-        description=f"{len(found.label):,} nodes by their first two principal components, which "
-        f"have {first} and {second} of the variance",
+        description=f"{len(found.label):,} nodes by {how}",
         width=WIDTH,
         height=y + 12,
         body="".join(parts),

@@ -25,6 +25,8 @@ _MEANING = {
     "isolated": "Single nodes whose features were replaced by noise, one at a time.",
     "feature-shift": "A share of all nodes has features of noise.",
     "edge-shift": "A share of all edges was moved: at random, or by DICE to mislead.",
+    "calibration": "Calibration at the temperature that validation nodes ask for, and accuracy on "
+    "what is left when a share of the test nodes is refused by a score.",
 }
 _NAMES = {
     **{"auroc": "AUC-ROC", "aupr": "AUC-PR", "aurc": "AURC", "ece": "ECE", "mce": "MCE"},
@@ -106,7 +108,8 @@ def _section(experiment: str, entries: Sequence[Entry]) -> Section:
         ]
         runs = {entry.runs for entry in own}
         count = f"{min(runs)}" if len(runs) == 1 else f"{min(runs)} to {max(runs)}"
-        body += table(["", *models], rows, f"{dataset}, {count} runs")
+        noun = "run" if runs == {1} else "runs"
+        body += table(["", *models], rows, f"{dataset}, {count} {noun}")
     return Section(anchor(experiment), experiment.replace("-", " ").capitalize(), body)
 
 
