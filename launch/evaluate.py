@@ -23,6 +23,7 @@ from gpn_scale.experiments.paper import Figure, PaperKey, read_paper
 from gpn_scale.experiments.tables import entries, to_csv, to_latex, to_markdown
 from gpn_scale.files import write_text
 from gpn_scale.page.matrix_page import write_matrix_page
+from gpn_scale.page.png import find_browser, write_pngs
 from gpn_scale.progress import ProgressMeter
 from launch.arguments import checked_threads
 from launch.console import exit_code_of
@@ -83,6 +84,7 @@ def evaluation_parser() -> argparse.ArgumentParser:
         help=f"of {', '.join(STUDIES)}, for hyper-parameters (default: all)",
     )
     add("--tables-only", action="store_true", help="train nothing, write what there is")
+    add("--png", action="store_true", help="plots also as PNG, drawn by Chromium")
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="change the recipes")
     add("--processes", type=int, default=1, metavar="P", help="cells at a time (default: 1)")
     add("--threads", type=int, metavar="T", help="CPU threads of each process (default: 1)")
@@ -114,6 +116,7 @@ class Wanted(NamedTuple):
 def evaluate(options: argparse.Namespace) -> None:
     """Runs what is missing of the matrix, then writes the tables of all that is there."""
     wanted = _wanted(options)
+    browser = find_browser() if options.png else None
     threads = checked_threads(options.threads) if options.threads is not None else 1
     paper = None if options.paper is None else read_paper(options.paper)
     cells = cells_of(
@@ -145,6 +148,8 @@ def evaluate(options: argparse.Namespace) -> None:
         if not world.is_first:
             return
     write_tables(matrix, cells, wanted.experiments, paper)
+    if browser is not None:
+        write_pngs(options.out / "plots", browser)
 
 
 def write_tables(

@@ -195,7 +195,7 @@ class PredictionFacts:
     temperature: TemperatureFacts | None
     """None without validation or test nodes."""
     vacuity: Histogram
-    """Of known and unknown nodes."""
+    """log10, of known and unknown nodes."""
     dissonance: Histogram
     """Of right and wrong predictions."""
     missing_mass: Histogram | None

@@ -15,7 +15,7 @@ def temperature_plot(found: TemperatureFacts) -> Plot:
         "temperature",
         "Temperature",
         [Line(found.log_temperature, found.eces)],
-        "temperature, log scale: below 1 more confident, above 1 less",
+        "temperature, log scale",
         "calibration error (ECE)",
         x_label=log_label,
         y_label=percent_label,
@@ -41,7 +41,13 @@ def temperature_words(found: TemperatureFacts) -> str:
 
 def kinds(found: PredictionFacts) -> Section:
     """Too little evidence, or evidence that conflicts."""
-    vacuity = histogram("vacuity", "Vacuity", found.vacuity, "share of the posterior that is prior")
+    vacuity = histogram(
+        "vacuity",
+        "Vacuity",
+        found.vacuity,
+        "share of the posterior that is prior, log scale",
+        label=log_label,
+    )
     dissonance = histogram(
         "dissonance", "Dissonance", found.dissonance, "conflict between the classes' evidence"
     )

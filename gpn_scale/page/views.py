@@ -35,10 +35,10 @@ def temperature_facts(prediction: Prediction, graph: Graph) -> TemperatureFacts 
 
 
 def vacuity_histogram(prediction: Prediction, known: NodeIds, marked: NodeIds) -> Histogram:
-    """Share of the posterior that is prior, of known and unknown nodes."""
+    """log10 of the share of the posterior that is prior, of known and unknown nodes."""
     groups = {"known test nodes": known, "unknown nodes": marked}
     return histogram_of(
-        {name: prediction.rows(ids).vacuity for name, ids in groups.items() if len(ids)}
+        {name: np.log10(prediction.rows(ids).vacuity) for name, ids in groups.items() if len(ids)}
     )
 
 
