@@ -44,7 +44,7 @@ def test_a_browser_that_fails_is_told(plots, browser, tmp_path):
     ):
         with pytest.raises(RunError, match=message):
             write_pngs(plots, browser(script))
-    with pytest.raises(RunError, match="drew no PNG .No such file"):
+    with pytest.raises(RunError, match=r"drew no PNG .No such file"):
         write_pngs(plots, str(tmp_path / "nothing"))
     assert not list(plots.glob("*.png"))
 
