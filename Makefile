@@ -44,6 +44,7 @@ results: install
 	$(BIN)/python launch/evaluate.py --experiment ablation --datasets CoraML --models GPN --splits 5 --inits 2 $(EVALUATE)
 	$(BIN)/python launch/evaluate.py --experiment all --datasets CoraML,CiteSeer,AmazonPhotos,CoauthorCS --models GPN,GPN-minibatch --splits 5 --inits 2 $(EVALUATE)
 	$(BIN)/python benchmarks/results_paper.py --matrix $(MATRIX) $(PAPER) --write docs/results.md
+	$(BIN)/python benchmarks/paper_readings.py --matrix $(MATRIX) --data-dir $(DATA_DIR) $(PAPER) --write docs/results.md
 
 clean:
 	rm -rf $(VENV) $(DEMO)

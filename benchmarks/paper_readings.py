@@ -4,11 +4,12 @@
 
 For every trained cell of the matrix (`make results`) that is there:
 
-- misclassification by alpha_0, as the paper's text has it, against the pseudo-counts of the
-  predicted class alone; without network, of errors with and without network;
+- misclassification by alpha_0, as the paper's text has it, against the pseudo-counts of the one
+  class that is predicted (with network, also where the counts are those without);
 - isolated perturbations against the same nodes as they are, and against all test nodes.
 
-Prints Markdown tables of means with standard errors, in percent. Trains nothing.
+Prints Markdown tables of means with standard errors, in percent, or puts them between the markers
+of --write. Trains nothing.
 """
 
 import argparse
@@ -16,6 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+from results_paper import put
 
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph
@@ -26,6 +28,7 @@ from gpn_scale.evaluation.evaluate import Metrics, detection_metrics
 from gpn_scale.experiments.measures import ISOLATED_NODES, Trained
 from gpn_scale.experiments.paper import Figure, PaperKey, read_paper
 from gpn_scale.experiments.tables import Entry, cell_text, mean_and_error
+from gpn_scale.files import write_text
 
 GRAPHS = ("CoraML", "CiteSeer", "AmazonPhotos", "CoauthorCS")
 Reading = dict[str, Metrics]
@@ -37,21 +40,18 @@ def misclassification(trained: Trained) -> Reading:
     graph, prediction = trained.graph, trained.prediction
     assert graph.split is not None
     test = graph.split.test
-    own = prediction.rows(test)
+    own, every = prediction.rows(test), np.arange(len(test))
     wrong = own.predicted_class != graph.labels[test]
     alone = own.probabilities_no_network.argmax(1) != graph.labels[test]
-    counts = own.alpha_0 * own.probabilities.max(1)
-    counts_alone = own.alpha_0_no_network * own.probabilities_no_network.max(1)
+    counts = own.alpha_0 * own.probabilities[every, own.predicted_class]
+    no_network = own.alpha_0_no_network * own.probabilities_no_network[every, own.predicted_class]
     return {
-        "alpha_0": detection_metrics(own.scores(np.arange(len(test))), wrong),
+        "alpha_0 (ours)": detection_metrics(own.scores(every), wrong),
         "counts of the predicted class": detection_metrics(
-            {"epistemic": -counts, "epistemic_no_network": -counts_alone}, wrong
+            {"epistemic": -counts, "epistemic_no_network": -no_network}, wrong
         ),
-        "alpha_0, errors without network": detection_metrics(
+        "alpha_0, of errors without network": detection_metrics(
             {"epistemic_no_network": own.epistemic_no_network}, alone
-        ),
-        "counts of the predicted class, errors without network": detection_metrics(
-            {"epistemic_no_network": -counts_alone}, alone
         ),
     }
 
@@ -67,7 +67,10 @@ def isolated(trained: Trained) -> Reading:
     for noise in ("bernoulli", "normal"):
         rows = noise_rows(noise, count, graph.num_features, trained.rng_seed)
         after = trained.perturbed.isolated(nodes, rows.__getitem__).scores(np.arange(count))
-        for reading, negatives in (("the same nodes", nodes), ("all test", graph.split.test)):
+        for reading, negatives in (
+            ("the same nodes (ours)", nodes),
+            ("all test nodes", graph.split.test),
+        ):
             before = trained.prediction.scores(negatives)
             both = {name: np.append(before[name], after[name]) for name in after}
             metrics = detection_metrics(both, np.arange(len(negatives) + count) >= len(negatives))
@@ -120,6 +123,7 @@ def main() -> None:
     parser.add_argument("--datasets", default=",".join(GRAPHS))
     parser.add_argument("--model", default="GPN")
     parser.add_argument("--paper", type=Path, help="CSV files of the paper's figures")
+    parser.add_argument("--write", type=Path, help="Markdown file with the markers")
     options = parser.parse_args()
     paper: dict[PaperKey, Figure] = {} if options.paper is None else read_paper(options.paper)
     values: dict[tuple[str, str, str, str], list[float]] = {}
@@ -134,17 +138,21 @@ def main() -> None:
                     for metric, value in metrics.items():
                         key = (experiment, dataset, reading, metric)
                         values.setdefault(key, []).append(100 * value)
+    found = {}
     for experiment in EXPERIMENTS:
         entries = [
             Entry(
-                *(dataset, reading, experiment, metric, *mean_and_error(found), len(found)),
+                *(dataset, reading, experiment, metric, *mean_and_error(runs), len(runs)),
                 paper.get(PaperKey(dataset, "GPN", experiment, metric)),
             )
-            for (of, dataset, reading, metric), found in values.items()
+            for (of, dataset, reading, metric), runs in values.items()
             if of == experiment
         ]
-        if entries:
-            print(table(experiment, entries))
+        found[f"readings-{experiment}"] = table(experiment, entries) if entries else "No runs yet."
+    if options.write is None:
+        print("\n".join(found.values()))
+    else:
+        write_text(options.write, put(options.write.read_text(encoding="utf-8"), found))
 
 
 if __name__ == "__main__":

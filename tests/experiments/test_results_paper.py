@@ -53,6 +53,6 @@ def test_the_committed_page_has_every_marker_and_nothing_else_changes(tmp_path):
     once = put(before, found)
     assert put(once, found) == once
     assert "85.0 ± 5.0" in once
-    assert once.count("<!--") == before.count("<!--") == 2 * len(found)
+    assert once.count("<!--") == before.count("<!--")
     with pytest.raises(SystemExit, match="no <!-- clean begin -->"):
         put("nothing", found)
