@@ -60,10 +60,9 @@ def main() -> None:
     began = time.monotonic()
     run(command(alone, options), None, log)
     seconds, kills = time.monotonic() - began, 0
-    # Each start spends some seconds before its first cell; short lives would never reach one.
-    while kills < options.kills and not run(
-        command(killed, options), rng.uniform(0, 0.6 * seconds), log
-    ):
+    # Starting takes its time in every life, so that all together live longer than one alone.
+    longest = 3 * seconds / max(options.kills, 1)
+    while kills < options.kills and not run(command(killed, options), rng.uniform(0, longest), log):
         kills += 1
     run(command(killed, options), None, log)
     first, second = digests(alone), digests(killed)

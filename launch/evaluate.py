@@ -5,6 +5,7 @@ import multiprocessing
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +22,7 @@ from gpn_scale.experiments.matrix import Cell, Matrix, Setting, cells_of
 from gpn_scale.experiments.measures import EXPERIMENTS, FRACTIONS, check_experiment
 from gpn_scale.experiments.paper import Figure, PaperKey, read_paper
 from gpn_scale.experiments.tables import entries, to_csv, to_latex, to_markdown
-from gpn_scale.files import write_text
+from gpn_scale.files import claimed, write_text
 from gpn_scale.page.matrix_page import write_matrix_page
 from gpn_scale.page.png import find_browser, write_pngs
 from gpn_scale.progress import ProgressMeter
@@ -42,7 +43,9 @@ def evaluation_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="evaluate.py",
         description="The paper's experiments as a matrix of runs. What is finished is kept: the "
-        "same call again goes on where it was stopped, and a larger one adds what is missing.",
+        "same call again goes on where it was stopped, and a larger one adds what is missing. "
+        "Calls at the same time, by torchrun, mpiexec or hand, share the work; the last one to end "
+        "writes the whole tables.",
     )
     add = parser.add_argument
     add(
@@ -142,8 +145,14 @@ def evaluate(options: argparse.Namespace) -> None:
         for job, setting in zip(jobs, settings, strict=True):
             store = _store(job.cell.dataset, setting, options.out)
             if store is not None:
-                build_rows(job.cell.dataset, options.data_dir, store, setting.predicts_with, world)
-        _run(jobs[world.rank :: world.size], options.processes, world)
+                lock = options.out / "locks" / f"{store.name}.store"
+                with claimed(lock, wait=True) if world.is_first else nullcontext():
+                    build_rows(
+                        job.cell.dataset, options.data_dir, store, setting.predicts_with, world
+                    )
+        # Each rank begins with its own, then helps the others with what nobody has claimed.
+        ordered = sorted(range(len(jobs)), key=lambda place: place % world.size != world.rank)
+        _run([jobs[place] for place in ordered], options.processes, world)
         world.barrier()
         if not world.is_first:
             return
@@ -280,17 +289,19 @@ def _run(jobs: Sequence[Job], processes: int, world: World) -> None:
 
 
 def run_job(job: Job) -> None:
-    """Runs one cell in this process."""
+    """Runs one cell in this process, unless another process is at it or has done it."""
     torch.set_num_threads(job.threads)
     setting = _setting(job)
-    Matrix(job.out).run(
-        job.cell,
-        job.experiments,
-        setting,
-        lambda: _graph(job.cell.dataset, job.data_dir),
-        store=_store(job.cell.dataset, setting, job.out),
-        fractions=job.fractions,
-    )
+    with claimed(job.out / "locks" / job.cell.name, wait=False) as free:
+        if free:
+            Matrix(job.out).run(
+                job.cell,
+                job.experiments,
+                setting,
+                lambda: _graph(job.cell.dataset, job.data_dir),
+                store=_store(job.cell.dataset, setting, job.out),
+                fractions=job.fractions,
+            )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpn_scale.config import RunConfig, override
+from gpn_scale.experiments.matrix import Cell
 from launch.evaluate import main
 from launch.models import parse_model
 from launch.studies import studied_models
@@ -29,9 +30,9 @@ def whole(tmp_path_factory):
     return out / "tables"
 
 
-def evaluation(*words, launcher=()):
+def evaluation(*words, launcher=(sys.executable,)):
     """The command in a process group of its own."""
-    command = [sys.executable, *launcher, str(EVALUATE), *map(str, words)]
+    command = [*map(str, launcher), str(EVALUATE), *map(str, words)]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
         command,
@@ -67,20 +68,37 @@ def test_a_matrix_in_parts_killed_at_random_gives_the_same_tables(whole, tmp_pat
     assert (tmp_path / "report.html").read_bytes() == (whole.parent / "report.html").read_bytes()
 
 
-@pytest.mark.ddp
-def test_ranks_share_the_cells(whole, tmp_path):
+def share_the_cells(whole, tmp_path, *command):
+    """Ranks that `command` starts on a part of the matrix: the same numbers as of one process."""
     words = [*QUICK, "--models", "GPN,GPN-minibatch", "--experiment", "clean,left-out-classes"]
-    ranks = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
-    process = evaluation(*words, "--out", tmp_path, launcher=ranks)
+    process = evaluation(*words, "--out", tmp_path, launcher=command)
     told = process.communicate(timeout=300)[0]
     assert process.returncode == 0, told
-    assert told.count("page: ") == 1
     found = sorted((tmp_path / "cells").rglob("*.json"))
     assert len(found) == 8
     for path in found:
         alone = json.loads((whole.parent / path.relative_to(tmp_path)).read_text())["results"]
         for experiment, metrics in json.loads(path.read_text())["results"].items():
             assert metrics == alone[experiment]
+    page = (tmp_path / "report.html").read_text()
+    assert "8 of 8 trainings have all their results" in page
+    return told
+
+
+@pytest.mark.ddp
+def test_ranks_of_torchrun_share_the_cells(whole, tmp_path):
+    ranks = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    told = share_the_cells(whole, tmp_path, sys.executable, *ranks)
+    assert told.count("page: ") == 1
+
+
+@pytest.mark.mpi
+def test_ranks_of_mpi_share_the_cells(whole, tmp_path):
+    mpiexec = Path(sys.executable).parent / "mpiexec"
+    if not mpiexec.exists():
+        pytest.skip("no mpiexec here")
+    told = share_the_cells(whole, tmp_path, mpiexec, "-n", "2", sys.executable)
+    assert told.count("computing rows") == 1  # by one of the ranks, for both
 
 
 def test_tables_have_every_model_and_experiment(whole):
@@ -110,6 +128,17 @@ def test_what_is_missing_is_named_without_training(tmp_path, capsys):
     assert "split1_init1: isolated</li>" in page
     assert "split2_init1: clean, isolated</li>" in page
     assert "| GPN |" in (tmp_path / "tables" / "results.md").read_text()
+
+
+def test_cells_of_another_version_are_refused(tmp_path, capsys):
+    cell = Cell(SMALL, "GPN", False, 1, 1)
+    path = tmp_path / "cells" / f"{cell.name}.json"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"version": "0.0.0", "fingerprint": "f", "results": {}}')
+    words = [*QUICK, "--models", "GPN", "--experiment", "clean", "--out", str(tmp_path)]
+    for more in ([], ["--tables-only"]):
+        assert main([*words, *more]) == 2
+        assert "was written by version 0.0.0" in capsys.readouterr().err
 
 
 def test_studies_are_models_with_one_field_changed(tmp_path):
