@@ -14,6 +14,7 @@ from gpn_scale.experiments.matrix import Cell
 from launch.evaluate import main
 from launch.models import parse_model
 from launch.studies import studied_models
+from tests.page.browser import shown
 
 SMALL = "synthetic:nodes=200,classes=4,unseen_classes=0,features=6"
 QUICK = ["--datasets", SMALL, "--splits", "2", "--inits", "1", "--set", "train.epochs=2"]
@@ -112,6 +113,13 @@ def test_tables_have_every_model_and_experiment(whole):
     # Five models, with and without left-out classes, two splits.
     assert "20 of 20 trainings have all their results" in page
     assert "What is missing here" not in page
+
+
+@pytest.mark.slow
+def test_a_browser_shows_the_page_without_complaint(whole, tmp_path):
+    text, complaints = shown(whole.parent / "report.html", tmp_path)
+    assert not complaints
+    assert 'id="tip"' in text
 
 
 def test_what_is_missing_is_named_without_training(tmp_path, capsys):
