@@ -158,26 +158,26 @@ def cell_text(entry: Entry | None) -> str:
     """Mean, error and the paper's figure, for people."""
     if entry is None or math.isnan(entry.mean):
         return "n.a."
-    text = _number(entry.mean)
-    text += "" if math.isnan(entry.error) else f" ± {_number(entry.error)}"
+    text = _number(entry, entry.mean)
+    text += "" if math.isnan(entry.error) else f" ± {_number(entry, entry.error, 2)}"
     if entry.paper is not None and entry.difference is not None:
-        text += f" (paper {_number(entry.paper.value)}, {entry.difference:+.1f})"
+        text += f" (paper {_number(entry, entry.paper.value)}, {entry.difference:+.1f})"
     return text
 
 
 def _latex_cell(entry: Entry | None) -> str:
     if entry is None or math.isnan(entry.mean):
         return "n.a."
-    error = "" if math.isnan(entry.error) else rf" \pm {_number(entry.error)}"
-    text = f"${_number(entry.mean)}{error}$"
+    error = "" if math.isnan(entry.error) else rf" \pm {_number(entry, entry.error, 2)}"
+    text = f"${_number(entry, entry.mean)}{error}$"
     if entry.paper is not None and entry.difference is not None:
-        text += f" (paper ${_number(entry.paper.value)}$, ${entry.difference:+.1f}$)"
+        text += f" (paper ${_number(entry, entry.paper.value)}$, ${entry.difference:+.1f}$)"
     return text
 
 
-def _number(value: float) -> str:
-    """One decimal for percents, three digits for what is smaller or far larger."""
-    return f"{value:.1f}" if 1.0 <= abs(value) < 1000.0 or value == 0.0 else f"{value:.3g}"
+def _number(entry: Entry, value: float, digits: int = 3) -> str:
+    """Percents with one decimal, others with so many digits."""
+    return f"{value:.1f}" if unit_of(entry.metric) != 1.0 else f"{value:.{digits}g}"
 
 
 def _plain(value: float) -> str:

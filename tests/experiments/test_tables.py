@@ -6,7 +6,7 @@ import pytest
 from gpn_scale.errors import ConfigError
 from gpn_scale.experiments.matrix import Cell, CellResult
 from gpn_scale.experiments.paper import Figure, PaperKey, read_ablation, read_paper
-from gpn_scale.experiments.tables import entries, to_csv, to_latex, to_markdown
+from gpn_scale.experiments.tables import Entry, cell_text, entries, to_csv, to_latex, to_markdown
 
 PAPER = {PaperKey("G", "GPN", "clean", "accuracy"): Figure(80.0, 0.5)}
 
@@ -48,6 +48,17 @@ def test_tables_for_people_name_what_is_missing():
     latex = to_latex(table)
     assert r"G & GPN & $80.0 \pm 10.0$ (paper $80.0$, $+0.0$) & $1.6 \pm 0.2$ \\" in latex
     assert latex.count(r"\begin{tabular}{llrr}") == latex.count(r"\end{tabular}") == 1
+
+
+def test_what_is_no_share_has_digits_instead_of_decimals():
+    values = {"accuracy": (4.0, 0.04), "nll": (1.2345, 0.00567), "conformal_size": (1234.5, 6.78)}
+    found = {
+        name: cell_text(Entry("G", "GPN", "clean", name, mean, error, 3))
+        for name, (mean, error) in values.items()
+    }
+    assert found["accuracy"] == "4.0 ± 0.0"
+    assert found["nll"] == "1.23 ± 0.0057"
+    assert found["conformal_size"] == "1.23e+03 ± 6.8"
 
 
 def test_experiments_stand_in_their_order_whichever_was_run_first():
