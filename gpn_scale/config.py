@@ -104,8 +104,8 @@ class FlowConfig:
 class EvidenceConfig:
     """Density per class -> pseudo-counts."""
 
-    budget: Literal["latent", "latent_classes"] = "latent"
-    """`latent`: sqrt(4 pi)^H; `latent_classes`: times the number of classes."""
+    budget: Literal["latent", "latent_classes", "one"] = "latent"
+    """`latent`: sqrt(4 pi)^H; `latent_classes`: times the number of classes; `one`: no scaling."""
     log_limit: float = 30.0
     """Log-evidence is clamped to [-log_limit, log_limit]."""
 

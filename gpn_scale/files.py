@@ -1,5 +1,9 @@
-"""Whole-or-nothing file writes: a reader sees the old file or the new one, never a part."""
+"""Whole-or-nothing file writes: a reader sees the old file or the new one, never a part.
 
+And claims, by which processes that know nothing of each other divide work on the same files.
+"""
+
+import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -34,6 +38,25 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Replaces the file `path` by `value` as indented JSON, atomically; NaN is refused."""
     write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+@contextmanager
+def claimed(path: Path, *, wait: bool) -> Iterator[bool]:
+    """Whether the block alone may do what the file `path` stands for; a process that dies frees it.
+
+    Args:
+        path: A file for this alone; made if it is not there, and left.
+        wait: Until it is free; else the block runs with False if somebody has it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            free = False
+        else:
+            free = True
+        yield free
 
 
 def _flush(path: Path) -> None:

@@ -3,8 +3,9 @@
 import argparse
 import multiprocessing
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -19,18 +20,21 @@ from gpn_scale.distributed import World, connected
 from gpn_scale.errors import ConfigError
 from gpn_scale.experiments.matrix import Cell, Matrix, Setting, cells_of
 from gpn_scale.experiments.measures import EXPERIMENTS, FRACTIONS, check_experiment
-from gpn_scale.experiments.paper import read_paper
+from gpn_scale.experiments.paper import Figure, PaperKey, read_paper
 from gpn_scale.experiments.tables import entries, to_csv, to_latex, to_markdown
-from gpn_scale.files import write_text
+from gpn_scale.files import claimed, write_text
 from gpn_scale.page.matrix_page import write_matrix_page
+from gpn_scale.page.png import find_browser, write_pngs
 from gpn_scale.progress import ProgressMeter
 from launch.arguments import checked_threads
 from launch.console import exit_code_of
 from launch.inputs import build_rows
 from launch.models import ABLATION, MODELS, parse_model, setting_of
 from launch.recipes import left_out_count, recipe_for
+from launch.studies import STUDIES, STUDY_EXPERIMENTS, studied_models
 
 _ABLATION_EXPERIMENTS = ("clean", "left-out-classes", "isolated")
+STUDY = "hyper-parameters"
 _A_DAY = 86_400.0
 
 
@@ -39,14 +43,17 @@ def evaluation_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="evaluate.py",
         description="The paper's experiments as a matrix of runs. What is finished is kept: the "
-        "same call again goes on where it was stopped, and a larger one adds what is missing.",
+        "same call again goes on where it was stopped, and a larger one adds what is missing. "
+        "Calls at the same time, by torchrun, mpiexec or hand, share the work; the last one to end "
+        "writes the whole tables.",
     )
     add = parser.add_argument
     add(
         "--experiment",
         default="all",
         metavar="NAME[,NAME]",
-        help=f"{', '.join(EXPERIMENTS)}, ablation, or all (default: all)",
+        help=f"{', '.join(EXPERIMENTS)}, ablation, hyper-parameters, or all, which is all but "
+        "the last two (default: all)",
     )
     add("--datasets", default="synthetic", metavar="A,B", help="(default: synthetic)")
     add(
@@ -73,6 +80,14 @@ def evaluation_parser() -> argparse.ArgumentParser:
         metavar="A,B",
         help="shares of nodes or edges that shifts change (default: %(default)s)",
     )
+    add(
+        "--studies",
+        default="all",
+        metavar="A,B",
+        help=f"of {', '.join(STUDIES)}, for hyper-parameters (default: all)",
+    )
+    add("--tables-only", action="store_true", help="train nothing, write what there is")
+    add("--png", action="store_true", help="plots also as PNG, drawn by Chromium")
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="change the recipes")
     add("--processes", type=int, default=1, metavar="P", help="cells at a time (default: 1)")
     add("--threads", type=int, metavar="T", help="CPU threads of each process (default: 1)")
@@ -104,12 +119,14 @@ class Wanted(NamedTuple):
 def evaluate(options: argparse.Namespace) -> None:
     """Runs what is missing of the matrix, then writes the tables of all that is there."""
     wanted = _wanted(options)
+    browser = find_browser() if options.png else None
     threads = checked_threads(options.threads) if options.threads is not None else 1
     paper = None if options.paper is None else read_paper(options.paper)
     cells = cells_of(
         wanted.datasets, wanted.models, wanted.experiments, options.splits, options.inits
     )
     matrix = Matrix(options.out)
+    pending = [] if options.tables_only else matrix.pending(cells, wanted.experiments)
     jobs = [
         Job(
             cell,
@@ -121,39 +138,69 @@ def evaluate(options: argparse.Namespace) -> None:
             options.out,
             threads,
         )
-        for cell in matrix.pending(cells, wanted.experiments)
+        for cell in pending
     ]
     settings = [_setting(job) for job in jobs]  # every refusal before the first training
     with connected(torch.device("cpu"), timeout_seconds=_A_DAY) as world:
         for job, setting in zip(jobs, settings, strict=True):
             store = _store(job.cell.dataset, setting, options.out)
             if store is not None:
-                build_rows(job.cell.dataset, options.data_dir, store, setting.predicts_with, world)
-        _run(jobs[world.rank :: world.size], options.processes, world)
+                lock = options.out / "locks" / f"{store.name}.store"
+                with claimed(lock, wait=True) if world.is_first else nullcontext():
+                    build_rows(
+                        job.cell.dataset, options.data_dir, store, setting.predicts_with, world
+                    )
+        # Each rank begins with its own, then helps the others with what nobody has claimed.
+        ordered = sorted(range(len(jobs)), key=lambda place: place % world.size != world.rank)
+        _run([jobs[place] for place in ordered], options.processes, world)
         world.barrier()
         if not world.is_first:
             return
+    write_tables(matrix, cells, wanted.experiments, paper)
+    if browser is not None:
+        write_pngs(options.out / "plots", browser)
+
+
+def write_tables(
+    matrix: Matrix,
+    cells: Sequence[Cell],
+    experiments: Sequence[str],
+    paper: Mapping[PaperKey, Figure] | None,
+) -> None:
+    """Tables and page of the cells, as far as they are there; what is missing is named."""
     found = {cell: result for cell in cells if (result := matrix.result(cell)) is not None}
+    missing = []
+    for cell in cells:
+        done = found[cell].results if cell in found else {}
+        lacking = [name for name in cell.wanted(experiments) if name not in done]
+        if lacking:
+            missing.append(f"{cell.name}: {', '.join(lacking)}")
     table = entries(found, paper)
-    folder = options.out / "tables"
+    folder = matrix.path / "tables"
     folder.mkdir(parents=True, exist_ok=True)
     for suffix, text in (("csv", to_csv(table)), ("md", to_markdown(table))):
         write_text(folder / f"results.{suffix}", text)
     write_text(folder / "results.tex", to_latex(table))
-    write_matrix_page(options.out / "report.html", table, done=len(found), cells=len(cells))
+    page = matrix.path / "report.html"
+    write_matrix_page(page, table, cells=len(cells), missing=missing)
     print(to_markdown(table))
+    if missing:
+        print(f"{len(missing)} of {len(cells)} trainings lack results, the first {missing[0]}")
     print(f"tables: {folder / 'results.md'}, results.csv, results.tex")
-    print(f"page: {options.out / 'report.html'}")
+    print(f"page: {page}")
 
 
 def _wanted(options: argparse.Namespace) -> Wanted:
     names = [name for name in options.experiment.split(",") if name]
-    models = [name for name in options.models.split(",") if name]
-    experiments: list[str] = []
+    asked = [name for name in options.models.split(",") if name]
+    models, experiments = [*asked], list[str]()
     for name in names:
         if name == "ablation":
             models += [model for model in ABLATION if model not in models]
             experiments += _ABLATION_EXPERIMENTS
+        elif name == STUDY:
+            models += studied_models(asked, options.studies)
+            experiments += STUDY_EXPERIMENTS
         elif name == "all":
             experiments += EXPERIMENTS
         else:
@@ -242,17 +289,19 @@ def _run(jobs: Sequence[Job], processes: int, world: World) -> None:
 
 
 def run_job(job: Job) -> None:
-    """Runs one cell in this process."""
+    """Runs one cell in this process, unless another process is at it or has done it."""
     torch.set_num_threads(job.threads)
     setting = _setting(job)
-    Matrix(job.out).run(
-        job.cell,
-        job.experiments,
-        setting,
-        lambda: _graph(job.cell.dataset, job.data_dir),
-        store=_store(job.cell.dataset, setting, job.out),
-        fractions=job.fractions,
-    )
+    with claimed(job.out / "locks" / job.cell.name, wait=False) as free:
+        if free:
+            Matrix(job.out).run(
+                job.cell,
+                job.experiments,
+                setting,
+                lambda: _graph(job.cell.dataset, job.data_dir),
+                store=_store(job.cell.dataset, setting, job.out),
+                fractions=job.fractions,
+            )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

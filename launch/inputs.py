@@ -1,8 +1,10 @@
 """The graph and the rows of a run: loaded or built by the first process, shared by all."""
 
+import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,7 @@ from gpn_scale.ppr.store import MANIFEST
 K = 32
 """Entries of the rows that are built when none are given."""
 _POLL_SECONDS = 0.5
+_MPI_VARIABLES = ("PMI", "OMPI_COMM_", "MPI_", "HYDI_", "HYDRA_")
 
 
 def shared_graph(dataset: str, data_dir: Path, copy: Path, world: World) -> Graph:
@@ -42,6 +45,11 @@ def shared_graph(dataset: str, data_dir: Path, copy: Path, world: World) -> Grap
         return open_graph(copy) if copied else load_graph(dataset, data_dir)
 
 
+def _outside_mpi(environment: Mapping[str, str]) -> dict[str, str]:
+    """Without what a launcher of MPI ranks sets: a child of one rank is not that rank."""
+    return {k: v for k, v in environment.items() if not k.startswith(_MPI_VARIABLES)}
+
+
 def build_rows(
     dataset: str, data_dir: Path, out: Path, diffusion: DiffusionConfig, world: World
 ) -> None:
@@ -60,7 +68,7 @@ def build_rows(
         for name, value in diffusion.store_parameters.items():
             word = {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
             command += [f"--{name.replace('_', '-')}", word]
-        process = subprocess.Popen(command)
+        process = subprocess.Popen(command, env=_outside_mpi(os.environ))
     # The others ask again and again, since they would not wait for ever in a single sum.
     while True:
         code = 0 if process is None else process.poll()

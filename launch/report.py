@@ -14,6 +14,7 @@ from gpn_scale.errors import RunError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.page.facts import RunFacts
 from gpn_scale.page.gather import run_facts
+from gpn_scale.page.png import find_browser, write_pngs
 from gpn_scale.page.record import RunRecord, read_run, unfinished_facts
 from gpn_scale.page.run_page import write_page
 from gpn_scale.ppr.store import MANIFEST, PPRStore
@@ -41,6 +42,7 @@ def report_parser() -> argparse.ArgumentParser:
     )
     add("--device", default="auto", help="auto, cpu, cuda, ... (default: auto)")
     add("--threads", type=int, metavar="T", help="CPU threads (default: all cores)")
+    add("--png", action="store_true", help="plots also as PNG, drawn by Chromium")
     add_memory_budget(parser)
     return parser
 
@@ -49,6 +51,7 @@ def report(options: argparse.Namespace) -> None:
     """Reads the run, predicts if it is finished, writes the page."""
     if options.threads is not None:
         torch.set_num_threads(checked_threads(options.threads))
+    browser = find_browser() if options.png else None
     directory = RunDirectory(options.run)
     record = read_run(directory)
     if record.report is None:
@@ -59,6 +62,8 @@ def report(options: argparse.Namespace) -> None:
         write_page(directory, facts)
     except OSError as error:
         raise RunError(f"{directory.page} cannot be written ({error.strerror})") from error
+    if browser is not None:
+        write_pngs(directory.plots, browser)
     print(f"written: {directory.page}")
 
 

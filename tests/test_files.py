@@ -1,10 +1,13 @@
 import io
 import json
+import signal
+import subprocess
+import sys
 
 import pytest
 
 from gpn_scale import memory
-from gpn_scale.files import replacing, write_json, write_text
+from gpn_scale.files import claimed, replacing, write_json, write_text
 from gpn_scale.progress import ProgressMeter
 
 
@@ -84,3 +87,24 @@ def test_resident_memory_is_told_without_proc_too(monkeypatch):
     monkeypatch.setattr(memory.Path, "read_text", unreadable)
     assert min(memory.resident_bytes()) >= 10 << 20
     assert memory.peak_rss_bytes() >= 10 << 20
+
+
+def test_one_claim_at_a_time_which_ends_with_its_block_or_process(tmp_path):
+    path = tmp_path / "folder" / "lock"
+    with claimed(path, wait=False) as first, claimed(path, wait=False) as second:
+        assert (first, second) == (True, False)
+    with pytest.raises(ValueError, match="failed"), claimed(path, wait=False):
+        raise ValueError("failed")
+    code = (
+        "import sys, time, pathlib; from gpn_scale.files import claimed\n"
+        "with claimed(pathlib.Path(sys.argv[1]), wait=True): print('has it', flush=True); "
+        "time.sleep(600)"
+    )
+    other = subprocess.Popen([sys.executable, "-c", code, path], stdout=subprocess.PIPE, text=True)
+    assert other.stdout.readline() == "has it\n"
+    with claimed(path, wait=False) as mine:
+        assert not mine
+    other.send_signal(signal.SIGKILL)
+    other.communicate()
+    with claimed(path, wait=True) as mine:
+        assert mine

@@ -6,7 +6,9 @@ nodes, whatever the model, **if these are exchangeable**: both drawn at random f
 which were used neither to train nor to stop early, with all of them in the graph when it was
 trained, as in the transductive setting (Huang et al., 2023). Nodes that join later, other classes
 or a shift of features or edges break this: sets are for nodes that the graph had, and others are
-refused (`require_known`).
+refused. The inductive rule for joined nodes is to calibrate again on predictions of the graph with
+them in it; coverage then holds if they came as the calibration nodes did, and not as a new kind
+(Zargarbashi & Bojchevski, 2024).
 
 Shapes: N nodes, C classes.
 """
@@ -33,15 +35,15 @@ class ConformalSets:
     least: float
     num_nodes: int
 
-    def sets(self, probability_NC: NDArray[np.floating]) -> NDArray[np.bool_]:
-        """Whether each class is in a node's set, (N, C)."""
-        return np.asarray(probability_NC >= self.least)
+    def sets(self, probability_NC: NDArray[np.floating], nodes: NodeIds) -> NDArray[np.bool_]:
+        """Whether each class is in a node's set, (N, C).
 
-    def require_known(self, nodes: NodeIds) -> None:
-        """Refuses nodes that the graph did not have at calibration.
+        Args:
+            probability_NC: Of the nodes.
+            nodes: Their ids in the graph of the calibration.
 
         Raises:
-            ConfigError: the first such node.
+            ConfigError: a node that the graph did not have.
         """
         new = nodes[(nodes < 0) | (nodes >= self.num_nodes)]
         if len(new):
@@ -49,6 +51,7 @@ class ConformalSets:
                 f"node {new[0]} joined after calibration on {self.num_nodes:,} nodes: coverage "
                 "holds for nodes that were in the graph, calibrate again with the new ones in it"
             )
+        return np.asarray(probability_NC >= self.least)
 
 
 def calibrated(

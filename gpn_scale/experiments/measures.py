@@ -26,6 +26,7 @@ from gpn_scale.evaluation.evaluate import (
 from gpn_scale.evaluation.metrics import accuracy, expected_calibration_error
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.evaluation.selective import risk_coverage
+from gpn_scale.experiments.trust import calibration
 from gpn_scale.inference.perturbed import Perturbed
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import row_of_entry
@@ -85,7 +86,7 @@ def clean(trained: Trained) -> Metrics:
     rule = calibrated(
         probability[:half], label[:half], miss=CONFORMAL_MISS, num_nodes=trained.graph.num_nodes
     )
-    sets = rule.sets(probability[half:])
+    sets = rule.sets(probability[half:], order[half:])
     found["conformal_coverage"] = coverage(sets, label[half:])
     found["conformal_size"] = float(sets.sum(1).mean())
     return found
@@ -170,6 +171,7 @@ EXPERIMENTS: Mapping[str, Callable[[Trained], Metrics]] = {
     "isolated": isolated,
     "feature-shift": feature_shift,
     "edge-shift": edge_shift,
+    "calibration": lambda trained: calibration(trained.prediction, trained.graph),
 }
 LEFT_OUT = "left-out-classes"
 """The experiment that needs a training of its own; all others share one."""
@@ -182,7 +184,7 @@ def check_experiment(name: str) -> None:
         ConfigError: with the known ones.
     """
     if name not in EXPERIMENTS:
-        known = ", ".join([*EXPERIMENTS, "all"])
+        known = ", ".join([*EXPERIMENTS, "ablation", "hyper-parameters", "all"])
         raise ConfigError(f"--experiment got {name!r}, expected one of {known}")
 
 

@@ -3,7 +3,8 @@
 Files and columns: `clean_and_left_out_classes.csv`, `misclassification.csv`,
 `feature_perturbations.csv`; a column `X_se` is the standard error of column `X`. Models are rows.
 Of several rows of a graph and a model the first holds: those of feature perturbations come again
-with AUC-PR under the same name, against another set of negatives than ours.
+with AUC-PR under the same name, against another set of negatives than ours. The ablation's file,
+`ablation_coraml_validation.csv`, may be missing; its figures are of validation nodes.
 """
 
 import csv
@@ -31,6 +32,12 @@ class PaperKey(NamedTuple):
     metric: str
 
 
+def paper_key(dataset: str, model: str, experiment: str, metric: str) -> PaperKey:
+    """The key of the paper's figure to compare with: GPN in minibatches is the paper's GPN."""
+    return PaperKey(dataset, _SAME_MODEL.get(model, model), experiment, metric)
+
+
+_SAME_MODEL = {"GPN-minibatch": "GPN"}
 _SCORES = {"alea": "aleatoric", "epist": "epistemic", "epist_nonet": "epistemic_no_network"}
 _COLUMNS: dict[str, dict[str, tuple[str, str]]] = {
     "clean_and_left_out_classes.csv": {
@@ -48,6 +55,16 @@ _COLUMNS: dict[str, dict[str, tuple[str, str]]] = {
         for area in ("auroc", "aupr")
         for short, score in _SCORES.items()
     },
+}
+ABLATION_GRAPH = "CoraML"
+_ABLATION_FILE = "ablation_coraml_validation.csv"
+_ABLATION_COLUMNS = {
+    "acc": ("clean", "accuracy"),
+    "ece": ("clean", "ece"),
+    "ber_auroc_epist_nonet": ("isolated", "auroc_epistemic_no_network@bernoulli"),
+    "normal_auroc_epist_nonet": ("isolated", "auroc_epistemic_no_network@normal"),
+    "loc_id_acc": ("left-out-classes", "id_accuracy"),
+    "loc_auroc_epist": ("left-out-classes", "auroc_epistemic"),
 }
 _NOISES = {"ber": "bernoulli", "norm": "normal"}
 
@@ -69,6 +86,19 @@ def read_paper(folder: Path) -> dict[PaperKey, Figure]:
             for column, score in _SCORES.items():
                 metric = f"{row['table']}_{score}@{noise}"
                 _add(found, row, f"{short}_{column}", "isolated", metric)
+    return read_ablation(folder) | found
+
+
+def read_ablation(folder: Path) -> dict[PaperKey, Figure]:
+    """Figures of the ablation; none if its file is missing."""
+    found: dict[PaperKey, Figure] = {}
+    if (folder / _ABLATION_FILE).exists():
+        for row in _rows(folder / _ABLATION_FILE):
+            if row["model"] == "APPNP":  # by its aleatoric score, unlike all others
+                continue
+            own = {**row, "dataset": ABLATION_GRAPH}
+            for column, (experiment, metric) in _ABLATION_COLUMNS.items():
+                _add(found, own, column, experiment, metric)
     return found
 
 

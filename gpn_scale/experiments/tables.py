@@ -7,11 +7,17 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from gpn_scale.evaluation.evaluate import Metrics
 from gpn_scale.experiments.matrix import Cell, CellResult
-from gpn_scale.experiments.paper import Figure, PaperKey
+from gpn_scale.experiments.measures import EXPERIMENTS
+from gpn_scale.experiments.paper import Figure, PaperKey, paper_key
 
-_NOT_SHARES = ("aurc", "nll", "conformal_size", "epistemic_confidence")
+_NOT_SHARES = ("aurc", "nll", "conformal_size", "epistemic_confidence", "temperature")
 """Metrics that are no shares, and so not in percent."""
+
+_CONFIDENCES = ("aleatoric_confidence", "epistemic_confidence")
+RELATIVE = "relative_"
+"""Begins the names of confidences under a shift as shares of the clean one."""
 
 _CSV_COLUMNS = (
     *("dataset", "model", "experiment", "metric", "mean", "standard_error", "runs"),
@@ -43,18 +49,41 @@ def entries(
     results: Mapping[Cell, CellResult],
     paper: Mapping[PaperKey, Figure] | None = None,
 ) -> list[Entry]:
-    """Every metric of every experiment, in the order of the cells; shares in percent."""
+    """Every metric of every experiment, in the order of the cells; shares in percent.
+
+    Experiments come in their own order, in whatever order they were run.
+    """
     values: dict[tuple[str, str, str, str], list[float]] = {}
     for cell, result in results.items():
-        for experiment, metrics in result.results.items():
-            for metric, value in metrics.items():
+        for experiment in sorted(result.results, key=_place):
+            for metric, value in with_relative(result.results[experiment]).items():
                 key = (cell.dataset, cell.model, experiment, metric)
-                factor = 1.0 if metric.startswith(_NOT_SHARES) else 100.0
-                values.setdefault(key, []).append(factor * value)
+                values.setdefault(key, []).append(unit_of(metric) * value)
     return [
-        Entry(*key, *_mean_and_error(found), len(found), (paper or {}).get(PaperKey(*key)))
+        Entry(*key, *mean_and_error(found), len(found), (paper or {}).get(paper_key(*key)))
         for key, found in values.items()
     ]
+
+
+def _place(experiment: str) -> int:
+    known = list(EXPERIMENTS)
+    return known.index(experiment) if experiment in known else len(known)
+
+
+def with_relative(metrics: Metrics) -> Metrics:
+    """The same, and confidences under a shift also relative to the run's clean one."""
+    found = dict(metrics)
+    for name in _CONFIDENCES:
+        clean = metrics.get(f"{name}@clean", math.nan)
+        for metric, value in metrics.items():
+            if metric.startswith(f"{name}@"):
+                found[RELATIVE + metric] = value / clean if clean else math.nan
+    return found
+
+
+def unit_of(metric: str) -> float:
+    """What its values are multiplied by: shares are in percent."""
+    return 1.0 if metric.startswith(_NOT_SHARES) else 100.0
 
 
 def to_csv(table: Iterable[Entry]) -> str:
@@ -116,7 +145,7 @@ def _pivot(table: Sequence[Entry]) -> Pivot:
     return found
 
 
-def _mean_and_error(values: Sequence[float]) -> tuple[float, float]:
+def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
     """Of the values that are numbers; NaN where there are none."""
     values = [value for value in values if not math.isnan(value)]
     if not values:
@@ -129,23 +158,26 @@ def cell_text(entry: Entry | None) -> str:
     """Mean, error and the paper's figure, for people."""
     if entry is None or math.isnan(entry.mean):
         return "n.a."
-    text = _number(entry.mean)
-    text += "" if math.isnan(entry.error) else f" ± {_number(entry.error)}"
+    text = _number(entry, entry.mean)
+    text += "" if math.isnan(entry.error) else f" ± {_number(entry, entry.error, 2)}"
     if entry.paper is not None and entry.difference is not None:
-        text += f" (paper {_number(entry.paper.value)}, {entry.difference:+.1f})"
+        text += f" (paper {_number(entry, entry.paper.value)}, {entry.difference:+.1f})"
     return text
 
 
 def _latex_cell(entry: Entry | None) -> str:
     if entry is None or math.isnan(entry.mean):
         return "n.a."
-    error = "" if math.isnan(entry.error) else rf" \pm {_number(entry.error)}"
-    return f"${_number(entry.mean)}{error}$"
+    error = "" if math.isnan(entry.error) else rf" \pm {_number(entry, entry.error, 2)}"
+    text = f"${_number(entry, entry.mean)}{error}$"
+    if entry.paper is not None and entry.difference is not None:
+        text += f" (paper ${_number(entry, entry.paper.value)}$, ${entry.difference:+.1f}$)"
+    return text
 
 
-def _number(value: float) -> str:
-    """One decimal for percents, three digits for what is smaller or far larger."""
-    return f"{value:.1f}" if 1.0 <= abs(value) < 1000.0 or value == 0.0 else f"{value:.3g}"
+def _number(entry: Entry, value: float, digits: int = 3) -> str:
+    """Percents with one decimal, others with so many digits."""
+    return f"{value:.1f}" if unit_of(entry.metric) != 1.0 else f"{value:.{digits}g}"
 
 
 def _plain(value: float) -> str:

@@ -18,7 +18,7 @@ class Evidence(nn.Module):
     Args:
         class_prior_C: Class frequencies in the training set; positive, summing to 1.
         latent: D, the latent dimension.
-        budget: `latent` for N_H, `latent_classes` for N_H C.
+        budget: `latent` for N_H, `latent_classes` for N_H C, `one` for 1.
         log_limit: The clamp.
     """
 
@@ -29,13 +29,14 @@ class Evidence(nn.Module):
         class_prior_C: Tensor,
         *,
         latent: int,
-        budget: Literal["latent", "latent_classes"],
+        budget: Literal["latent", "latent_classes", "one"],
         log_limit: float,
     ) -> None:
         super().__init__()
         self.register_buffer("log_prior_C", class_prior_C.log())
         classes = len(class_prior_C) if budget == "latent_classes" else 1
-        self.log_budget = 0.5 * latent * math.log(4.0 * math.pi) + math.log(classes)
+        dimensions = 0 if budget == "one" else latent
+        self.log_budget = 0.5 * dimensions * math.log(4.0 * math.pi) + math.log(classes)
         self.log_limit = log_limit
 
     def forward(self, log_density_NC: Tensor) -> Tensor:

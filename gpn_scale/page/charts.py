@@ -49,11 +49,20 @@ _CROSS = "m-2.6 -2.6l5.2 5.2m0 -5.2l-5.2 5.2"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Line:
-    """A curve and what it is called."""
+    """A curve and what it is called; `error` is half the height of a band about it."""
 
     x: NDArray[np.floating]
     y: NDArray[np.floating]
     label: str = ""
+    error: NDArray[np.floating] | None = None
+
+    @property
+    def ends(self) -> NDArray[np.float64]:
+        """Values that the vertical axis must show."""
+        if self.error is None:
+            return np.asarray(self.y, np.float64)
+        half = np.nan_to_num(self.error)
+        return np.concatenate([self.y - half, self.y + half])
 
 
 def histogram(
@@ -124,7 +133,7 @@ def curves(
     name: str,
     title: str,
     lines: Sequence[Line],
-    x_title: str,
+    across: str | Axis,
     y_title: str,
     *,
     x_label: Label = plain_label,
@@ -138,17 +147,19 @@ def curves(
         name: Of the plot.
         title: Of the plot.
         lines: At most as many as there are kinds of dashes.
-        x_title: What goes across.
+        across: What goes across, or an axis for it.
         y_title: What goes up.
         x_label: Texts of ticks across.
         y_label: Texts of ticks up.
         include: Values that the vertical axis shows in any case.
         marked: Value and name.
     """
-    x = axis(np.concatenate([np.empty(0), *(line.x for line in lines)]), x_title, label=x_label)
-    y_values = np.concatenate([np.asarray(include, np.float64), *(line.y for line in lines)])
+    if isinstance(across, str):
+        values = np.concatenate([np.empty(0), *(line.x for line in lines)])
+        across = axis(values, across, label=x_label)
+    y_values = np.concatenate([np.asarray(include, np.float64), *(line.ends for line in lines)])
     y = axis(y_values, y_title, label=y_label)
-    panel = Panel(WIDTH, HEIGHT, x, y, above=26 if marked else 8)
+    panel = Panel(WIDTH, HEIGHT, across, y, above=26 if marked else 8)
     parts = [panel.axes()]
     if marked:
         at = float(panel.across([marked[0]])[0])
@@ -158,6 +169,7 @@ def curves(
         place = at - 5 if left else at + 5
         parts.append(text(place, panel.top - 8, marked[1], "label", "end" if left else "start"))
     named = [line.label for line in lines if line.label]
+    parts += [_band(panel, line, place) for place, line in enumerate(lines)]
     for place, line in enumerate(lines):
         path = line_path(panel.across(line.x), panel.up(line.y))
         parts.append(tag("path", d=path, class_=f"line s{place} k{_LINE_COLOURS[place]}"))
@@ -166,7 +178,7 @@ def curves(
     return Plot(
         name=name,
         title=title,
-        description=f"{y_title} over {x_title}. {'; '.join(named)}",
+        description=f"{y_title} over {across.title}. {'; '.join(named)}",
         width=WIDTH,
         height=HEIGHT + _LEGEND_ROW * len(named) + (8 if named else 0),
         body="".join(parts),
@@ -174,6 +186,17 @@ def curves(
 
 
 _LINE_COLOURS = (0, 3, 2, 4)
+MOST_LINES = len(_LINE_COLOURS)
+"""Curves that one plot can tell apart."""
+
+
+def _band(panel: Panel, line: Line, place: int) -> str:
+    if line.error is None or not np.isfinite(line.error).any():
+        return ""
+    half = np.nan_to_num(line.error)
+    around = np.concatenate([line.y + half, (line.y - half)[::-1]])
+    outline = line_path(panel.across(np.concatenate([line.x, line.x[::-1]])), panel.up(around))
+    return tag("path", d=outline + "Z", class_=f"area k{_LINE_COLOURS[place]}")
 
 
 def _legend_row(place: int, label: str) -> str:
@@ -323,7 +346,10 @@ def _usual_range(values: NDArray[np.float64], rare: float) -> tuple[float, float
 
 
 def _points_plot(name: str, title: str, found: LatentPoints, view: _View, parts: list[str]) -> Plot:
-    first, second = (percent(share, 0) for share in found.explained)
+    how = found.method
+    if found.explained is not None:
+        first, second = (percent(share, 0) for share in found.explained)
+        how += f", the first two, which have {first} and {second} of the variance"
     y = view.height + 18 + _LEGEND_ROW
     if found.marked.any():
         cross = f"M18 {coordinate(y - 4)}{_CROSS}"
@@ -332,8 +358,7 @@ def _points_plot(name: str, title: str, found: LatentPoints, view: _View, parts:
     return Plot(
         name=name,
         title=title,
-        description=f"{len(found.label):,} nodes by their first two principal components, which "
-        f"have {first} and {second} of the variance",
+        description=f"{len(found.label):,} nodes by {how}",
         width=WIDTH,
         height=y + 12,
         body="".join(parts),

@@ -85,6 +85,23 @@ class ConformalFacts:
     """Classes in a set."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TemperatureFacts:
+    """What another temperature of the probabilities does to their calibration."""
+
+    fitted: float
+    """Of the validation nodes."""
+    nodes: int
+    """Validation nodes."""
+    ece: float
+    """Of the test nodes at `fitted`."""
+    nll: float
+    log_temperature: FloatArray
+    """log10, (S,)."""
+    eces: FloatArray
+    """Of the test nodes, (S,)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContributorFacts:
     """A node that supplied evidence to another."""
@@ -153,8 +170,9 @@ class LatentPoints:
     """log10 of the pseudo-counts without network, (L,)."""
     marked: NDArray[np.bool_]
     """(L,)."""
-    explained: tuple[float, float]
-    """Share of the variance along each axis."""
+    explained: tuple[float, float] | None
+    """Share of the variance along each axis; None where axes mean nothing."""
+    method: str = "principal components"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -174,10 +192,18 @@ class PredictionFacts:
     risk: tuple[ScoreCurve, ...]
     conformal: ConformalFacts | None
     """None for fewer than two test nodes."""
+    temperature: TemperatureFacts | None
+    """None without validation or test nodes."""
+    vacuity: Histogram
+    """log10, of known and unknown nodes."""
+    dissonance: Histogram
+    """Of right and wrong predictions."""
     missing_mass: Histogram | None
     """Of the stored rows; None in exact mode and where the rows were not found."""
     explained: Explained
     latent: LatentPoints
+    neighbours: LatentPoints | None
+    """The same nodes, or some of them, placed so that near ones stay near; None for too few."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -27,7 +27,9 @@ from gpn_scale.page.facts import (
     ScoreCurve,
     histogram_of,
 )
+from gpn_scale.page.projection import neighbour_points
 from gpn_scale.page.record import RunRecord
+from gpn_scale.page.views import dissonance_histogram, temperature_facts, vacuity_histogram
 from gpn_scale.ppr.store import PPRStore
 
 MISS = 0.1
@@ -82,6 +84,7 @@ def prediction_facts(
     candidates = np.union1d(test, graph.marked)
     probability, label = prediction.probabilities[test], graph.labels[test]
     names = graph.class_names
+    latent, latent_LD = latent_points(classifier, graph, candidates)
     return PredictionFacts(
         class_names=tuple(
             f"class {c}" if names is None else str(names[c]) for c in range(graph.num_classes)
@@ -94,9 +97,13 @@ def prediction_facts(
         reliability=reliability(probability, label),
         risk=_risk(prediction, graph, test),
         conformal=conformal_facts(probability, label, graph.num_nodes),
+        temperature=temperature_facts(prediction, graph),
+        vacuity=vacuity_histogram(prediction, known, graph.marked),
+        dissonance=dissonance_histogram(prediction, graph),
         missing_mass=None if store is None else histogram_of({"stored rows": store.missing_mass}),
         explained=explain_extremes(classifier, graph, prediction, candidates, known, store),
-        latent=latent_points(classifier, graph, candidates),
+        latent=latent,
+        neighbours=neighbour_points(latent, latent_LD),
     )
 
 
@@ -145,7 +152,7 @@ def conformal_facts(
     order = np.random.default_rng(_RNG_SEED).permutation(len(label_N))
     first, second = order[: len(order) // 2], order[len(order) // 2 :]
     rule = calibrated(probability_NC[first], label_N[first], miss=MISS, num_nodes=num_nodes)
-    sets_NC = rule.sets(probability_NC[second])
+    sets_NC = rule.sets(probability_NC[second], second)
     return ConformalFacts(
         miss=MISS,
         calibration_nodes=len(first),
@@ -155,8 +162,10 @@ def conformal_facts(
     )
 
 
-def latent_points(classifier: GPNClassifier, graph: Graph, nodes: NodeIds) -> LatentPoints:
-    """Latent positions of a sample of `nodes`, projected on their two widest directions."""
+def latent_points(
+    classifier: GPNClassifier, graph: Graph, nodes: NodeIds
+) -> tuple[LatentPoints, NDArray[np.float64]]:
+    """A sample of `nodes` on the two widest directions of the latent space, and (L, D) in it."""
     rng = np.random.default_rng(_RNG_SEED)
     nodes = np.sort(rng.choice(nodes, min(len(nodes), _SAMPLED_NODES), replace=False))
     model, scaling = classifier.model, classifier.config.data.feature_scaling
@@ -164,14 +173,16 @@ def latent_points(classifier: GPNClassifier, graph: Graph, nodes: NodeIds) -> La
     with torch.no_grad(), evaluating(model):
         latent_LD = model.encoder(as_inputs(rows, classifier.device, classifier.dtype))
         evidence_LC = model.evidence(model.flow(latent_LD))
-    position, explained = principal_components(latent_LD.double().cpu().numpy())
-    return LatentPoints(
+    array_LD = latent_LD.double().cpu().numpy()
+    position, explained = principal_components(array_LD)
+    points = LatentPoints(
         position=position,
         label=graph.labels[nodes].astype(np.int64),
         log_evidence=np.log10(evidence_LC.double().sum(1).cpu().numpy()),
         marked=np.isin(nodes, graph.marked),
         explained=explained,
     )
+    return points, array_LD
 
 
 def principal_components(

@@ -8,6 +8,7 @@ from gpn_scale.page.node_section import nodes
 from gpn_scale.page.parts import Section
 from gpn_scale.page.record_sections import details, training
 from gpn_scale.page.sections import evidence, latent, missing_mass, overview, trust
+from gpn_scale.page.view_sections import kinds
 from gpn_scale.train.run_directory import RunDirectory
 
 
@@ -22,7 +23,8 @@ def page_sections(facts: RunFacts) -> list[Section]:
     """The sections that there are facts for."""
     sections: list[Section | None] = [overview(facts)]
     if (found := facts.prediction) is not None:
-        sections += [evidence(found), trust(found), missing_mass(found), nodes(found)]
+        sections += [evidence(found), trust(found), kinds(found), missing_mass(found)]
+        sections.append(nodes(found))
         sections.append(latent(found))
     sections += [training(facts), details(facts)]
     return [section for section in sections if section is not None]

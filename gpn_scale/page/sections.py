@@ -22,7 +22,8 @@ from gpn_scale.page.parts import (
     table,
     tiles,
 )
-from gpn_scale.page.svg import log_label, percent_label
+from gpn_scale.page.svg import Plot, log_label, percent_label
+from gpn_scale.page.view_sections import temperature_plot, temperature_words
 
 SCORES = {
     "aleatoric_no_network": (
@@ -147,21 +148,8 @@ def evidence(found: PredictionFacts) -> Section:
 def trust(found: PredictionFacts) -> Section:
     """Whether confidence means what it says."""
     diagram = reliability_diagram("reliability", "Reliability", found.reliability)
-    lines = [
-        Line(each.coverage, each.risk, f"{SCORES[each.score][0]}: AURC {figures(each.area)}")
-        for each in found.risk
-    ]
-    risk = curves(
-        "risk-coverage",
-        "Risk and coverage",
-        lines,
-        "coverage: share of nodes that are answered",
-        "risk: share of wrong answers",
-        x_label=percent_label,
-        y_label=percent_label,
-        include=(0.0, 0.01),
-    )
-    body = columns(
+    risk, rejection = (_selective(found, rejecting=rejecting) for rejecting in (False, True))
+    figures_ = [
         figure(
             diagram, "Discs on the dashed line mean: of nodes with 80 % confidence, 80 % are right."
         ),
@@ -170,10 +158,42 @@ def trust(found: PredictionFacts) -> Section:
             "The surest test nodes are answered first. A score that refuses the right nodes stays "
             "low, with a small area under the curve (AURC).",
         ),
-    )
+        figure(
+            rejection,
+            "The same from the other side: how accurate the answers are when the least certain "
+            "nodes are handed to somebody else.",
+        ),
+    ]
+    plots = [diagram, risk, rejection]
+    if found.temperature is not None:
+        plots.append(temperature_plot(found.temperature))
+        figures_.append(figure(plots[-1], temperature_words(found.temperature)))
+    body = columns(*figures_)
     if found.conformal is not None:
         body += _conformal(found.conformal)
-    return Section("trust", "Can confidence be trusted?", body, (diagram, risk))
+    return Section("trust", "Can confidence be trusted?", body, tuple(plots))
+
+
+def _selective(found: PredictionFacts, *, rejecting: bool) -> Plot:
+    """Risk over coverage, or accuracy over what is rejected."""
+    lines = [
+        Line(1 - each.coverage, 1 - each.risk, SCORES[each.score][0])
+        if rejecting
+        else Line(each.coverage, each.risk, f"{SCORES[each.score][0]}: AURC {figures(each.area)}")
+        for each in found.risk
+    ]
+    return curves(
+        "accuracy-rejection" if rejecting else "risk-coverage",
+        "Accuracy and rejection" if rejecting else "Risk and coverage",
+        lines,
+        "rejected: share of nodes that are not answered"
+        if rejecting
+        else "coverage: share of nodes that are answered",
+        "accuracy on the others" if rejecting else "risk: share of wrong answers",
+        x_label=percent_label,
+        y_label=percent_label,
+        include=(1.0, 0.99) if rejecting else (0.0, 0.01),
+    )
 
 
 def _conformal(found: ConformalFacts) -> str:
@@ -217,9 +237,21 @@ def missing_mass(found: PredictionFacts) -> Section | None:
 
 def latent(found: PredictionFacts) -> Section:
     """The space in which densities are learned."""
-    by_class = points_by_class("latent-classes", "By class", found.latent)
-    by_evidence = points_by_evidence("latent-evidence", "By evidence", found.latent)
+    assert found.latent.explained is not None
     first, second = (percent(share, 0) for share in found.latent.explained)
+    plots = [
+        points_by_class("latent-classes", "By class", found.latent),
+        points_by_evidence("latent-evidence", "By evidence", found.latent),
+    ]
+    words = ["Colour, shape and letter: the true class.", "Yellow: little evidence. Blue: much."]
+    if (near := found.neighbours) is not None:
+        plots.append(points_by_class("neighbours-classes", f"By class, {near.method}", near))
+        plots.append(points_by_evidence("neighbours-evidence", f"By evidence, {near.method}", near))
+        words += [
+            f"{len(near.label):,} of the nodes by {near.method}: near ones stay near, but "
+            "distances and sizes of groups mean nothing.",
+            "The same. Evidence should be low between groups and in groups of unknown nodes.",
+        ]
     body = (
         paragraph(
             f"Where the encoder puts {len(found.latent.label):,} test and unknown nodes, before "
@@ -227,10 +259,7 @@ def latent(found: PredictionFacts) -> Section:
             "it, the farthest nodes at the edge). Evidence should fade away from the classes, "
             "and unknown nodes should lie where it has."
         )
-        + columns(
-            figure(by_class, "Colour, shape and letter: the true class."),
-            figure(by_evidence, "Yellow: little evidence. Blue: much."),
-        )
+        + columns(*(figure(plot, told) for plot, told in zip(plots, words, strict=True)))
         + class_list(found.class_names)
     )
-    return Section("latent", "The latent space", body, (by_class, by_evidence))
+    return Section("latent", "The latent space", body, tuple(plots))

@@ -21,7 +21,7 @@ def test_sets_hold_the_label_as_often_as_promised(miss):
     for _ in range(300):
         probability, label = posterior(rng, 160)
         rule = calibrated(probability[:60], label[:60], miss=miss, num_nodes=160)
-        held.append(coverage(rule.sets(probability[60:]), label[60:]))
+        held.append(coverage(rule.sets(probability[60:], np.arange(60, 160)), label[60:]))
     # Between 1 - miss and 1 - miss + 1 / (calibration nodes + 1), up to the noise of 300 trials.
     error = np.std(held) / np.sqrt(len(held))
     assert 1 - miss - 3 * error <= np.mean(held) <= 1 - miss + 1 / 61 + 3 * error
@@ -34,7 +34,8 @@ def test_the_rule_is_the_quantile_of_the_scores(nodes, miss, rng_seed):
     score = np.sort(1 - probability[np.arange(nodes), label])
     rank = nodes + 1 - int(np.floor((nodes + 1) * miss))
     threshold = score[rank - 1] if rank <= nodes else np.inf
-    np.testing.assert_array_equal(rule.sets(probability), 1 - probability <= threshold + 1e-12)
+    sets = rule.sets(probability, np.arange(nodes))
+    np.testing.assert_array_equal(sets, 1 - probability <= threshold + 1e-12)
 
 
 def test_what_cannot_be_promised_is_refused():
@@ -45,6 +46,6 @@ def test_what_cannot_be_promised_is_refused():
     with pytest.raises(ConfigError, match="got no calibration nodes"):
         calibrated(probability[:0], label[:0], miss=0.1, num_nodes=5)
     rule = calibrated(probability, label, miss=0.2, num_nodes=5)
-    rule.require_known(np.arange(5))
-    with pytest.raises(ConfigError, match="node 5 joined after calibration on 5 nodes"):
-        rule.require_known(np.array([1, 5]))
+    for stranger in (5, -1):
+        with pytest.raises(ConfigError, match=f"node {stranger} joined after calibration on 5"):
+            rule.sets(probability[:2], np.array([1, stranger]))

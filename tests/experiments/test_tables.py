@@ -5,8 +5,8 @@ import pytest
 
 from gpn_scale.errors import ConfigError
 from gpn_scale.experiments.matrix import Cell, CellResult
-from gpn_scale.experiments.paper import Figure, PaperKey, read_paper
-from gpn_scale.experiments.tables import entries, to_csv, to_latex, to_markdown
+from gpn_scale.experiments.paper import Figure, PaperKey, read_ablation, read_paper
+from gpn_scale.experiments.tables import Entry, cell_text, entries, to_csv, to_latex, to_markdown
 
 PAPER = {PaperKey("G", "GPN", "clean", "accuracy"): Figure(80.0, 0.5)}
 
@@ -46,8 +46,50 @@ def test_tables_for_people_name_what_is_missing():
     assert "| G | GPN | 80.0 ± 10.0 (paper 80.0, +0.0) | 1.6 ± 0.2 |" in markdown
     assert "| G | PostNet | 50.0 | n.a. |" in markdown
     latex = to_latex(table)
-    assert r"G & GPN & $80.0 \pm 10.0$ & $1.6 \pm 0.2$ \\" in latex
+    assert r"G & GPN & $80.0 \pm 10.0$ (paper $80.0$, $+0.0$) & $1.6 \pm 0.2$ \\" in latex
     assert latex.count(r"\begin{tabular}{llrr}") == latex.count(r"\end{tabular}") == 1
+
+
+def test_what_is_no_share_has_digits_instead_of_decimals():
+    values = {"accuracy": (4.0, 0.04), "nll": (1.2345, 0.00567), "conformal_size": (1234.5, 6.78)}
+    found = {
+        name: cell_text(Entry("G", "GPN", "clean", name, mean, error, 3))
+        for name, (mean, error) in values.items()
+    }
+    assert found["accuracy"] == "4.0 ± 0.0"
+    assert found["nll"] == "1.23 ± 0.0057"
+    assert found["conformal_size"] == "1.23e+03 ± 6.8"
+
+
+def test_experiments_stand_in_their_order_whichever_was_run_first():
+    cell = Cell("G", "GPN", False, 1, 1)
+    turned = CellResult("f", {"isolated": {"a": 1.0}, "clean": {"b": 1.0}})
+    assert [e.experiment for e in entries({cell: turned})] == ["clean", "isolated"]
+
+
+def test_minibatches_are_compared_with_the_papers_gpn():
+    (accuracy, _) = entries(results(0.7, model="GPN-minibatch"), PAPER)
+    assert accuracy.difference == pytest.approx(-10.0)
+    assert all(e.paper is None for e in entries(results(0.7, model="GPN[a.b=1]"), PAPER))
+
+
+def test_the_ablation_stands_in_where_the_tables_have_no_figure(tmp_path):
+    header = "dataset,model"
+    for name in ("misclassification", "feature_perturbations"):
+        (tmp_path / f"{name}.csv").write_text(f"table,{header}\n")
+    (tmp_path / "clean_and_left_out_classes.csv").write_text(f"{header},clean_acc\nCoraML,GPN,81\n")
+    assert len(read_paper(tmp_path)) == 1
+    (tmp_path / "ablation_coraml_validation.csv").write_text(
+        "model,acc,normal_auroc_epist_nonet\nGPN,82,99\nPostNet,52,98\nAPPNP,85,60\n"
+    )
+    found = read_paper(tmp_path)
+    assert found[PaperKey("CoraML", "GPN", "clean", "accuracy")].value == 81.0
+    assert found[PaperKey("CoraML", "PostNet", "clean", "accuracy")].value == 52.0
+    perturbed = PaperKey("CoraML", "GPN", "isolated", "auroc_epistemic_no_network@normal")
+    assert found[perturbed].value == 99.0
+    assert not any(key.model == "APPNP" for key in found)
+    own = read_ablation(tmp_path)
+    assert own[PaperKey("CoraML", "GPN", "clean", "accuracy")].value == 82.0
 
 
 def test_the_papers_tables_are_read_in_our_words(tmp_path):

@@ -3,17 +3,18 @@
 import json
 import re
 import shutil
-import subprocess
+import zlib
 from pathlib import Path
 
 import pytest
 
+from gpn_scale.page.png import BROWSERS, SCALE
 from launch.report import main
 from launch.train import main as train
 from precompute.cli import main as precompute
+from tests.page.browser import shown
 
 SMALL = "synthetic:nodes=300,classes=3,features=8,separation=4"
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 @pytest.fixture(scope="module")
@@ -146,17 +147,38 @@ def test_bad_options_give_one_sentence(runs, capsys):
 
 
 @pytest.mark.slow
+def test_a_browser_draws_plots_as_png(copy):
+    if not any(map(shutil.which, BROWSERS)):
+        pytest.skip("no Chromium here")
+    assert report(copy, "--png") == 0
+    plots = copy / "plots"
+    assert {p.stem for p in plots.glob("*.png")} == {p.stem for p in plots.glob("*.svg")}
+    content = (plots / "reliability.png").read_bytes()
+    assert content.startswith(b"\x89PNG")
+    width = int.from_bytes(content[16:20], "big")
+    assert f'viewBox="0 0 {width // SCALE} ' in (plots / "reliability.svg").read_text()
+    assert len(set(zlib.decompress(_image_data(content)))) > 10  # more than an empty sheet
+
+
+def _image_data(content):
+    """The compressed lines of a PNG."""
+    found, at = b"", 8
+    while at < len(content):
+        size = int.from_bytes(content[at : at + 4], "big")
+        if content[at + 4 : at + 8] == b"IDAT":
+            found += content[at + 8 : at + 8 + size]
+        at += 12 + size
+    return found
+
+
+def test_png_needs_a_browser(copy, capsys, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    assert_refused(capsys, copy, "--png found none of chromium", "--png")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("run", ["exact", "minibatch"])
 def test_a_browser_shows_the_page_without_complaint(runs, run, tmp_path):
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if browser is None:
-        pytest.skip("no Chromium here")
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]
-    options += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-    options += ["--enable-logging=stderr", f"--user-data-dir={tmp_path}", "--dump-dom"]
-    page = (runs / run / "report.html").as_uri()
-    shown = subprocess.run(
-        [browser, *options, page], capture_output=True, text=True, check=True, timeout=120
-    )
-    assert "CONSOLE" not in shown.stderr
-    assert 'id="tip"' in shown.stdout  # the page's own script has run
+    text, complaints = shown(runs / run / "report.html", tmp_path)
+    assert not complaints
+    assert 'id="tip"' in text  # the page's own script has run

@@ -6,12 +6,15 @@ import torch
 from gpn_scale.nn.evidence import Evidence
 
 
-@pytest.mark.parametrize(("budget", "classes"), [("latent", 1), ("latent_classes", 3)])
-def test_evidence_is_budget_times_density_times_prior(budget, classes):
+@pytest.mark.parametrize(
+    ("budget", "factor"),
+    [("latent", (4 * math.pi) ** 2), ("latent_classes", 3 * (4 * math.pi) ** 2), ("one", 1.0)],
+)
+def test_evidence_is_budget_times_density_times_prior(budget, factor):
     prior = torch.tensor([0.5, 0.3, 0.2]).double()
     model = Evidence(prior, latent=4, budget=budget, log_limit=30.0)
     log_density = torch.tensor([[-3.0, 0.0, 1.0]]).double()
-    expected = math.sqrt(4 * math.pi) ** 4 * classes * log_density.exp() * prior
+    expected = factor * log_density.exp() * prior
     torch.testing.assert_close(model(log_density), expected)
 
 

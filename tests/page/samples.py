@@ -1,5 +1,7 @@
 """Facts of a run that never was, for tests of drawing."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from gpn_scale.config import DataConfig, RunConfig
@@ -15,6 +17,7 @@ from gpn_scale.page.facts import (
     PredictionFacts,
     RunFacts,
     ScoreCurve,
+    TemperatureFacts,
     TrainingCurves,
     histogram_of,
 )
@@ -75,9 +78,15 @@ def prediction_facts(class_name="class", node_name="7", mark="planted") -> Predi
         conformal=ConformalFacts(
             miss=0.1, calibration_nodes=25, measured_nodes=25, coverage=0.92, mean_size=2.1
         ),
+        temperature=TemperatureFacts(
+            fitted=1.5, nodes=20, ece=0.04, nll=0.5, log_temperature=curve - 0.5, eces=curve**2
+        ),
+        vacuity=histogram_of({name: np.abs(values) for name, values in groups.items()}),
+        dissonance=histogram_of({"right": rng.uniform(size=30), "wrong": rng.uniform(size=20)}),
         missing_mass=histogram_of({"stored rows": rng.uniform(size=20)}),
         explained=Explained(certain=(node,), uncertain=(node,), typical_evidence=12.0),
         latent=latent_points(),
+        neighbours=replace(latent_points(), explained=None, method="t-SNE"),
     )
 
 

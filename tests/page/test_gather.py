@@ -9,6 +9,7 @@ from gpn_scale.config import RunConfig, TrainConfig
 from gpn_scale.data.graph import Split
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.evaluate import classification_metrics, out_of_distribution_metrics
+from gpn_scale.evaluation.temperature import fitted_temperature
 from gpn_scale.page.gather import prediction_facts, run_facts
 from gpn_scale.page.record import RunRecord
 from gpn_scale.page.run_page import page_sections
@@ -62,3 +63,18 @@ def test_a_page_is_the_same_every_time(trained, small_graph):
     np.testing.assert_array_equal(first.latent.position, second.latent.position)
     assert first.explained == second.explained
     assert first.conformal == second.conformal
+
+
+def test_views_are_the_numbers_of_the_prediction(trained, small_graph):
+    prediction = trained.predict(small_graph)
+    found = prediction_facts(trained, small_graph, prediction, None)
+    val, test = small_graph.split.val, small_graph.split.test
+    assert found.temperature.nodes == len(val)
+    fitted = fitted_temperature(prediction.probabilities[val], small_graph.labels[val])
+    assert found.temperature.fitted == fitted
+    at = np.searchsorted(found.temperature.log_temperature, np.log10(fitted))
+    assert found.temperature.eces[at] == pytest.approx(found.temperature.ece)
+    right = prediction.predicted_class[test] == small_graph.labels[test]
+    assert found.dissonance.counts == {"right": right.sum(), "wrong": (~right).sum()}
+    assert found.vacuity.counts["unknown nodes"] == len(small_graph.marked)
+    assert found.neighbours.method == "t-SNE"

@@ -15,6 +15,7 @@ from gpn_scale.config import RunConfig
 from gpn_scale.page.facts import Explained, TrainingCurves
 from gpn_scale.page.gather import conformal_facts, principal_components
 from gpn_scale.page.run_page import page_sections, page_text, write_page
+from gpn_scale.page.view_sections import temperature_words
 from gpn_scale.train.run_directory import RunDirectory
 from tests.page.samples import run_facts
 
@@ -59,21 +60,35 @@ def headings(text):
 
 def test_sections_come_in_order():
     text = text_of(run_facts())
-    wanted = ["overview", "evidence", "trust", "missing-mass", "nodes", "latent", "training"]
-    assert headings(text) == [*wanted, "details"]
+    wanted = ["overview", "evidence", "trust", "kinds", "missing-mass", "nodes", "latent"]
+    assert headings(text) == [*wanted, "training", "details"]
     assert "Accuracy" in text
     assert "AUC-ROC" in text
     assert "exchangeable" in text
+    assert "Accuracy and rejection" in text
+    assert "fitted: 1.50" in text
+    assert "By class, t-SNE" in text
+
+
+@pytest.mark.parametrize(
+    ("fitted", "words"), [(0.5, "too modest"), (1.01, "as sharp as they should"), (2.0, "too sure")]
+)
+def test_a_temperature_is_put_into_words(fitted, words):
+    facts = run_facts().prediction.temperature
+    assert words in temperature_words(replace(facts, fitted=fitted))
 
 
 def test_what_there_is_no_fact_for_is_left_out():
     facts = run_facts()
     plain = replace(facts.prediction, detection={}, marked_nodes=0, missing_mass=None)
     plain = replace(plain, conformal=None, explained=Explained(absent="Too large, that is why."))
+    plain = replace(plain, temperature=None, neighbours=None)
     text = text_of(replace(facts, prediction=plain))
     assert "missing-mass" not in headings(text)
     assert "AUC-ROC" not in text
     assert "conformal" not in text
+    assert "Temperature" not in text
+    assert "t-SNE" not in text
     assert "Too large, that is why." in text
 
 

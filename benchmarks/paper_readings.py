@@ -1,0 +1,159 @@
+"""Which reading of the paper's scores gives its numbers? Other readings, of models already trained.
+
+    python benchmarks/paper_readings.py --matrix DIR --data-dir DIR [--paper DIR] [--model GPN]
+
+For every trained cell of the matrix (`make results`) that is there:
+
+- misclassification by alpha_0, as the paper's text has it, against the pseudo-counts of the one
+  class that is predicted (with network, also where the counts are those without);
+- isolated perturbations against the same nodes as they are, and against all test nodes.
+
+Prints Markdown tables of means with standard errors, in percent, or puts them between the markers
+of --write. Trains nothing.
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from results_paper import put
+
+from gpn_scale.data.datasets import load_graph
+from gpn_scale.data.graph import Graph
+from gpn_scale.data.shifts import noise_rows
+from gpn_scale.data.splits import prepare_graph
+from gpn_scale.estimator import GPNClassifier
+from gpn_scale.evaluation.evaluate import Metrics, detection_metrics
+from gpn_scale.experiments.measures import ISOLATED_NODES, Trained
+from gpn_scale.experiments.paper import Figure, PaperKey, read_paper
+from gpn_scale.experiments.tables import Entry, cell_text, mean_and_error
+from gpn_scale.files import write_text
+
+GRAPHS = ("CoraML", "CiteSeer", "AmazonPhotos", "CoauthorCS")
+Reading = dict[str, Metrics]
+"""Name of a reading -> its numbers, under the names of the experiment."""
+
+
+def misclassification(trained: Trained) -> Reading:
+    """Errors found by several scores that may be called epistemic."""
+    graph, prediction = trained.graph, trained.prediction
+    assert graph.split is not None
+    test = graph.split.test
+    own, every = prediction.rows(test), np.arange(len(test))
+    wrong = own.predicted_class != graph.labels[test]
+    alone = own.probabilities_no_network.argmax(1) != graph.labels[test]
+    counts = own.alpha_0 * own.probabilities[every, own.predicted_class]
+    no_network = own.alpha_0_no_network * own.probabilities_no_network[every, own.predicted_class]
+    return {
+        "alpha_0 (ours)": detection_metrics(own.scores(every), wrong),
+        "counts of the predicted class": detection_metrics(
+            {"epistemic": -counts, "epistemic_no_network": -no_network}, wrong
+        ),
+        "alpha_0, of errors without network": detection_metrics(
+            {"epistemic_no_network": own.epistemic_no_network}, alone
+        ),
+    }
+
+
+def isolated(trained: Trained) -> Reading:
+    """Perturbed nodes against themselves, and against all test nodes, as they are."""
+    graph = trained.graph
+    assert graph.split is not None
+    rng = np.random.default_rng(trained.rng_seed)
+    count = min(ISOLATED_NODES, len(graph.split.test))
+    nodes = np.sort(rng.choice(graph.split.test, count, replace=False))
+    found: Reading = {}
+    for noise in ("bernoulli", "normal"):
+        rows = noise_rows(noise, count, graph.num_features, trained.rng_seed)
+        after = trained.perturbed.isolated(nodes, rows.__getitem__).scores(np.arange(count))
+        for reading, negatives in (
+            ("the same nodes (ours)", nodes),
+            ("all test nodes", graph.split.test),
+        ):
+            before = trained.prediction.scores(negatives)
+            both = {name: np.append(before[name], after[name]) for name in after}
+            metrics = detection_metrics(both, np.arange(len(negatives) + count) >= len(negatives))
+            found.setdefault(reading, {}).update(
+                {f"{name}@{noise}": value for name, value in metrics.items()}
+            )
+    return found
+
+
+EXPERIMENTS: dict[str, Callable[[Trained], Reading]] = {
+    "misclassification": misclassification,
+    "isolated": isolated,
+}
+
+
+def trained_cells(matrix: Path, dataset: str, model: str) -> list[tuple[int, Path]]:
+    """(seed of the experiments, model file) of each training with all classes."""
+    found = []
+    for path in sorted((matrix / "cells" / dataset / model / "all_classes").glob("*.safetensors")):
+        split, init = path.stem.removeprefix("split").split("_init")
+        found.append((int(split) * 1000 + int(init), path))
+    return found
+
+
+def trained_of(path: Path, rng_seed: int, graph: Graph) -> Trained:
+    """A cell's model on its own split."""
+    classifier = GPNClassifier.load(path)
+    return Trained(classifier, prepare_graph(graph, classifier.config), rng_seed)
+
+
+def table(experiment: str, entries: Sequence[Entry]) -> str:
+    """Readings down, metrics across; `Entry.model` is the reading."""
+    metrics = list(dict.fromkeys(entry.metric for entry in entries))
+    by_place = {(e.dataset, e.model, e.metric): e for e in entries}
+    lines = [["graph", "runs", f"{experiment} by", *metrics], ["---"] * (3 + len(metrics))]
+    for dataset, reading in dict.fromkeys((e.dataset, e.model) for e in entries):
+        own = [by_place.get((dataset, reading, metric)) for metric in metrics]
+        runs = next(f"{entry.runs}" for entry in own if entry is not None)
+        lines.append([dataset, runs, reading, *map(cell_text, own)])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def main() -> None:
+    """Prints a table per experiment."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--matrix", type=Path, required=True, help="--out of launch/evaluate.py")
+    parser.add_argument("--data-dir", type=Path, default=Path("data"))
+    parser.add_argument("--datasets", default=",".join(GRAPHS))
+    parser.add_argument("--model", default="GPN")
+    parser.add_argument("--paper", type=Path, help="CSV files of the paper's figures")
+    parser.add_argument("--write", type=Path, help="Markdown file with the markers")
+    options = parser.parse_args()
+    paper: dict[PaperKey, Figure] = {} if options.paper is None else read_paper(options.paper)
+    values: dict[tuple[str, str, str, str], list[float]] = {}
+    for dataset in options.datasets.split(","):
+        cells = trained_cells(options.matrix, dataset, options.model)
+        graph = load_graph(dataset, options.data_dir) if cells else None
+        for rng_seed, path in cells:
+            assert graph is not None
+            trained = trained_of(path, rng_seed, graph)
+            for experiment, measure in EXPERIMENTS.items():
+                for reading, metrics in measure(trained).items():
+                    for metric, value in metrics.items():
+                        key = (experiment, dataset, reading, metric)
+                        values.setdefault(key, []).append(100 * value)
+    found = {}
+    for experiment in EXPERIMENTS:
+        entries = [
+            Entry(
+                *(dataset, reading, experiment, metric, *mean_and_error(runs), len(runs)),
+                paper.get(PaperKey(dataset, "GPN", experiment, metric)),
+            )
+            for (of, dataset, reading, metric), runs in values.items()
+            if of == experiment
+        ]
+        found[f"readings-{experiment}"] = table(experiment, entries) if entries else "No runs yet."
+    if options.write is None:
+        print("\n".join(found.values()))
+    else:
+        write_text(options.write, put(options.write.read_text(encoding="utf-8"), found))
+
+
+if __name__ == "__main__":
+    main()

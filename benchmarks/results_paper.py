@@ -1,0 +1,207 @@
+"""Do our models reproduce the paper? Writes the tables and pictures of docs/results.md.
+
+    python benchmarks/results_paper.py --matrix DIR [--paper DIR] [--write docs/results.md]
+
+Reads the cells of a matrix that `launch/evaluate.py` has made, finished or not (`make results` does
+both), and replaces what stands between the markers of --write. Trains nothing.
+"""
+
+import argparse
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from gpn_scale.experiments.collected import paired_differences, stored_results
+from gpn_scale.experiments.curves import shift_curves
+from gpn_scale.experiments.matrix import Cell, CellResult
+from gpn_scale.experiments.paper import (
+    ABLATION_GRAPH,
+    Figure,
+    PaperKey,
+    read_ablation,
+    read_paper,
+)
+from gpn_scale.experiments.tables import Entry, cell_text, entries
+from gpn_scale.files import write_text
+from gpn_scale.page.document import write_plots
+from gpn_scale.page.parts import Section
+from gpn_scale.page.shift_plots import shift_picture
+from launch.models import ABLATION
+
+GRAPHS = ("CoraML", "CiteSeer", "AmazonPhotos", "CoauthorCS")
+MODELS = ("GPN", "GPN-minibatch")
+FAR = 3.0
+"""Points from which a difference to the paper is listed."""
+_SCORES = {
+    "aleatoric": "aleatoric",
+    "epistemic": "epistemic",
+    "epistemic_no_network": "epistemic, no network",
+}
+_LOCAL = _SCORES | {"epistemic_local": "epistemic, local"}
+Columns = dict[str, tuple[str, str]]
+"""Heading -> (experiment, metric)."""
+
+
+def _detection(area: str, experiment: str, scores: Mapping[str, str], at: str = "") -> Columns:
+    words = {"auroc": "AUC-ROC", "aupr": "AUC-PR"}[area]
+    where = f"{at[1:]}: " if at else ""
+    return {
+        f"{where}{words} {name}": (experiment, f"{area}_{score}{at}")
+        for score, name in scores.items()
+    }
+
+
+def _isolated(area: str) -> Columns:
+    found: Columns = {}
+    for noise in ("bernoulli", "normal"):
+        if area == "auroc":
+            found[f"{noise}: accuracy"] = ("isolated", f"accuracy@{noise}")
+        found |= _detection(area, "isolated", _SCORES, f"@{noise}")
+    return found
+
+
+_ID_ACCURACY: Columns = {"ID accuracy": ("left-out-classes", "id_accuracy")}
+TABLES: dict[str, Columns] = {
+    "clean": {
+        "accuracy": ("clean", "accuracy"),
+        "ECE": ("clean", "ece"),
+        "MCE": ("clean", "mce"),
+        "Brier": ("clean", "brier"),
+        "NLL": ("clean", "nll"),
+        "AURC aleatoric": ("clean", "aurc_aleatoric"),
+        "conformal coverage (90 wanted)": ("clean", "conformal_coverage"),
+        "classes in a set": ("clean", "conformal_size"),
+    },
+    "misclassification": _detection("auroc", "misclassification", _SCORES)
+    | _detection("aupr", "misclassification", _SCORES),
+    "left-out-auroc": _ID_ACCURACY | _detection("auroc", "left-out-classes", _LOCAL),
+    "left-out-aupr": _detection("aupr", "left-out-classes", _LOCAL),
+    "isolated-auroc": _isolated("auroc"),
+    "isolated-aupr": _isolated("aupr"),
+}
+PAIRED: Columns = {
+    "accuracy": ("clean", "accuracy"),
+    "ECE": ("clean", "ece"),
+    "misclassification AUC-ROC aleatoric": ("misclassification", "auroc_aleatoric"),
+    **_ID_ACCURACY,
+    **{
+        f"left-out {heading}": place
+        for heading, place in _detection("auroc", "left-out-classes", _LOCAL).items()
+    },
+}
+_NO_NETWORK = "auroc_epistemic_no_network"
+ABLATION_COLUMNS: Columns = {
+    "accuracy": ("clean", "accuracy"),
+    "ECE": ("clean", "ece"),
+    "AUC-ROC bernoulli, no network": ("isolated", f"{_NO_NETWORK}@bernoulli"),
+    "AUC-ROC normal, no network": ("isolated", f"{_NO_NETWORK}@normal"),
+    **_ID_ACCURACY,
+    "left-out AUC-ROC epistemic": ("left-out-classes", "auroc_epistemic"),
+}
+Results = Mapping[Cell, CellResult]
+Paper = Mapping[PaperKey, Figure]
+
+
+def markdown(table: Sequence[Entry], columns: Columns, models: Sequence[str]) -> str:
+    """Graphs and models down, with their numbers of runs; "" if there is nothing."""
+    by_place = {(e.dataset, e.model, e.experiment, e.metric): e for e in table}
+    lines = []
+    for dataset in _graphs(table):
+        for model in models:
+            own = [by_place.get((dataset, model, *place)) for place in columns.values()]
+            counts = {entry.runs for entry in own if entry is not None}
+            if counts:
+                runs = f"{min(counts)}" if len(counts) == 1 else f"{min(counts)}-{max(counts)}"
+                lines.append([dataset, model, runs, *map(cell_text, own)])
+    return _rows(["graph", "model", "runs", *columns], lines) if lines else ""
+
+
+def deviations(table: Sequence[Entry]) -> str:
+    """Every number that is more than `FAR` points from the paper's."""
+    far = [
+        [e.dataset, e.model, e.experiment, e.metric, f"{e.runs}", cell_text(e)]
+        for e in table
+        if e.difference is not None and abs(e.difference) > FAR and not math.isnan(e.mean)
+    ]
+    compared = sum(e.difference is not None for e in table)
+    words = f"{len(far)} of {compared} numbers are more than {FAR:.0f} points from the paper's.\n\n"
+    header = ["graph", "model", "experiment", "metric", "runs", "ours"]
+    return words + (_rows(header, far) if far else "")
+
+
+def pictures(table: Sequence[Entry], folder: Path) -> str:
+    """Writes a picture per graph and kind of shift, and links to them."""
+    found, plots = shift_curves(table), []
+    for dataset in _graphs(table):
+        for experiment in ("feature-shift", "edge-shift"):
+            own = [c for c in found if (c.dataset, c.experiment) == (dataset, experiment)]
+            if own:
+                title = f"{dataset}, {experiment.replace('-', ' ')}"
+                plots.append(shift_picture(f"{experiment}-{dataset}", title, own))
+    write_plots(folder, [Section("shifts", "Shifts", "", tuple(plots))])
+    return "\n\n".join(f"![{plot.title}]({folder.name}/{plot.name}.svg)" for plot in plots)
+
+
+def sections(results: Results, paper: Paper, ablation: Paper, folder: Path) -> dict[str, str]:
+    """Text by the name of its marker."""
+    table = [e for e in entries(results, paper) if e.model in MODELS]
+    found = {name: markdown(table, columns, MODELS) for name, columns in TABLES.items()}
+    found["deviations"] = deviations(table)
+    paired = paired_differences(results, MODELS[1], MODELS[0])
+    found["paired"] = markdown(paired, PAIRED, [f"{MODELS[1]} - {MODELS[0]}"])
+    on_graph = {cell: result for cell, result in results.items() if cell.dataset == ABLATION_GRAPH}
+    found["ablation"] = markdown(entries(on_graph, ablation), ABLATION_COLUMNS, ABLATION)
+    found["shifts"] = pictures(table, folder)
+    return {name: text or "No runs yet." for name, text in found.items()}
+
+
+def put(document: str, found: Mapping[str, str]) -> str:
+    """The document with each text between its markers.
+
+    Raises:
+        SystemExit: a marker is missing.
+    """
+    for name, text in found.items():
+        begin, end = f"<!-- {name} begin -->", f"<!-- {name} end -->"
+        before, opened, rest = document.partition(begin)
+        _, closed, after = rest.partition(end)
+        if not opened or not closed:
+            raise SystemExit(f"there is no {begin} ... {end}, expected both")
+        document = f"{before}{begin}\n{text.rstrip()}\n{end}{after}"
+    return document
+
+
+def _graphs(table: Iterable[Entry]) -> list[str]:
+    there = dict.fromkeys(entry.dataset for entry in table)
+    return [name for name in GRAPHS if name in there]
+
+
+def _rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def main() -> None:
+    """Prints the sections, or puts them into --write."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--matrix", type=Path, required=True, help="--out of launch/evaluate.py")
+    parser.add_argument("--paper", type=Path, help="CSV files of the paper's figures")
+    parser.add_argument("--write", type=Path, help="Markdown file with the markers")
+    parser.add_argument("--pictures", type=Path, default=Path("docs/pictures"))
+    options = parser.parse_args()
+    results = stored_results(options.matrix)
+    paper = {} if options.paper is None else read_paper(options.paper)
+    ablation = {} if options.paper is None else read_ablation(options.paper)
+    found = sections(results, paper, ablation, options.pictures)
+    if options.write is None:
+        for name, text in found.items():
+            print(f"## {name}\n\n{text}\n")
+        return
+    write_text(options.write, put(options.write.read_text(encoding="utf-8"), found))
+    print(f"{len(results)} trainings -> {options.write}, {options.pictures}")
+
+
+if __name__ == "__main__":
+    main()

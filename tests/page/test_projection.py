@@ -1,0 +1,60 @@
+import sys
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from gpn_scale.page.projection import MOST_NODES, neighbour_points
+from tests.page.samples import latent_points
+
+
+def clouds(count):
+    """Three clouds far apart, in the order of the sample's labels."""
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(count, 5)) + 100 * np.eye(5)[np.arange(count) % 3]
+
+
+def test_near_nodes_stay_near():
+    points = latent_points(90)
+    found = neighbour_points(points, clouds(90))
+    assert (found.method, found.explained) == ("t-SNE", None)
+    distance = np.linalg.norm(found.position[:, None] - found.position[None], axis=-1)
+    np.fill_diagonal(distance, np.inf)
+    assert (found.label[distance.argmin(1)] == found.label).all()
+    again = neighbour_points(points, clouds(90))
+    np.testing.assert_array_equal(again.position, found.position)
+
+
+def test_many_nodes_are_thinned_and_few_are_left(monkeypatch):
+    monkeypatch.setattr("gpn_scale.page.projection.MOST_NODES", 60)
+    found = neighbour_points(latent_points(90), clouds(90))
+    assert len(found.position) == len(found.label) == len(found.marked) == 60
+    assert MOST_NODES == 1000
+    assert neighbour_points(latent_points(49), clouds(49)) is None
+    assert neighbour_points(latent_points(0), clouds(0)) is None
+    assert neighbour_points(latent_points(90), np.ones((90, 5))) is None
+
+
+def test_umap_is_taken_where_it_is_installed(monkeypatch):
+    class UMAP:
+        def __init__(self, **options):
+            self.options = options
+
+        def fit_transform(self, latent):
+            return latent[:, :2]
+
+    module = ModuleType("umap")
+    module.UMAP = UMAP
+    monkeypatch.setitem(sys.modules, "umap", module)
+    monkeypatch.setattr("gpn_scale.page.projection.find_spec", lambda name: name)
+    latent = clouds(90)
+    found = neighbour_points(latent_points(90), latent)
+    assert found.method == "UMAP"
+    np.testing.assert_array_equal(found.position, latent[:, :2])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_positions_that_are_no_numbers_are_left_out(bad):
+    latent = clouds(90)
+    latent[3] = bad
+    assert len(neighbour_points(latent_points(90), latent).position) == 89
