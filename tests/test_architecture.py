@@ -16,7 +16,7 @@ LAYERS = [
     {"evaluation"},
     {"inference"},
     {"train"},
-    {"estimator"},
+    {"baselines", "estimator"},
     {"experiments"},
     {"page"},
 ]
