@@ -7,10 +7,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from gpn_scale.baselines.appnp import APPNP
+from gpn_scale.baselines.bayesian import BayesianGCN
 from gpn_scale.baselines.gcn import VGCN, EnergyGCN
 from gpn_scale.baselines.kernel import KernelDirichlet
+from gpn_scale.baselines.kernel_gcn import KernelGCN
 from gpn_scale.baselines.model import AbstractBaseline, changed_options
 from gpn_scale.baselines.propagation import LabelPropagation
+from gpn_scale.baselines.robust import RobustGCN
 from gpn_scale.baselines.sampled import DropEdge, DropoutGCN, Ensemble
 from gpn_scale.config import RunConfig, override
 
@@ -69,10 +72,13 @@ BASELINES: dict[str, Spec] = {
     "GKDE": Spec(KernelDirichlet, _PLAIN),
     "APPNP": Spec(APPNP, _PLAIN),
     "VGCN": Spec(VGCN, _VGCN),
+    "RGCN": Spec(RobustGCN, tuned(dropout=0.5, weight_decay=0.0, hidden_share=0.5)),
     "VGCN-Dropout": Spec(DropoutGCN, _VGCN),
     "DropEdge": Spec(DropEdge, _PLAIN),
     "VGCN-Energy": Spec(EnergyGCN, _VGCN),
     "VGCN-Ensemble": Spec(Ensemble, _VGCN),
+    "VGCN-BNN": Spec(BayesianGCN, tuned(dropout=0.0, weight_decay=0.0, hidden_share=0.5)),
+    "GKDE-GCN": Spec(KernelGCN, tuned(dropout=0.5, weight_decay=5e-4)),
 }
 """A new model is one more line; docs/adding_a_model.md."""
 
