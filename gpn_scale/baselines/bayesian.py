@@ -35,9 +35,9 @@ class BayesianOptions:
     """Its standard deviation."""
     prior_narrow: float = 1e-6
     """That of the other part."""
-    initial_deviation: float = 0.01
+    initial_deviation: float = 0.1
     """Of the posterior of every weight."""
-    divergence_weight: float = 1e-6
+    divergence_weight: float = 2e-6
     """Of the divergence from the prior, summed over weights, in the mean loss of a node."""
 
     def __post_init__(self) -> None:

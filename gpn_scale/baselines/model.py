@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gpn_scale.baselines.view import View
 from gpn_scale.config import RunConfig, parse_value
-from gpn_scale.data.graph import Graph
+from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.device import pick_device
 from gpn_scale.errors import ConfigError, GraphError
 from gpn_scale.evaluation.scored import ScoredPrediction
@@ -99,6 +99,10 @@ class AbstractBaseline(ABC):
     @abstractmethod
     def predict_view(self, view: View) -> ScoredPrediction:
         """Of every node of the view."""
+
+    def predict_nodes(self, view: View, nodes: NodeIds) -> ScoredPrediction:
+        """Of some nodes of the view; a model that can do so predicts no others."""
+        return self.predict_view(view).rows(nodes)
 
     def state(self) -> dict[str, Tensor]:
         """Tensors to keep; {} for a model that is fitted as fast as it is read."""

@@ -39,7 +39,7 @@ class PerturbedBaseline:
                 view, place = view.around(place, reach)
             rows = rows_of(slice(position, position + 1))
             view = view.with_features(np.array([place]), rows.__getitem__)
-            found.append(self._model.predict_view(view).rows(np.array([place])))
+            found.append(self._model.predict_nodes(view, np.array([place])))
         return ScoredPrediction.joined(found)
 
     def with_features(self, nodes: NodeIds, rows_of: RowsOf) -> ScoredPrediction:

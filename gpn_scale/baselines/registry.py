@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from gpn_scale.baselines.appnp import APPNP
 from gpn_scale.baselines.bayesian import BayesianGCN
+from gpn_scale.baselines.gaussian_process import FeatureProcess, MaternProcess
 from gpn_scale.baselines.gcn import VGCN, EnergyGCN
 from gpn_scale.baselines.kernel import KernelDirichlet
 from gpn_scale.baselines.kernel_gcn import KernelGCN
@@ -66,10 +67,13 @@ def tuned(
 
 _VGCN = tuned(dropout=0.8, large_dropout=0.5)
 _PLAIN = tuned(dropout=0.5)
+_NO_DECAY = tuned(dropout=0.0, weight_decay=0.0)
 
 BASELINES: dict[str, Spec] = {
     "LP": Spec(LabelPropagation, _PLAIN),
     "GKDE": Spec(KernelDirichlet, _PLAIN),
+    "GGP": Spec(FeatureProcess, _NO_DECAY),
+    "Matern-GGP": Spec(MaternProcess, _NO_DECAY),
     "APPNP": Spec(APPNP, _PLAIN),
     "VGCN": Spec(VGCN, _VGCN),
     "RGCN": Spec(RobustGCN, tuned(dropout=0.5, weight_decay=0.0, hidden_share=0.5)),

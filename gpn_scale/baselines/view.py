@@ -150,15 +150,13 @@ class View:
         place = torch.from_numpy(np.array(self.replaced)).to(self.device)
         return projected_NH.index_copy(0, place, torch.cat(parts))
 
-    def dense_features(self) -> NDArray[np.float32]:
-        """All features in one array, (N, F); for models that need them so."""
-        features = self.feature_rows.features
-        if isinstance(features, CSRFeatures):
-            dense = features.to_dense()
-        else:
-            dense = np.array(features, np.float32)
+    def dense_rows(self, nodes: NodeIds) -> NDArray[np.float32]:
+        """Features of `nodes`, (nodes, F), for models that need them dense."""
+        rows = take_rows(self.feature_rows.features, nodes)
+        dense = rows.to_dense() if isinstance(rows, CSRFeatures) else np.array(rows, np.float32)
         if self.replaced is not None and self.rows_of is not None:
-            dense[self.replaced] = self.rows_of(slice(0, len(self.replaced)))
+            _, place, other = np.intersect1d(nodes, self.replaced, return_indices=True)
+            dense[place] = self.rows_of(slice(0, len(self.replaced)))[other]
         return dense
 
     def with_features(self, nodes: NodeIds, rows_of: RowsOf) -> "View":
