@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy.sparse
@@ -37,11 +37,12 @@ _GIB = 1 << 30
 _BLOCK = 512
 """Nodes that are predicted together."""
 
+VarianceOf = Literal["predictive", "latent"]
 Covariance = Callable[[], Tensor]
 
 
 class AbstractProcess(AbstractNetwork):
-    """A Gaussian process; epistemic is the variance of its functions, summed over classes."""
+    """A Gaussian process; epistemic is a variance, summed over classes."""
 
     def __init__(self, config: RunConfig | None = None, options: Any = None, **_: Any) -> None:
         # Covariances are nearly singular: on the CPU and in double precision alone.
@@ -88,7 +89,7 @@ class AbstractProcess(AbstractNetwork):
         return self.predict_nodes(view, np.arange(view.graph.num_nodes))
 
     def predict_nodes(self, view: View, nodes: NodeIds) -> ScoredPrediction:
-        """Expected softmax over drawn functions, and the functions' variance."""
+        """Expected softmax over drawn functions, and the variance."""
         found = []
         with evaluating(self.module):
             for start in range(0, len(nodes), _BLOCK):
@@ -99,7 +100,10 @@ class AbstractProcess(AbstractNetwork):
                     noise_BC = torch.empty_like(mean_BC).normal_(generator=generator)
                     drawn_BC = mean_BC + variance_BC.sqrt() * noise_BC
                     probability_BC += drawn_BC.softmax(1) / self.options.samples
-                found.append(self.answer(probability_BC, variance_BC.sum(1)))
+                score_B = variance_BC.sum(1)
+                if self.options.epistemic == "predictive":
+                    score_B = (probability_BC * (1.0 - probability_BC)).sum(1)
+                found.append(self.answer(probability_BC, score_B))
         return ScoredPrediction.joined(found)
 
     @property
@@ -149,6 +153,8 @@ class FeatureProcessOptions:
     """Of the polynomial kernel."""
     samples: int = 100
     """Drawn functions of a prediction."""
+    epistemic: VarianceOf = "predictive"
+    """Whose variance is the epistemic score: the class's, as in GPN's tables, or the functions'."""
     memory_gib: float = 4.0
     """Graphs whose covariances would need more are refused."""
 
@@ -260,6 +266,8 @@ class MaternOptions:
     """Of the graph's Laplacian, from the smoothest on; the kernel is cut to these."""
     samples: int = 100
     """Drawn functions of a prediction."""
+    epistemic: VarianceOf = "predictive"
+    """Whose variance is the epistemic score: the class's, as in GPN's tables, or the functions'."""
     memory_gib: float = 1.0
     """Graphs whose eigenvectors would need more are refused; time grows faster than memory."""
 

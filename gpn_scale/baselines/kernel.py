@@ -67,7 +67,7 @@ class KernelDirichlet(AbstractBaseline):
             sigma=self.options.sigma,
             cutoff=self.options.cutoff,
         )
-        return dirichlet_answer(self, torch.from_numpy(evidence_NC))
+        return dirichlet_answer(self, 1.0 + torch.from_numpy(evidence_NC))
 
 
 def kernel_evidence(

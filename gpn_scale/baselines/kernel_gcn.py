@@ -21,7 +21,7 @@ from gpn_scale.errors import ConfigError
 from gpn_scale.evaluation.scored import ScoredPrediction
 
 _LOG_LIMIT = 30.0
-"""Log-evidence is clamped to it, so that noise far from all data stays a finite number."""
+"""Logits are clamped to it, so that noise far from all data stays a finite number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,21 +30,17 @@ class KernelGCNOptions:
 
     kernel_weight: float = 1e-3
     """lambda: of the divergence from the graph kernel's Dirichlets."""
-    teacher: bool = True
-    """Whether a plain network is trained first and its probabilities taught."""
-    teacher_epochs: int = 200
-    """Over so many epochs the teacher's weight rises from 0 to 1."""
+    teacher_weight: float = 1.0
+    """Of the divergence from a plain network's probabilities; 0 for no teacher."""
     sigma: float = 1.0
     """Width of the kernel's Gaussian of distances."""
     cutoff: int = 10
     """Labelled nodes farther away than so many hops do not count for the kernel."""
 
     def __post_init__(self) -> None:
-        if self.kernel_weight < 0.0:
-            weight = self.kernel_weight
-            raise ConfigError(f"model.kernel_weight is {weight}, expected at least 0")
-        if self.teacher_epochs < 1:
-            raise ConfigError(f"model.teacher_epochs is {self.teacher_epochs}, expected at least 1")
+        for name in ("kernel_weight", "teacher_weight"):
+            if getattr(self, name) < 0.0:
+                raise ConfigError(f"model.{name} is {getattr(self, name)}, expected at least 0")
         if not self.sigma > 0.0 or self.cutoff < 0:
             raise ConfigError(
                 f"model.sigma and model.cutoff are {self.sigma} and {self.cutoff}, expected a "
@@ -53,7 +49,11 @@ class KernelGCNOptions:
 
 
 class KernelGCN(AbstractGCN):
-    """alpha = 1 + exp(logits), trained by expected squared error, kernel and teacher."""
+    """alpha = exp(logits), trained by expected squared error, kernel and teacher.
+
+    Deviation: with 1 + exp(logits), and with a teacher whose weight rises over 200 epochs, early
+    stopping ends training before all classes are learned (CoraML: 70 to 74 % accuracy, not 82).
+    """
 
     name = "GKDE-GCN"
     Options = KernelGCNOptions
@@ -71,7 +71,7 @@ class KernelGCN(AbstractGCN):
         )
         self._kernel_NC = 1.0 + torch.from_numpy(evidence_NC).to(self.device, self.dtype)
         self._teacher_NC: Tensor | None = None
-        if self.options.teacher:
+        if self.options.teacher_weight > 0.0:
             teacher = VGCN(self.config, device=str(self.device), dtype=self.dtype)
             teacher.fit_view(view, store)
             self._teacher_NC = teacher.final_logits(view).softmax(1)
@@ -85,7 +85,7 @@ class KernelGCN(AbstractGCN):
         if self._teacher_NC is not None:
             log_mean_NC = (alpha_NC / alpha_NC.sum(1, keepdim=True)).log()
             taught = functional.kl_div(log_mean_NC, self._teacher_NC, reduction="batchmean")
-            loss = loss + min(1.0, epoch / self.options.teacher_epochs) * taught
+            loss = loss + self.options.teacher_weight * taught
         yield loss
 
     def validation_loss(self, view: View) -> float:
@@ -96,12 +96,12 @@ class KernelGCN(AbstractGCN):
 
     def predict_view(self, view: View) -> ScoredPrediction:
         """Of the Dirichlets."""
-        return dirichlet_answer(self, self.alpha(self.final_logits(view)) - 1.0)
+        return dirichlet_answer(self, self.alpha(self.final_logits(view)))
 
     @staticmethod
     def alpha(logits_NC: Tensor) -> Tensor:
-        """1 + exp(logits)."""
-        return 1.0 + logits_NC.clamp(-_LOG_LIMIT, _LOG_LIMIT).exp()
+        """exp(logits)."""
+        return logits_NC.clamp(-_LOG_LIMIT, _LOG_LIMIT).exp()
 
 
 def expected_squared_error(alpha_BC: Tensor, labels_B: Tensor) -> Tensor:

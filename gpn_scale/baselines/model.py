@@ -143,9 +143,8 @@ def changed_options(options: Any, pairs: Iterable[tuple[str, str]]) -> Any:
     return replace(options, **changes)
 
 
-def dirichlet_answer(model: AbstractBaseline, evidence_NC: Tensor) -> ScoredPrediction:
-    """Of Dirichlet posteriors 1 + evidence: their means, and -alpha_0 as epistemic score."""
-    alpha_NC = 1.0 + evidence_NC
+def dirichlet_answer(model: AbstractBaseline, alpha_NC: Tensor) -> ScoredPrediction:
+    """Of Dirichlet distributions: their means, and -alpha_0 as epistemic score."""
     total_N = alpha_NC.sum(1)
     return model.answer(alpha_NC / total_N.unsqueeze(1), -total_N)
 

@@ -45,7 +45,7 @@ class LabelPropagation(AbstractBaseline):
 
     def predict_view(self, view: View) -> ScoredPrediction:
         """Of densities over the view's edges."""
-        return dirichlet_answer(self, self.density(view))
+        return dirichlet_answer(self, 1.0 + self.density(view))
 
     def density(self, view: View) -> Tensor:
         """rho(v | c) [p(c)], (N, C), in float64: densities of many nodes are small."""

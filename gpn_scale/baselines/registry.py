@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
-from gpn_scale.baselines.appnp import APPNP
+from gpn_scale.baselines.appnp import APPNP, PPRGo
 from gpn_scale.baselines.bayesian import BayesianGCN
 from gpn_scale.baselines.gaussian_process import FeatureProcess, MaternProcess
 from gpn_scale.baselines.gcn import VGCN, EnergyGCN
 from gpn_scale.baselines.kernel import KernelDirichlet
 from gpn_scale.baselines.kernel_gcn import KernelGCN
 from gpn_scale.baselines.model import AbstractBaseline, changed_options
+from gpn_scale.baselines.post_hoc import POST_HOC, on_top_of
 from gpn_scale.baselines.propagation import LabelPropagation
 from gpn_scale.baselines.robust import RobustGCN
 from gpn_scale.baselines.sampled import DropEdge, DropoutGCN, Ensemble
@@ -65,6 +66,19 @@ def tuned(
     return configure
 
 
+def in_batches(configure: Configure) -> Configure:
+    """The same for a model that trains on stored rows; many steps make fewer epochs enough."""
+
+    def configured(config: RunConfig) -> RunConfig:
+        config = configure(config)
+        train = config.train
+        if config.encoder.batch_norm:
+            train = replace(train, epochs=min(train.epochs, 30), patience=5)
+        return replace(config, mode="minibatch", train=train)
+
+    return configured
+
+
 _VGCN = tuned(dropout=0.8, large_dropout=0.5)
 _PLAIN = tuned(dropout=0.5)
 _NO_DECAY = tuned(dropout=0.0, weight_decay=0.0)
@@ -82,7 +96,10 @@ BASELINES: dict[str, Spec] = {
     "VGCN-Energy": Spec(EnergyGCN, _VGCN),
     "VGCN-Ensemble": Spec(Ensemble, _VGCN),
     "VGCN-BNN": Spec(BayesianGCN, tuned(dropout=0.0, weight_decay=0.0, hidden_share=0.5)),
-    "GKDE-GCN": Spec(KernelGCN, tuned(dropout=0.5, weight_decay=5e-4)),
+    "GKDE-GCN": Spec(KernelGCN, _PLAIN),
+    "PPRGo": Spec(PPRGo, in_batches(_PLAIN)),
+    **{f"VGCN+{method}": Spec(on_top_of(VGCN, method), _VGCN) for method in POST_HOC},
+    **{f"APPNP+{method}": Spec(on_top_of(APPNP, method), _PLAIN) for method in POST_HOC},
 }
 """A new model is one more line; docs/adding_a_model.md."""
 

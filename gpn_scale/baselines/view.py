@@ -36,20 +36,21 @@ class Edges:
 
     def __init__(self, graph: Graph, device: torch.device, dtype: torch.dtype) -> None:
         self.graph, self._device, self._dtype = graph, device, dtype
-        self._made: dict[str, SparseMatrix] = {}
+        self._made: dict[tuple[str, bool], SparseMatrix] = {}
 
-    def transition(self, normalisation: Normalisation) -> SparseMatrix:
-        """A with self-loops, normalised: `sym` or `rw`; (N, N)."""
-        if normalisation not in self._made:
-            matrix = transition_matrix(self.graph, normalisation, self_loops=True)
-            self._made[normalisation] = SparseMatrix(
+    def transition(self, normalisation: Normalisation, *, self_loops: bool = True) -> SparseMatrix:
+        """A, normalised: `sym` or `rw`; (N, N)."""
+        key = (normalisation, self_loops)
+        if key not in self._made:
+            matrix = transition_matrix(self.graph, normalisation, self_loops)
+            self._made[key] = SparseMatrix(
                 torch.from_numpy(matrix.indptr).to(self._device),
                 torch.from_numpy(matrix.indices).to(self._device),
                 torch.from_numpy(matrix.weight).to(self._device, self._dtype),
                 matrix.num_nodes,
                 symmetric=matrix.symmetric,
             )
-        return self._made[normalisation]
+        return self._made[key]
 
     @cached_property
     def squared(self) -> SparseMatrix:
