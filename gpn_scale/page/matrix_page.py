@@ -1,5 +1,6 @@
 """Tables of a matrix of runs -> one page, with the curves of the shifts as plots."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -113,7 +114,7 @@ def _curve(
             and entry.metric.startswith(f"{quantity}@")
         }
         clean = means.get("clean")
-        if clean is None:
+        if clean is None or math.isnan(clean):
             continue
         points = {0.0: clean} | {
             float(setting.rpartition("_")[2]): mean
