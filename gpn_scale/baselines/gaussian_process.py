@@ -93,14 +93,9 @@ class AbstractProcess(AbstractNetwork):
         found = []
         with evaluating(self.module):
             for start in range(0, len(nodes), _BLOCK):
-                mean_BC, variance_BC = self._moments(view, nodes[start : start + _BLOCK])
-                probability_BC = torch.zeros_like(mean_BC)
-                generator = self.generator(2)
-                for _ in range(self.options.samples):
-                    noise_BC = torch.empty_like(mean_BC).normal_(generator=generator)
-                    drawn_BC = mean_BC + variance_BC.sqrt() * noise_BC
-                    probability_BC += drawn_BC.softmax(1) / self.options.samples
-                score_B = variance_BC.sum(1)
+                moments = self._moments(view, nodes[start : start + _BLOCK])
+                probability_BC = self._expected_softmax(*moments)
+                score_B = moments[1].sum(1)
                 if self.options.epistemic == "predictive":
                     score_B = (probability_BC * (1.0 - probability_BC)).sum(1)
                 found.append(self.answer(probability_BC, score_B))
@@ -139,6 +134,15 @@ class AbstractProcess(AbstractNetwork):
         if name not in self._blocks:
             self._blocks[name] = self.covariance(view, nodes)
         return self._blocks[name]
+
+    def _expected_softmax(self, mean_BC: Tensor, variance_BC: Tensor) -> Tensor:
+        """Over functions that are drawn alike at all nodes, so that blocks do not matter."""
+        probability_BC = torch.zeros_like(mean_BC)
+        generator, deviation_BC = self.generator(2), variance_BC.sqrt()
+        for _ in range(self.options.samples):
+            noise_C = torch.empty_like(mean_BC[0]).normal_(generator=generator)
+            probability_BC += (mean_BC + deviation_BC * noise_C).softmax(1)
+        return probability_BC / self.options.samples
 
     def _moments(self, view: View, nodes: NodeIds) -> tuple[Tensor, Tensor]:
         covariance = self.covariance(view, np.append(self._inducing, nodes))

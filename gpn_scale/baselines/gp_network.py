@@ -4,6 +4,8 @@ Shapes: B nodes, M inducing nodes, C classes, D kinds of covariances.
 """
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -16,11 +18,13 @@ with warnings.catch_warnings():
     from gpytorch.distributions import MultivariateNormal
     from gpytorch.likelihoods import SoftmaxLikelihood
     from gpytorch.mlls import VariationalELBO
+    from gpytorch.utils.memoize import clear_cache_hook
     from gpytorch.variational import (
         CholeskyVariationalDistribution,
         IndependentMultitaskVariationalStrategy,
         VariationalStrategy,
     )
+    from linear_operator.utils.warnings import NumericalWarning
 
 
 class NodeKernel(gpytorch.kernels.Kernel):  # type: ignore[misc]
@@ -78,10 +82,10 @@ class NodeProcess(nn.Module):
             covariance: Gives the block (M, M).
             labels_B: Of the inducing nodes.
         """
-        self.latent.covar_module.covariance = covariance
         bound = VariationalELBO(self.likelihood, self.latent, num_data=self.num_inducing)
         place_M1 = torch.arange(self.num_inducing, dtype=torch.float64).unsqueeze(1)
-        found: Tensor = -bound(self.latent(place_M1), labels_B)
+        with self._with(covariance):
+            found: Tensor = -bound(self.latent(place_M1), labels_B)
         return found
 
     def moments(self, covariance: Any, num_nodes: int) -> tuple[Tensor, Tensor]:
@@ -91,7 +95,19 @@ class NodeProcess(nn.Module):
             covariance: Gives the block (M + B, M + B).
             num_nodes: B.
         """
-        self.latent.covar_module.covariance = covariance
         places = self.num_inducing + torch.arange(num_nodes, dtype=torch.float64)
-        found = self.latent(places.unsqueeze(1))
-        return found.mean, found.variance
+        with self._with(covariance):
+            found = self.latent(places.unsqueeze(1))
+            return found.mean, found.variance
+
+    @contextmanager
+    def _with(self, covariance: Any) -> Iterator[None]:
+        """The covariances of a block; what was factorised of another one is forgotten.
+
+        Nearly singular ones are mended by GPyTorch, with warnings that say no more than that.
+        """
+        self.latent.covar_module.covariance = covariance
+        clear_cache_hook(self.latent.variational_strategy.base_variational_strategy)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NumericalWarning)
+            yield

@@ -162,7 +162,8 @@ def test_the_divergence_of_gaussian_weights_has_its_closed_form():
     options = BayesianOptions(prior_share=1.0, prior_wide=0.7, initial_deviation=0.3)
     generator = torch.Generator().manual_seed(1)
     layers = BayesianLayers(Layers(4, 2, CONFIG.encoder, generator), options).double()
-    draws = [float(layers.draw(generator)[1]) for _ in range(4000)]
+    with torch.no_grad():
+        draws = [float(layers.draw(generator)[1]) for _ in range(4000)]
     expected = 0.0
     for name in layers.names:
         mean = layers.means.get_parameter(name).detach()
