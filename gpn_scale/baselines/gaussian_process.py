@@ -142,7 +142,7 @@ class AbstractProcess(AbstractNetwork):
         for _ in range(self.options.samples):
             noise_C = torch.empty_like(mean_BC[0]).normal_(generator=generator)
             probability_BC += (mean_BC + deviation_BC * noise_C).softmax(1)
-        return probability_BC / self.options.samples
+        return probability_BC.div_(self.options.samples)
 
     def _moments(self, view: View, nodes: NodeIds) -> tuple[Tensor, Tensor]:
         covariance = self.covariance(view, np.append(self._inducing, nodes))

@@ -30,8 +30,8 @@ class KernelOptions:
 
     sigma: float = 1.0
     """Width of the Gaussian of distances."""
-    cutoff: int = 10
-    """Labelled nodes farther away than so many hops do not count; at 10 they are below 1e-21."""
+    cutoff: int = 7
+    """Labelled nodes farther away than so many hops do not count; 8 hops away g is below 1e-14."""
 
     def __post_init__(self) -> None:
         if not self.sigma > 0.0:

@@ -34,7 +34,7 @@ class KernelGCNOptions:
     """Of the divergence from a plain network's probabilities; 0 for no teacher."""
     sigma: float = 1.0
     """Width of the kernel's Gaussian of distances."""
-    cutoff: int = 10
+    cutoff: int = 7
     """Labelled nodes farther away than so many hops do not count for the kernel."""
 
     def __post_init__(self) -> None:

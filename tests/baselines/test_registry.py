@@ -11,6 +11,7 @@ from gpn_scale.errors import ConfigError, MissingScoreError
 from gpn_scale.experiments.matrix import Cell, Matrix
 from gpn_scale.experiments.measures import EXPERIMENTS
 from gpn_scale.experiments.tables import entries, to_markdown
+from launch.models import setting_of
 from launch.recipes import arxiv, citation
 from tests.baselines.graphs import CONFIG, small_graph
 from tests.ppr.stored import write_store
@@ -94,6 +95,16 @@ def test_settings_are_those_of_the_appendix_then_the_users():
     other = BaselineSetting.of("VGCN-Energy", recipe, [("model.temperature", "2")])
     assert other.options == EnergyOptions(temperature=2.0)
     assert other.fingerprint != BaselineSetting.of("VGCN-Energy", recipe).fingerprint
+
+
+def test_matrices_of_gpn_made_before_there_were_other_models_go_on():
+    recipe = citation("CoraML")
+    known = {
+        "GPN": "344ec7d16257c97358d43f8e0a4f69c0",
+        "PostNet-Diff": "344ec7d16257c97358d43f8e0a4f69c0 34a4e91959a356cb68dda8b9520bdc3b",
+    }
+    for name, fingerprint in known.items():
+        assert setting_of(name, recipe, [], unsplit()).fingerprint == fingerprint
 
 
 def test_unknown_options_are_refused():
