@@ -16,6 +16,7 @@ from gpn_scale.config import DiffusionConfig, parse_assignments
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.shifts import check_fraction
+from gpn_scale.data.splits import prepare_graph
 from gpn_scale.distributed import World, connected
 from gpn_scale.errors import ConfigError
 from gpn_scale.experiments.matrix import AnySetting, Cell, Matrix, cells_of
@@ -125,6 +126,10 @@ def evaluate(options: argparse.Namespace) -> None:
         for cell in matrix.pending(cells, wanted.experiments)
     ]
     settings = [_setting(job) for job in jobs]  # every refusal before the first training
+    for job, setting in zip(jobs, settings, strict=True):
+        if isinstance(setting, BaselineSetting):
+            graph = prepare_graph(_graph(job.cell.dataset, job.data_dir), setting.config)
+            setting.new().check(graph)
     with connected(torch.device("cpu"), timeout_seconds=_A_DAY) as world:
         for job, setting in zip(jobs, settings, strict=True):
             store, diffusion = _store(job.cell.dataset, setting, options.out), _rows_of(setting)

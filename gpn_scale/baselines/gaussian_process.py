@@ -29,6 +29,7 @@ from gpn_scale.data.graph import CSRFeatures, Graph, NodeIds
 from gpn_scale.data.transition import transition_matrix
 from gpn_scale.errors import ConfigError, GraphError
 from gpn_scale.evaluation.scored import ScoredPrediction
+from gpn_scale.train.task import checked_split
 
 if TYPE_CHECKING:
     from gpn_scale.baselines.gp_network import NodeProcess
@@ -48,21 +49,26 @@ class AbstractProcess(AbstractNetwork):
         # Covariances are nearly singular: on the CPU and in double precision alone.
         super().__init__(config, options, device="cpu", dtype=torch.float64)
 
-    def build(self, view: View, generator: torch.Generator) -> nn.Module:
-        """The process and its kernel's parameters.
+    def check_limits(self, graph: Graph) -> None:
+        """Refuses large graphs, and to go on without GPyTorch.
 
         Raises:
-            ConfigError: GPyTorch is not installed.
+            ConfigError: it is not installed.
             GraphError: the graph is too large.
         """
         try:
-            from gpn_scale.baselines.gp_network import NodeProcess
+            import gpn_scale.baselines.gp_network  # noqa: F401
         except ImportError as error:
             raise ConfigError(
                 f"{self.name} needs GPyTorch, which cannot be imported ({error}): install it with "
                 "`pip install gpn-scale[gp]`"
             ) from error
-        self.check_size(view)
+        self.check_size(graph)
+
+    def build(self, view: View, generator: torch.Generator) -> nn.Module:
+        """The process and its kernel's parameters."""
+        from gpn_scale.baselines.gp_network import NodeProcess
+
         process = NodeProcess(len(view.training[0]), view.graph.num_classes)
         self._inducing = view.training[0].cpu().numpy()
         return nn.ModuleDict({"process": process, "kernel": self.kernel()})
@@ -118,7 +124,7 @@ class AbstractProcess(AbstractNetwork):
         return self.module
 
     @abstractmethod
-    def check_size(self, view: View) -> None:
+    def check_size(self, graph: Graph) -> None:
         """Refuses graphs that are too large."""
 
     @abstractmethod
@@ -194,15 +200,14 @@ class FeatureProcess(AbstractProcess):
     name = "GGP"
     Options = FeatureProcessOptions
 
-    def check_size(self, view: View) -> None:
+    def check_size(self, graph: Graph) -> None:
         """From the neighbours of the training nodes and of a block of others.
 
         Raises:
             GraphError: their covariances would need more than `memory_gib`.
         """
-        graph = view.graph
         closed = graph.out_degree + 1
-        wanted = closed[view.training[0].cpu().numpy()].sum() + round(_BLOCK * closed.mean())
+        wanted = closed[checked_split(graph).train].sum() + round(_BLOCK * closed.mean())
         count = min(int(wanted), graph.num_nodes)
         need = 8 * (self.options.degree + 1) * count**2 / _GIB
         if need > self.options.memory_gib:
@@ -308,13 +313,12 @@ class MaternProcess(AbstractProcess):
         """Features are not used."""
         return 0
 
-    def check_size(self, view: View) -> None:
+    def check_size(self, graph: Graph) -> None:
         """From the eigenvectors and the space that finding them takes.
 
         Raises:
             GraphError: they would need more than `memory_gib`.
         """
-        graph = view.graph
         pairs = min(self.options.eigenpairs, graph.num_nodes)
         need = 8 * 3 * pairs * graph.num_nodes / _GIB
         if need > self.options.memory_gib:

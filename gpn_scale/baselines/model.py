@@ -18,6 +18,7 @@ from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.device import pick_device
 from gpn_scale.errors import ConfigError, GraphError
 from gpn_scale.evaluation.scored import ScoredPrediction
+from gpn_scale.train.task import checked_split
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,15 +67,30 @@ class AbstractBaseline(ABC):
             store: Rows of all nodes, for models that train on them.
 
         Raises:
-            GraphError: there are fewer than two classes or no split.
+            GraphError: `check` refuses the graph.
+        """
+        self.check(graph)
+        self.fit_view(self.view(graph), store)
+        return self
+
+    def check(self, graph: Graph) -> None:
+        """Refuses what the model cannot be fitted on, before anything is computed.
+
+        Raises:
+            GraphError: there are fewer than two classes, no split, or more nodes than it can take.
+            ConfigError: a package that it needs is not there.
         """
         if graph.num_classes < 2:
             raise GraphError(
                 f"graph {graph.name!r} has {graph.num_classes} class(es) to learn, expected at "
                 "least 2: check the labels"
             )
-        self.fit_view(self.view(graph), store)
-        return self
+        checked_split(graph)
+        self.check_limits(graph)
+
+    def check_limits(self, graph: Graph) -> None:
+        """What this model cannot do; nothing, unless it says so."""
+        return
 
     def predict(self, graph: Graph) -> ScoredPrediction:
         """Class probabilities and scores of every node.

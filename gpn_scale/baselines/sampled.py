@@ -68,6 +68,18 @@ class DropEdge(AbstractGCN):
     name = "DropEdge"
     Options = DropEdgeOptions
 
+    def check_limits(self, graph: Graph) -> None:
+        """Refuses edges that cannot be left out one by one.
+
+        Raises:
+            GraphError: the graph is directed or weighted.
+        """
+        if graph.directed or graph.edge_weight is not None:
+            raise GraphError(
+                f"graph {graph.name!r} is directed or weighted, expected plain edges: DropEdge is "
+                "defined for these"
+            )
+
     def logits(self, view: View, generator: torch.Generator | None = None) -> Tensor:
         """(N, C); with a generator, on a random part of the edges."""
         matrix = view.edges.transition("sym")
@@ -85,17 +97,8 @@ class DropEdge(AbstractGCN):
 
 
 def thinned(edges: Edges, share: float, generator: torch.Generator) -> SparseMatrix:
-    """The `sym` matrix without a random share of the edges, both directions at once.
-
-    Raises:
-        GraphError: the graph is directed or weighted.
-    """
+    """The `sym` matrix of plain edges without a random share of them, both directions at once."""
     graph, whole = edges.graph, edges.transition("sym")
-    if graph.directed or graph.edge_weight is not None:
-        raise GraphError(
-            f"graph {graph.name!r} is directed or weighted, expected plain edges: DropEdge is "
-            "defined for these"
-        )
     row_E, column_E, pair_E = edges.pairs
     draws = torch.rand(graph.num_edges // 2, generator=generator, device=whole.device)
     # The loops, which are no pair, find the last entry and always stay.

@@ -35,7 +35,7 @@ class Edges:
     """
 
     def __init__(self, graph: Graph, device: torch.device, dtype: torch.dtype) -> None:
-        self.graph, self._device, self._dtype = graph, device, dtype
+        self.graph, self._device, self.dtype = graph, device, dtype
         self._made: dict[tuple[str, bool], SparseMatrix] = {}
 
     def transition(self, normalisation: Normalisation, *, self_loops: bool = True) -> SparseMatrix:
@@ -46,7 +46,7 @@ class Edges:
             self._made[key] = SparseMatrix(
                 torch.from_numpy(matrix.indptr).to(self._device),
                 torch.from_numpy(matrix.indices).to(self._device),
-                torch.from_numpy(matrix.weight).to(self._device, self._dtype),
+                torch.from_numpy(matrix.weight).to(self._device, self.dtype),
                 matrix.num_nodes,
                 symmetric=matrix.symmetric,
             )
@@ -166,8 +166,7 @@ class View:
 
     def with_edges(self, graph: Graph) -> "View":
         """The same nodes with the edges of `graph`."""
-        matrix = self.edges.transition("sym")
-        return replace(self, graph=graph, edges=Edges(graph, self.device, matrix.dtype))
+        return replace(self, graph=graph, edges=Edges(graph, self.device, self.edges.dtype))
 
     def around(self, node: int, hops: int) -> tuple["View", int]:
         """The part of the graph that a node's answer depends on, and the node's place in it.
@@ -182,7 +181,7 @@ class View:
             if 2 * len(inside) > graph.num_nodes:
                 return self, node
         part = _induced(graph, inside)
-        edges = Edges(part, self.device, self.edges.transition("sym").dtype)
+        edges = Edges(part, self.device, self.edges.dtype)
         place = int(np.searchsorted(inside, node))
         return replace(self, graph=part, edges=edges, rows=self.feature_rows.take(inside)), place
 

@@ -42,9 +42,10 @@ def test_refusals_of_the_command_line(tmp_path, capsys):
         ("VGCN-Ensemble[model.members=0]", "model.members is 0, expected at least 1 network"),
         ("VGCN[model.members=2]", "there is no option 'model.members' of this model"),
         ("VGCN[train.epoch=2]", "there is no field 'train.epoch'"),
-        ("GGP[model.memory_gib=0]", "GGP on graph"),
+        ("VGCN,GGP[model.memory_gib=0]", "GGP on graph"),
     ):
         words = ["--models", model, "--datasets", GRAPH, "--splits", "1", "--inits", "1"]
         words += ["--experiment", "clean"]
         assert main([*words, "--out", str(tmp_path)]) == 2
         assert message in capsys.readouterr().err
+        assert not list(tmp_path.rglob("*.safetensors"))

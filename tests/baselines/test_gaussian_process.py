@@ -1,4 +1,5 @@
 import builtins
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -138,6 +139,7 @@ def test_without_gpytorch_the_way_to_it_is_named(monkeypatch):
             raise ImportError("No module named 'gpytorch'")
         return real(name, *rest, **more)
 
+    monkeypatch.delitem(sys.modules, "gpn_scale.baselines.gp_network", raising=False)
     monkeypatch.setattr(builtins, "__import__", missing)
     with pytest.raises(ConfigError, match=r"GGP needs GPyTorch.*pip install gpn-scale\[gp\]"):
         FeatureProcess(CONFIG).fit(small_graph())
