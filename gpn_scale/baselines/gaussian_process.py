@@ -88,7 +88,7 @@ class AbstractProcess(AbstractNetwork):
         """Cross-entropy of the mean functions."""
         nodes, labels = view.validation
         both = np.append(self._inducing, nodes.cpu().numpy())
-        mean_BC, _ = self.process.moments(self._kept("validation", view, both), len(nodes))
+        mean_BC = self.process.means(self._kept("validation", view, both), len(nodes))
         return float(functional.cross_entropy(mean_BC, labels))
 
     def predict_view(self, view: View) -> ScoredPrediction:  # noqa: D102

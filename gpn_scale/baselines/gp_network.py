@@ -95,10 +95,19 @@ class NodeProcess(nn.Module):
             covariance: Gives the block (M + B, M + B).
             num_nodes: B.
         """
-        places = self.num_inducing + torch.arange(num_nodes, dtype=torch.float64)
         with self._with(covariance):
-            found = self.latent(places.unsqueeze(1))
+            found = self._at(num_nodes)
             return found.mean, found.variance
+
+    def means(self, covariance: Any, num_nodes: int) -> Tensor:
+        """The means alone, which are much the cheaper part; (B, C)."""
+        with self._with(covariance):
+            found: Tensor = self._at(num_nodes).mean
+        return found
+
+    def _at(self, num_nodes: int) -> Any:
+        places = self.num_inducing + torch.arange(num_nodes, dtype=torch.float64)
+        return self.latent(places.unsqueeze(1))
 
     @contextmanager
     def _with(self, covariance: Any) -> Iterator[None]:
