@@ -330,7 +330,7 @@ def override(config: RunConfig, pairs: Iterable[tuple[str, str]]) -> RunConfig:
         if key not in types:
             raise ConfigError(_unknown_key(key, list(types)))
         section, _, name = key.rpartition(".")
-        changes.setdefault(section, {})[name] = _parse(types[key], text, key)
+        changes.setdefault(section, {})[name] = parse_value(types[key], text, key)
     top = changes.pop("", {})
     for section, values in changes.items():
         top[section] = replace(getattr(config, section), **values)
@@ -357,12 +357,13 @@ def _unknown_key(key: str, known: list[str]) -> str:
     return f"--set: there is no field {key!r}; {hint}"
 
 
-def _parse(kind: Any, text: str, key: str) -> Any:
+def parse_value(kind: Any, text: str, key: str) -> Any:
+    """`text` as a value of a field's type; `key` names the field if it is none."""
     parsers: dict[Any, Callable[[str], Any]] = {int: int, float: float, str: str, bool: _as_bool}
     if get_origin(kind) in (Union, UnionType):
         for option in get_args(kind):
             try:
-                return _parse(option, text, key)
+                return parse_value(option, text, key)
             except ConfigError:
                 continue
     elif get_origin(kind) is Literal:

@@ -27,3 +27,7 @@ class ElsewhereError(GpnScaleError):
 
 class NumericalError(GpnScaleError, ArithmeticError):
     """A non-finite number appeared where the mathematics has none."""
+
+
+class MissingScoreError(GpnScaleError):
+    """A model was asked for an uncertainty score that it does not have."""

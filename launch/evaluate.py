@@ -12,13 +12,15 @@ from typing import NamedTuple
 
 import torch
 
-from gpn_scale.config import override, parse_assignments
+from gpn_scale.baselines.registry import BaselineSetting
+from gpn_scale.config import DiffusionConfig, parse_assignments
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.shifts import check_fraction
+from gpn_scale.data.splits import prepare_graph
 from gpn_scale.distributed import World, connected
 from gpn_scale.errors import ConfigError
-from gpn_scale.experiments.matrix import Cell, Matrix, Setting, cells_of
+from gpn_scale.experiments.matrix import AnySetting, Cell, Matrix, cells_of
 from gpn_scale.experiments.measures import EXPERIMENTS, FRACTIONS, check_experiment
 from gpn_scale.experiments.paper import Figure, PaperKey, read_paper
 from gpn_scale.experiments.tables import entries, to_csv, to_latex, to_markdown
@@ -29,7 +31,7 @@ from gpn_scale.progress import ProgressMeter
 from launch.arguments import checked_threads
 from launch.console import exit_code_of
 from launch.inputs import build_rows
-from launch.models import ABLATION, MODELS, parse_model, setting_of
+from launch.models import ABLATION, known_models, parse_model, setting_of
 from launch.recipes import left_out_count, recipe_for
 from launch.studies import STUDIES, STUDY_EXPERIMENTS, studied_models
 
@@ -60,8 +62,8 @@ def evaluation_parser() -> argparse.ArgumentParser:
         "--models",
         default="GPN,GPN-minibatch",
         metavar="A,B",
-        help=f"of {', '.join(MODELS)}; NAME[section.field=value;...] changes one (default: GPN,"
-        "GPN-minibatch)",
+        help=f"of {', '.join(known_models())}; NAME[section.field=value;...] changes one "
+        "(default: GPN,GPN-minibatch)",
     )
     add("--splits", type=int, default=10, metavar="N", help="split seeds (default: 10)")
     add("--inits", type=int, default=10, metavar="M", help="seeds per split (default: 10)")
@@ -141,15 +143,17 @@ def evaluate(options: argparse.Namespace) -> None:
         for cell in pending
     ]
     settings = [_setting(job) for job in jobs]  # every refusal before the first training
+    for job, setting in zip(jobs, settings, strict=True):
+        if isinstance(setting, BaselineSetting):
+            graph = prepare_graph(_graph(job.cell.dataset, job.data_dir), setting.config)
+            setting.new().check(graph)
     with connected(torch.device("cpu"), timeout_seconds=_A_DAY) as world:
         for job, setting in zip(jobs, settings, strict=True):
-            store = _store(job.cell.dataset, setting, options.out)
-            if store is not None:
+            store, diffusion = _store(job.cell.dataset, setting, options.out), _rows_of(setting)
+            if store is not None and diffusion is not None:
                 lock = options.out / "locks" / f"{store.name}.store"
                 with claimed(lock, wait=True) if world.is_first else nullcontext():
-                    build_rows(
-                        job.cell.dataset, options.data_dir, store, setting.predicts_with, world
-                    )
+                    build_rows(job.cell.dataset, options.data_dir, store, diffusion, world)
         # Each rank begins with its own, then helps the others with what nobody has claimed.
         ordered = sorted(range(len(jobs)), key=lambda place: place % world.size != world.rank)
         _run([jobs[place] for place in ordered], options.processes, world)
@@ -246,21 +250,28 @@ def _graph(dataset: str, data_dir: Path) -> Graph:
     return load_graph(dataset, data_dir)
 
 
-def _setting(job: Job) -> Setting:
+def _setting(job: Job) -> AnySetting:
     cell, graph = job.cell, _graph(job.cell.dataset, job.data_dir)
     pairs = [("split.rng_seed", str(cell.split)), ("train.rng_seed", str(cell.init))]
     if cell.left_out:
         pairs.append(("data.left_out_classes", str(left_out_count(cell.dataset, job.left_out))))
-    config = override(
-        recipe_for(cell.dataset, graph), [*pairs, *parse_assignments(job.assignments)]
-    )
-    return setting_of(cell.model, config, graph)
+    recipe = recipe_for(cell.dataset, graph)
+    changes = [*pairs, *parse_assignments(job.assignments)]
+    return setting_of(cell.model, recipe, changes, graph)
 
 
-def _store(dataset: str, setting: Setting, out: Path) -> Path | None:
-    """Where the rows of the model's diffusion are; None where it has none that add up evidence."""
+def _rows_of(setting: AnySetting) -> DiffusionConfig | None:
+    """The diffusion whose rows the model uses; None where it has none that add up."""
+    if isinstance(setting, BaselineSetting):
+        return setting.config.diffusion if setting.needs_rows else None
     diffusion = setting.predicts_with
-    if diffusion.steps == 0 or diffusion.of != "evidence":
+    return None if diffusion.steps == 0 or diffusion.of != "evidence" else diffusion
+
+
+def _store(dataset: str, setting: AnySetting, out: Path) -> Path | None:
+    """Where these rows are."""
+    diffusion = _rows_of(setting)
+    if diffusion is None:
         return None
     facts = "_".join(str(value) for value in diffusion.store_parameters.values())
     return out / "stores" / f"{dataset.replace(':', '_')}_{facts}"

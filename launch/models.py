@@ -1,12 +1,13 @@
 """Models of the evaluation by name: how each is trained and predicts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from gpn_scale.baselines.registry import BASELINES, BaselineSetting
 from gpn_scale.config import RunConfig, override, parse_assignments
 from gpn_scale.data.graph import Graph
 from gpn_scale.errors import ConfigError
-from gpn_scale.experiments.matrix import Setting
+from gpn_scale.experiments.matrix import AnySetting, Setting
 from launch.recipes import in_minibatches
 
 
@@ -45,14 +46,29 @@ MODELS: dict[str, Callable[[RunConfig, Graph], Setting]] = {
 ABLATION = ("PostNet", "PostNet-Diff", "GPN", "GPN-LOG-beta")
 
 
-def setting_of(name: str, config: RunConfig, graph: Graph) -> Setting:
+def known_models() -> list[str]:
+    """All names, GPN's first."""
+    return [*MODELS, *BASELINES]
+
+
+def setting_of(
+    name: str, recipe: RunConfig, changes: Sequence[tuple[str, str]], graph: Graph
+) -> AnySetting:
     """The setting of a model; `NAME[section.field=value;...]` changes it, as `--set` does.
+
+    Args:
+        name: Of the model.
+        recipe: The dataset's.
+        changes: What the command line changes of all models.
+        graph: To be trained on.
 
     Raises:
         ConfigError: there is no such model or field.
     """
-    kind, changes = parse_model(name)
-    return MODELS[kind](override(config, changes), graph)
+    kind, own = parse_model(name)
+    if kind in MODELS:
+        return MODELS[kind](override(override(recipe, changes), own), graph)
+    return BaselineSetting.of(kind, recipe, [*changes, *own])
 
 
 def parse_model(name: str) -> tuple[str, list[tuple[str, str]]]:
@@ -62,8 +78,8 @@ def parse_model(name: str) -> tuple[str, list[tuple[str, str]]]:
         ConfigError: there is no such model, or the brackets do not close.
     """
     kind, bracket, rest = name.partition("[")
-    if kind not in MODELS:
-        raise ConfigError(f"--models got {kind!r}, expected some of {', '.join(MODELS)}")
+    if kind not in MODELS and kind not in BASELINES:
+        raise ConfigError(f"--models got {kind!r}, expected some of {', '.join(known_models())}")
     if bracket and not rest.endswith("]"):
         raise ConfigError(f"--models got {name!r}, expected NAME[section.field=value;...]")
     return kind, parse_assignments([part for part in rest[:-1].split(";") if part])

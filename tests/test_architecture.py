@@ -16,7 +16,7 @@ LAYERS = [
     {"evaluation"},
     {"inference"},
     {"train"},
-    {"estimator"},
+    {"baselines", "estimator"},
     {"experiments"},
     {"page"},
 ]
@@ -24,6 +24,7 @@ DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
 FORBIDDEN = {"numba", "mpi4py", "precompute", "launch"}
 SOLE_USERS = {
     "torch_geometric": {"gpn_scale/data/datasets.py"},
+    "gpytorch": {"gpn_scale/baselines/gp_network.py"},
     "torch_sparse": {"gpn_scale/nn/sparse.py"},
     "tqdm": {"gpn_scale/progress.py"},
     "mpi4py": {"precompute/mpi.py"},

@@ -1,5 +1,7 @@
 """A prediction and the graph's labels, split and marks -> the numbers of a report."""
 
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,12 +17,13 @@ from gpn_scale.evaluation.metrics import (
     maximum_calibration_error,
     negative_log_likelihood,
 )
-from gpn_scale.evaluation.prediction import FloatArray, Prediction
+from gpn_scale.evaluation.prediction import FloatArray
+from gpn_scale.evaluation.scored import AnyPrediction
 
 Metrics = dict[str, float]
 
 
-def classification_metrics(prediction: Prediction, graph: Graph, nodes: NodeIds) -> Metrics:
+def classification_metrics(prediction: AnyPrediction, graph: Graph, nodes: NodeIds) -> Metrics:
     """Accuracy, calibration, and how well each score finds the misclassified among `nodes`."""
     probability = prediction.probabilities[nodes]
     label = graph.labels[nodes]
@@ -35,7 +38,7 @@ def classification_metrics(prediction: Prediction, graph: Graph, nodes: NodeIds)
     return metrics | detection_metrics(prediction.scores(nodes), wrong, prefix="misclassification_")
 
 
-def out_of_distribution_metrics(prediction: Prediction, graph: Graph) -> dict[str, Any]:
+def out_of_distribution_metrics(prediction: AnyPrediction, graph: Graph) -> dict[str, Any]:
     """How well each score tells marked nodes from the unmarked test nodes; {} without marks.
 
     Positives are all marked nodes; `marks` has the same for every mark alone.
@@ -55,18 +58,18 @@ def out_of_distribution_metrics(prediction: Prediction, graph: Graph) -> dict[st
     return metrics
 
 
-def _detect_marked(prediction: Prediction, ordinary: NodeIds, marked: NodeIds) -> dict[str, Any]:
+def _detect_marked(prediction: AnyPrediction, ordinary: NodeIds, marked: NodeIds) -> dict[str, Any]:
     nodes = np.concatenate([ordinary, marked])
     positive = np.arange(len(nodes)) >= len(ordinary)
     return {"ood_nodes": len(marked), **detection_metrics(prediction.scores(nodes), positive)}
 
 
 def detection_metrics(
-    scores: dict[str, FloatArray], positive: NDArray[np.bool_], prefix: str = ""
+    scores: Mapping[str, FloatArray | None], positive: NDArray[np.bool_], prefix: str = ""
 ) -> Metrics:
-    """AUC-ROC and AUC-PR of every score at finding the positive nodes."""
+    """AUC-ROC and AUC-PR of every score at finding the positive nodes; NaN where it is None."""
     metrics = {}
     for name, score in scores.items():
-        metrics[f"{prefix}auroc_{name}"] = auroc(positive, score)
-        metrics[f"{prefix}aupr_{name}"] = aupr(positive, score)
+        metrics[f"{prefix}auroc_{name}"] = math.nan if score is None else auroc(positive, score)
+        metrics[f"{prefix}aupr_{name}"] = math.nan if score is None else aupr(positive, score)
     return metrics

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpn_scale import __version__
+from gpn_scale.baselines.model import AbstractBaseline
+from gpn_scale.baselines.registry import BaselineSetting
 from gpn_scale.config import DiffusionConfig, RunConfig
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.splits import prepare_graph
@@ -21,6 +23,7 @@ from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.evaluate import Metrics
 from gpn_scale.experiments.measures import EXPERIMENTS, FRACTIONS, LEFT_OUT, Trained
 from gpn_scale.files import write_json
+from gpn_scale.train.checkpoint import load_tensors, save_tensors
 
 
 class Cell(NamedTuple):
@@ -45,7 +48,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Setting:
-    """How a model is trained, and which diffusion it predicts with."""
+    """How a GPN is trained, and which diffusion it predicts with."""
 
     config: RunConfig
     predicts_with: DiffusionConfig
@@ -56,6 +59,9 @@ class Setting:
         return replace(self.config, diffusion=self.predicts_with).fingerprint() + (
             "" if self.predicts_with == self.config.diffusion else f" {self.config.fingerprint()}"
         )
+
+
+AnySetting = Setting | BaselineSetting
 
 
 @dataclass(frozen=True)
@@ -142,7 +148,7 @@ class Matrix:
         self,
         cell: Cell,
         experiments: Sequence[str],
-        setting: Setting,
+        setting: AnySetting,
         load: Callable[[], Graph],
         *,
         store: Path | None = None,
@@ -171,9 +177,8 @@ class Matrix:
         if not missing:
             return known
         graph = prepare_graph(load(), setting.config)
-        classifier = self._trained(cell, setting.config, graph, store)
-        classifier.config = replace(classifier.config, diffusion=setting.predicts_with)
         rng_seed = cell.split * 1000 + cell.init
+        classifier = self._trained(cell, setting, graph, store)
         trained = Trained(classifier, graph, rng_seed, store, fractions)
         for name in missing:
             known.results[name] = EXPERIMENTS[name](trained)
@@ -181,16 +186,13 @@ class Matrix:
         return known
 
     def _trained(
-        self, cell: Cell, config: RunConfig, graph: Graph, store: Path | None
-    ) -> GPNClassifier:
+        self, cell: Cell, setting: AnySetting, graph: Graph, store: Path | None
+    ) -> GPNClassifier | AbstractBaseline:
         path = self._file(cell, ".safetensors")
-        if path.exists():
-            classifier = GPNClassifier.load(path)
-            if classifier.config.fingerprint() == config.fingerprint():
-                return classifier
-        rows = store if config.mode == "minibatch" else None
-        classifier = GPNClassifier(config).fit(graph, store=rows)
-        classifier.save(path)
+        if isinstance(setting, BaselineSetting):
+            return _fitted(path, setting, graph, store)
+        classifier = _fitted_gpn(path, setting.config, graph, store)
+        classifier.config = replace(classifier.config, diffusion=setting.predicts_with)
         return classifier
 
     def _write(self, cell: Cell, known: CellResult) -> None:
@@ -205,3 +207,31 @@ class Matrix:
         path = self.path / "cells" / (cell.name + suffix)
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
+
+
+def _fitted_gpn(path: Path, config: RunConfig, graph: Graph, store: Path | None) -> GPNClassifier:
+    """The classifier in `path`; trained now if there is none of this configuration."""
+    if path.exists():
+        classifier = GPNClassifier.load(path)
+        if classifier.config.fingerprint() == config.fingerprint():
+            return classifier
+    rows = store if config.mode == "minibatch" else None
+    classifier = GPNClassifier(config).fit(graph, store=rows)
+    classifier.save(path)
+    return classifier
+
+
+def _fitted(
+    path: Path, setting: BaselineSetting, graph: Graph, store: Path | None
+) -> AbstractBaseline:
+    """The comparison model whose tensors are in `path`; fitted now if there are none of it."""
+    model = setting.new()
+    if path.exists():
+        tensors, facts = load_tensors(path)
+        if facts.get("fingerprint") == setting.fingerprint:
+            model.load(graph, tensors, path)
+            return model
+    model.fit(graph, store=store)
+    if tensors := model.state():
+        save_tensors(path, tensors, {"model": setting.kind, "fingerprint": setting.fingerprint})
+    return model

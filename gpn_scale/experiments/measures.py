@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from gpn_scale.baselines.model import AbstractBaseline
+from gpn_scale.baselines.perturbed import PerturbedBaseline
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.data.shifts import EdgeShift, FeatureNoise, noise_rows, shifted_edges, shifted_nodes
 from gpn_scale.errors import ConfigError
@@ -24,7 +26,8 @@ from gpn_scale.evaluation.evaluate import (
     out_of_distribution_metrics,
 )
 from gpn_scale.evaluation.metrics import accuracy, expected_calibration_error
-from gpn_scale.evaluation.prediction import Prediction
+from gpn_scale.evaluation.prediction import FloatArray
+from gpn_scale.evaluation.scored import AnyPrediction
 from gpn_scale.evaluation.selective import risk_coverage
 from gpn_scale.experiments.trust import calibration
 from gpn_scale.inference.perturbed import Perturbed
@@ -44,7 +47,7 @@ _EDGE_SHIFTS: tuple[EdgeShift, ...] = ("random", "dice")
 class Trained:
     """A trained model, the graph it is of, and what the experiments share."""
 
-    classifier: GPNClassifier
+    classifier: GPNClassifier | AbstractBaseline
     graph: Graph
     rng_seed: int
     store: Path | None = None
@@ -52,20 +55,22 @@ class Trained:
     fractions: tuple[float, ...] = FRACTIONS
 
     @cached_property
-    def perturbed(self) -> Perturbed:
-        """The evidence of all nodes, computed once."""
-        config = self.classifier.config
+    def perturbed(self) -> Perturbed | PerturbedBaseline:
+        """The model asked of changed graphs; of a GPN, the evidence of all nodes computed once."""
+        classifier = self.classifier
+        if isinstance(classifier, AbstractBaseline):
+            return PerturbedBaseline(classifier, self.graph)
         return Perturbed(
-            self.classifier.model,
+            classifier.model,
             self.graph,
-            scaling=config.data.feature_scaling,
-            diffusion=config.diffusion,
-            device=self.classifier.device,
-            dtype=self.classifier.dtype,
+            scaling=classifier.config.data.feature_scaling,
+            diffusion=classifier.config.diffusion,
+            device=classifier.device,
+            dtype=classifier.dtype,
         )
 
     @cached_property
-    def prediction(self) -> Prediction:
+    def prediction(self) -> AnyPrediction:
         """Of the graph as it is."""
         return self.perturbed.as_it_is()
 
@@ -78,7 +83,8 @@ def clean(trained: Trained) -> Metrics:
     found = {name: value for name, value in found.items() if _MISCLASSIFICATION not in name}
     wrong = trained.prediction.predicted_class[test] != trained.graph.labels[test]
     for name, score in trained.prediction.scores(test).items():
-        found[f"aurc_{name}"] = risk_coverage(score, wrong).area
+        area = np.nan if score is None else risk_coverage(score, wrong).area
+        found[f"aurc_{name}"] = area
     # Of the test nodes, which had no part in training or stopping, half calibrate and half measure.
     order = np.random.default_rng(trained.rng_seed).permutation(test)
     half = len(order) // 2
@@ -107,13 +113,13 @@ def left_out_classes(trained: Trained) -> Metrics:
     """How well each score finds nodes of classes that training did not know."""
     found = out_of_distribution_metrics(trained.prediction, trained.graph)
     metrics = {name: value for name, value in found.items() if isinstance(value, float)}
-    if trained.store is None:
+    if trained.store is None or not isinstance(trained.perturbed, Perturbed):
         return metrics
     assert trained.graph.split is not None
     ordinary = np.setdiff1d(trained.graph.split.test, trained.graph.marked)
     nodes = np.append(ordinary, trained.graph.marked)
     positive = np.arange(len(nodes)) >= len(ordinary)
-    local = _local_evidence(trained, trained.store, nodes)
+    local = _local_evidence(trained.perturbed, trained.graph, trained.store, nodes)
     return metrics | detection_metrics({"epistemic_local": -local.astype(np.float32)}, positive)
 
 
@@ -130,7 +136,7 @@ def isolated(trained: Trained) -> Metrics:
         rows = noise_rows(kind, count, graph.num_features, trained.rng_seed)
         after = trained.perturbed.isolated(nodes, rows.__getitem__)
         scores = after.scores(np.arange(count))
-        both = {name: np.append(before[name], score) for name, score in scores.items()}
+        both = {name: _appended(before[name], score) for name, score in scores.items()}
         metrics = detection_metrics(both, np.arange(2 * count) >= count)
         metrics["accuracy"] = accuracy(after.probabilities, graph.labels[nodes])
         found |= {f"{name}@{kind}": value for name, value in metrics.items()}
@@ -188,25 +194,33 @@ def check_experiment(name: str) -> None:
         raise ConfigError(f"--experiment got {name!r}, expected one of {known}")
 
 
-def _curve_point(trained: Trained, prediction: Prediction, setting: str) -> Metrics:
+def _appended(first: FloatArray | None, second: FloatArray | None) -> FloatArray | None:
+    """One after the other; None for a score that the model has not."""
+    return None if first is None or second is None else np.append(first, second)
+
+
+def _curve_point(trained: Trained, prediction: AnyPrediction, setting: str) -> Metrics:
     """Of the test nodes: accuracy, ECE, and the means of both confidences."""
     assert trained.graph.split is not None
     test = trained.graph.split.test
     probability, label = prediction.probabilities[test], trained.graph.labels[test]
+    epistemic = prediction.scores(test)["epistemic"]
+    certainty = np.nan if epistemic is None else -float(epistemic.mean(dtype=np.float64))
     point = {
         "accuracy": accuracy(probability, label),
         "ece": expected_calibration_error(probability, label),
         "aleatoric_confidence": float(probability.max(1).mean()),
-        "epistemic_confidence": float(prediction.alpha_0[test].mean(dtype=np.float64)),
+        "epistemic_confidence": certainty,
     }
     return {f"{name}@{setting}": value for name, value in point.items()}
 
 
-def _local_evidence(trained: Trained, store: Path, nodes: NodeIds) -> NDArray[np.float64]:
+def _local_evidence(
+    perturbed: Perturbed, graph: Graph, store: Path, nodes: NodeIds
+) -> NDArray[np.float64]:
     """Evidence of the nodes' stored rows alone, with nothing in the place of what they cut."""
-    graph = trained.graph
     opened = PPRStore.open(store, graph_fingerprint=graph.structure_fingerprint())
     rows = opened.rows(nodes)
-    total_N = trained.perturbed.evidence_NC.sum(1).double().cpu().numpy()
+    total_N = perturbed.evidence_NC.sum(1).double().cpu().numpy()
     weights = rows.weights * total_N[rows.ids]
     return np.asarray(np.bincount(row_of_entry(rows), weights, minlength=len(nodes)), np.float64)

@@ -10,7 +10,7 @@ from gpn_scale.evaluation.metrics import (
     maximum_calibration_error,
     negative_log_likelihood,
 )
-from gpn_scale.evaluation.prediction import Prediction
+from gpn_scale.evaluation.scored import AnyPrediction
 from gpn_scale.evaluation.selective import risk_coverage
 from gpn_scale.evaluation.temperature import fitted_temperature, scaled
 
@@ -18,7 +18,7 @@ REFUSED = (0.1, 0.2, 0.5)
 """Shares of the test nodes that are not answered."""
 
 
-def calibration(prediction: Prediction, graph: Graph) -> Metrics:
+def calibration(prediction: AnyPrediction, graph: Graph) -> Metrics:
     """The temperature that validation nodes ask for, and what it does to the test nodes' numbers.
 
     Also the accuracy on what is left when a share of the test nodes is refused by each score.
@@ -36,9 +36,10 @@ def calibration(prediction: Prediction, graph: Graph) -> Metrics:
     }
     wrong = prediction.predicted_class[test] != label
     for name, score in prediction.scores(test).items():
-        accuracy_N = risk_coverage(score, wrong).accuracy_N
+        accuracy_N = None if score is None else risk_coverage(score, wrong).accuracy_N
         for share in REFUSED:
             answered = max(round((1 - share) * len(test)), 1)
-            value = accuracy_N[answered - 1] if len(test) else np.nan
+            known = accuracy_N is not None and len(test)
+            value = accuracy_N[answered - 1] if known else np.nan
             found[f"accuracy@{name}_{share:.2f}_refused"] = float(value)
     return found

@@ -1,0 +1,1 @@
+"""The models that GPN is compared with, behind one interface: fit, predict."""

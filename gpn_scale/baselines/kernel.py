@@ -1,0 +1,130 @@
+"""GKDE: a Dirichlet from the distances to all labelled nodes (Zhao et al., 2020).
+
+Distances come from searches of 64 sources at a time, a bit each (Then et al., 2014), in blocks of
+words, so that memory grows with nodes x classes and never with nodes x labelled nodes.
+
+Shapes: N nodes, C classes, W words of 64 sources.
+"""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from gpn_scale.baselines.model import AbstractBaseline, dirichlet_answer
+from gpn_scale.baselines.view import View
+from gpn_scale.data.graph import Graph, NodeIds
+from gpn_scale.errors import ConfigError
+from gpn_scale.evaluation.scored import ScoredPrediction
+
+_BLOCK_BYTES = 1 << 28
+"""Of the largest scratch array of a block of searches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelOptions:
+    """Of `KernelDirichlet`."""
+
+    sigma: float = 1.0
+    """Width of the Gaussian of distances."""
+    cutoff: int = 7
+    """Labelled nodes farther away than so many hops do not count; 8 hops away g is below 1e-14."""
+
+    def __post_init__(self) -> None:
+        if not self.sigma > 0.0:
+            raise ConfigError(f"model.sigma is {self.sigma}, expected above 0")
+        if self.cutoff < 0:
+            raise ConfigError(f"model.cutoff is {self.cutoff}, expected at least 0 hops")
+
+
+class KernelDirichlet(AbstractBaseline):
+    """alpha_c = 1 + the sum of g(distance) over class c's training nodes; nothing is learned."""
+
+    name = "GKDE"
+    Options = KernelOptions
+
+    @property
+    def reach(self) -> int:
+        """Features are not used."""
+        return 0
+
+    def fit_view(self, view: View, store: Path | None) -> None:
+        """Remembers the training nodes."""
+        nodes, labels = view.training
+        self._nodes, self._labels = nodes.cpu().numpy(), labels.cpu().numpy()
+        self._num_classes = view.graph.num_classes
+
+    def predict_view(self, view: View) -> ScoredPrediction:
+        """Of distances over the view's edges."""
+        evidence_NC = kernel_evidence(
+            view.graph,
+            self._nodes,
+            self._labels,
+            self._num_classes,
+            sigma=self.options.sigma,
+            cutoff=self.options.cutoff,
+        )
+        return dirichlet_answer(self, 1.0 + torch.from_numpy(evidence_NC))
+
+
+def kernel_evidence(
+    graph: Graph,
+    nodes: NodeIds,
+    labels: NDArray[np.int64],
+    num_classes: int,
+    *,
+    sigma: float,
+    cutoff: int,
+) -> NDArray[np.float64]:
+    """e_vc = sum over labelled u of class c of g(d_vu), (N, C); g(d) = N(d; 0, sigma^2).
+
+    Distances count hops along edges; those of a directed graph lead from v to u.
+    """
+    evidence_NC = np.zeros((graph.num_nodes, num_classes))
+    words, word_class = _words(nodes, labels, num_classes)
+    step = max(1, _BLOCK_BYTES // (8 * max(graph.num_edges, graph.num_nodes, 1)))
+    for start in range(0, len(words), step):
+        counts = _counts(graph, words[start : start + step], cutoff)
+        for distance, count_NW in counts:
+            share = math.exp(-(distance**2) / (2.0 * sigma**2)) / (sigma * math.sqrt(2.0 * math.pi))
+            for column, label in enumerate(word_class[start : start + step]):
+                evidence_NC[:, label] += share * count_NW[:, column]
+    return evidence_NC
+
+
+def _words(
+    nodes: NodeIds, labels: NDArray[np.int64], num_classes: int
+) -> tuple[list[NodeIds], list[int]]:
+    """Labelled nodes in groups of at most 64 of one class, and these classes."""
+    words, word_class = [], []
+    for label in range(num_classes):
+        own = nodes[labels == label]
+        for start in range(0, len(own), 64):
+            words.append(own[start : start + 64])
+            word_class.append(label)
+    return words, word_class
+
+
+def _counts(graph: Graph, words: list[NodeIds], cutoff: int) -> list[tuple[int, NDArray[np.uint8]]]:
+    """For every distance, of how many of a word's sources a node is so far away, (N, W)."""
+    frontier_NW = np.zeros((graph.num_nodes, len(words)), np.uint64)
+    for column, sources in enumerate(words):
+        frontier_NW[sources, column] = np.uint64(1) << np.arange(len(sources), dtype=np.uint64)
+    reached_NW = frontier_NW.copy()
+    found = [(0, np.bitwise_count(frontier_NW))]
+    filled = np.flatnonzero(graph.out_degree > 0)
+    for distance in range(1, cutoff + 1):
+        next_NW = np.zeros_like(frontier_NW)
+        if len(filled):
+            gathered = frontier_NW[graph.indices]
+            next_NW[filled] = np.bitwise_or.reduceat(gathered, graph.indptr[filled], axis=0)
+        next_NW &= ~reached_NW
+        if not next_NW.any():
+            break
+        reached_NW |= next_NW
+        found.append((distance, np.bitwise_count(next_NW)))
+        frontier_NW = next_NW
+    return found

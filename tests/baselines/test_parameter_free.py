@@ -1,0 +1,109 @@
+import math
+from collections import deque
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpn_scale.baselines import kernel
+from gpn_scale.baselines.kernel import KernelDirichlet, KernelOptions, kernel_evidence
+from gpn_scale.baselines.propagation import LabelPropagation, PropagationOptions
+from gpn_scale.config import RunConfig
+from gpn_scale.errors import ConfigError, GraphError
+from tests.baselines.graphs import small_graph
+from tests.oracles import dense_diffusion, dense_transition
+from tests.strategies import graphs
+
+
+def distances(graph, source):
+    """Hops from every node to `source` along edges, by a search over reversed ones."""
+    towards = [[] for _ in range(graph.num_nodes)]
+    for node in range(graph.num_nodes):
+        for other in graph.indices[graph.indptr[node] : graph.indptr[node + 1]]:
+            towards[other].append(node)
+    found, queue = {source: 0}, deque([source])
+    while queue:
+        node = queue.popleft()
+        for other in towards[node]:
+            if other not in found:
+                found[other] = found[node] + 1
+                queue.append(other)
+    return found
+
+
+def slow_evidence(graph, nodes, labels, num_classes, sigma, cutoff):
+    evidence = np.zeros((graph.num_nodes, num_classes))
+    for node, label in zip(nodes, labels, strict=True):
+        for other, hops in distances(graph, node).items():
+            if hops <= cutoff:
+                share = math.exp(-(hops**2) / (2 * sigma**2)) / (sigma * math.sqrt(2 * math.pi))
+                evidence[other, label] += share
+    return evidence
+
+
+@given(graphs(), st.data())
+def test_kernel_evidence_is_that_of_one_search_per_source(graph, data):
+    nodes = np.array(sorted(data.draw(st.sets(st.integers(0, graph.num_nodes - 1)))), np.int64)
+    drawn = st.lists(st.integers(0, 1), min_size=len(nodes), max_size=len(nodes))
+    labels = np.array(data.draw(drawn), np.int64)
+    cutoff = data.draw(st.integers(0, 4))
+    found = kernel_evidence(graph, nodes, labels, 2, sigma=1.5, cutoff=cutoff)
+    np.testing.assert_allclose(found, slow_evidence(graph, nodes, labels, 2, 1.5, cutoff))
+
+
+def test_many_sources_in_small_blocks_give_the_same_evidence(monkeypatch):
+    graph = small_graph(nodes=200)
+    nodes, labels = np.arange(0, 200), np.arange(0, 200) % 2
+    whole = kernel_evidence(graph, nodes, labels, 2, sigma=1.0, cutoff=6)
+    np.testing.assert_allclose(whole, slow_evidence(graph, nodes, labels, 2, 1.0, 6))
+    monkeypatch.setattr(kernel, "_BLOCK_BYTES", 1)
+    small = kernel_evidence(graph, nodes, labels, 2, sigma=1.0, cutoff=6)
+    np.testing.assert_allclose(small, whole, rtol=1e-13)
+
+
+def test_gkde_is_a_dirichlet_of_its_evidence():
+    graph = small_graph()
+    found = KernelDirichlet().fit(graph).predict(graph)
+    train = graph.split.train
+    alpha = 1 + slow_evidence(graph, train, graph.labels[train], 3, 1.0, 10)
+    np.testing.assert_allclose(found.epistemic, -alpha.sum(1), rtol=1e-6)
+    expected = alpha / alpha.sum(1, keepdims=True)
+    np.testing.assert_allclose(found.probabilities, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("class_prior", [True, False])
+def test_lp_diffuses_densities_of_labelled_nodes(class_prior):
+    graph, config = small_graph(), RunConfig()
+    model = LabelPropagation(config, PropagationOptions(class_prior=class_prior)).fit(graph)
+    found = model.predict(graph)
+    train = graph.split.train
+    start = np.zeros((graph.num_nodes, 3))
+    for node in train:
+        label = graph.labels[node]
+        same = np.count_nonzero(graph.labels[train] == label)
+        start[node, label] = 1 / len(train) if class_prior else 1 / same
+    diffusion = dense_diffusion(dense_transition(graph, "sym", True), 0.1, 10)
+    alpha = 1 + diffusion @ start
+    np.testing.assert_allclose(found.epistemic, -alpha.sum(1), rtol=1e-6)
+    expected = alpha / alpha.sum(1, keepdims=True)
+    np.testing.assert_allclose(found.probabilities, expected, rtol=1e-6)
+
+
+def test_nothing_is_kept_of_models_without_parameters(tmp_path):
+    graph = small_graph()
+    model = LabelPropagation().fit(graph)
+    assert model.state() == {}
+    again = LabelPropagation()
+    again.load(graph, {}, tmp_path)
+    np.testing.assert_array_equal(again.predict(graph).epistemic, model.predict(graph).epistemic)
+
+
+def test_refusals():
+    with pytest.raises(ConfigError, match=r"model\.sigma is 0"):
+        KernelOptions(sigma=0.0)
+    with pytest.raises(ConfigError, match=r"model\.cutoff is -1"):
+        KernelOptions(cutoff=-1)
+    with pytest.raises(GraphError, match="has 1 class"):
+        LabelPropagation().fit(replace(small_graph(), num_classes=1, class_names=None))

@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+import torch
+
+from gpn_scale.baselines.gcn import VGCN, energy
+from gpn_scale.baselines.post_hoc import GraphEnergyOptions, SafeOptions, on_top_of
+from gpn_scale.errors import ConfigError
+from tests.baselines.graphs import CONFIG, small_graph
+from tests.oracles import dense_diffusion, dense_transition
+
+
+def fitted(method, **options):
+    kind = on_top_of(VGCN, method)
+    model = kind(CONFIG, kind.Options(**options), dtype=torch.float64)
+    graph = small_graph()
+    return model.fit(graph), graph, model.base_logits(model.view(graph))
+
+
+def test_the_temperature_is_the_best_of_many():
+    model, graph, logits = fitted("temperature")
+    nodes = graph.split.val
+    labels = torch.from_numpy(graph.labels[nodes].astype(np.int64))
+
+    def loss(temperature):
+        return float(torch.nn.functional.cross_entropy(logits[nodes] / temperature, labels))
+
+    tried = np.exp(np.linspace(-4, 4, 400))
+    assert loss(model.temperature) <= min(loss(one) for one in tried) + 1e-6
+    found = model.predict(graph)
+    np.testing.assert_array_equal(found.predicted_class, logits.argmax(1))
+    assert found.epistemic_score is None
+
+
+def test_gnnsafe_averages_energies_of_neighbours():
+    model, graph, logits = fitted("GNNSafe")
+    step = 0.5 * np.eye(graph.num_nodes) + 0.5 * dense_transition(graph, "rw", False)
+    expected = step @ step @ energy(logits).numpy()
+    np.testing.assert_allclose(model.predict(graph).epistemic, expected, rtol=1e-6)
+    unmoved, graph, logits = fitted("GNNSafe", steps=0)
+    np.testing.assert_allclose(unmoved.predict(graph).epistemic, energy(logits), rtol=1e-6)
+
+
+def test_gebm_joins_three_energies():
+    model, graph, logits = fitted("GEBM", regulariser=0.0)
+    diffusion = dense_diffusion(dense_transition(graph, "sym", True), 0.5, 10)
+    values = logits.numpy()
+    alone = -np.log(np.exp(values).sum(1))
+    group = -np.log(np.exp(diffusion @ values).sum(1))
+    parts = np.stack([alone, diffusion @ alone, group])
+    expected = -np.log(np.exp(-parts).sum(0))
+    np.testing.assert_allclose(model.predict(graph).epistemic, expected, rtol=1e-6)
+
+
+def test_gebm_knows_logits_that_no_training_node_has():
+    model, graph, _ = fitted("GEBM")
+    view = model.view(graph)
+    node = graph.split.test[:1]
+    far = view.with_features(node, lambda part: 1e4 * graph.features[node][part])
+    assert model.predict_view(far).epistemic[node] > model.predict(graph).epistemic.max()
+    plain, graph, _ = fitted("GEBM", regulariser=0.0)
+    assert plain.predict_view(far).epistemic[node] < plain.predict(graph).epistemic.min()
+
+
+@pytest.mark.parametrize("method", ["temperature", "GNNSafe", "GEBM"])
+def test_what_is_on_top_is_found_again(method, tmp_path):
+    model, graph, _ = fitted(method)
+    again = on_top_of(VGCN, method)(CONFIG, dtype=torch.float64)
+    again.load(graph, model.state(), tmp_path)
+    found, expected = again.predict(graph), model.predict(graph)
+    np.testing.assert_array_equal(found.probabilities, expected.probabilities)
+    if method != "temperature":
+        np.testing.assert_array_equal(found.epistemic, expected.epistemic)
+
+
+def test_refusals():
+    with pytest.raises(ConfigError, match=r"model\.steps and model\.own_share are -1 and 0\.5"):
+        SafeOptions(steps=-1)
+    with pytest.raises(ConfigError, match=r"model\.teleport.* are 1\.0"):
+        GraphEnergyOptions(teleport=1.0)
