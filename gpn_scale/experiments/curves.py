@@ -1,5 +1,6 @@
 """Tables of a matrix -> curves: what becomes of a model over a shift, or over a parameter."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -34,7 +35,7 @@ class ShiftCurve:
 
 
 def shift_curves(table: Sequence[Entry]) -> list[ShiftCurve]:
-    """All curves of the shifts that the table has, in its order."""
+    """All curves of the shifts that the table has, in its order; none of what a model lacks."""
     points: dict[tuple[str, str, str, str], dict[str, Entry]] = {}
     for entry in table:
         quantity, _, setting = entry.metric.partition("@")
@@ -43,7 +44,7 @@ def shift_curves(table: Sequence[Entry]) -> list[ShiftCurve]:
             points.setdefault(key, {})[setting] = entry
     found = []
     for (dataset, model, experiment, quantity), by_setting in points.items():
-        if CLEAN not in by_setting:
+        if CLEAN not in by_setting or math.isnan(by_setting[CLEAN].mean):
             continue
         kinds = dict.fromkeys(s.rpartition("_")[0] for s in by_setting if s != CLEAN)
         for kind in kinds:
