@@ -35,7 +35,7 @@ class ShiftCurve:
 
 
 def shift_curves(table: Sequence[Entry]) -> list[ShiftCurve]:
-    """All curves of the shifts that the table has, in its order."""
+    """All curves of the shifts that the table has, in its order; none of what a model lacks."""
     points: dict[tuple[str, str, str, str], dict[str, Entry]] = {}
     for entry in table:
         quantity, _, setting = entry.metric.partition("@")

@@ -74,3 +74,7 @@ def test_confidence_is_relative_to_the_same_run():
     assert curves["accuracy"].means[0] == pytest.approx(505.0)
     without = {Cell("G", "GPN", False, 1, 1): CellResult("f", {"feature-shift": {"accuracy": 1}})}
     assert shift_curves(entries(without)) == []
+    lacking = shift(math.nan, (0.5, math.nan))
+    lacking |= {"accuracy@clean": 1.0, "accuracy@normal_0.50": 0.5}
+    results = {Cell("G", "GPN", False, 1, 1): CellResult("f", {"feature-shift": lacking})}
+    assert [curve.quantity for curve in shift_curves(entries(results))] == ["accuracy"]
