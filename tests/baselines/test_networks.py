@@ -242,9 +242,7 @@ def test_pprgo_with_whole_rows_is_appnp(tmp_path):
     with pytest.raises(StoreError, match="PPRGo trains on the rows of a store"):
         PPRGo(batched).fit(graph)
     other = replace(batched, diffusion=DiffusionConfig(teleport=0.3))
-    with pytest.raises(
-        StoreError, match=r"has rows of teleport 0\.1, the model diffuses with 0\.3"
-    ):
+    with pytest.raises(StoreError, match=r"has rows of teleport 0\.1, the model diffuses"):
         PPRGo(other).fit(graph, store=store.path)
     with pytest.raises(ConfigError, match="PPRGo trains with mode=minibatch, got mode=exact"):
         PPRGo(config).fit(graph)
