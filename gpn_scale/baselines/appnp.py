@@ -49,12 +49,13 @@ class PPRGo(AbstractDiffused):
     """Trained on batches of the diffusion's strongest entries; predicts by exact diffusion."""
 
     name = "PPRGo"
+    mode = "minibatch"
 
     def prepare(self, view: View, store: Path | None) -> None:
         """Opens the rows.
 
         Raises:
-            StoreError: there are none, or they are of another graph.
+            StoreError: there are none, or they are of another graph or diffusion.
         """
         if store is None:
             raise StoreError(
@@ -62,6 +63,13 @@ class PPRGo(AbstractDiffused):
             )
         fingerprint = view.graph.structure_fingerprint()
         self._rows = PPRStore.open(store, graph_fingerprint=fingerprint)
+        for name, value in self.config.diffusion.store_parameters.items():
+            stored = self._rows.parameters.get(name)
+            if stored != value:
+                raise StoreError(
+                    f"{store} has rows of {name} {stored}, the model diffuses with {value}: build "
+                    "the store again"
+                )
 
     def losses(self, view: View, generator: torch.Generator, epoch: int) -> Iterator[Tensor]:
         """The training nodes once, in random batches."""

@@ -41,6 +41,9 @@ class AbstractBaseline(ABC):
     Options: ClassVar[type[Any]] = NoOptions
     """Frozen dataclass of what the model has beside a run's configuration."""
 
+    mode: ClassVar[str] = "exact"
+    """How it trains: on the whole graph, or (`minibatch`) on batches of stored rows."""
+
     def __init__(
         self,
         config: RunConfig | None = None,
@@ -78,8 +81,13 @@ class AbstractBaseline(ABC):
 
         Raises:
             GraphError: there are fewer than two classes, no split, or more nodes than it can take.
-            ConfigError: a package that it needs is not there.
+            ConfigError: it does not train in the configured mode, or a package is not there.
         """
+        if self.config.mode != self.mode:
+            raise ConfigError(
+                f"{self.name} trains with mode={self.mode}, got mode={self.config.mode}: the whole "
+                "graph is in every step of all models but GPN-minibatch and PPRGo"
+            )
         if graph.num_classes < 2:
             raise GraphError(
                 f"graph {graph.name!r} has {graph.num_classes} class(es) to learn, expected at "

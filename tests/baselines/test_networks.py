@@ -228,17 +228,26 @@ def test_losses_of_dirichlets_agree_with_samples():
 def test_pprgo_with_whole_rows_is_appnp(tmp_path):
     graph = small_graph()
     diffusion = DiffusionConfig(teleport=0.1)
-    store = write_store(str(tmp_path / "rows"), graph, diffusion, k=graph.num_nodes)
+    facts, k = diffusion.store_parameters, graph.num_nodes
+    store = write_store(str(tmp_path / "rows"), graph, diffusion, k=k, parameters=facts)
     config = replace(CONFIG, encoder=replace(CONFIG.encoder, dropout=0.0), diffusion=diffusion)
-    rows = PPRGo(config, dtype=torch.float64).fit(graph, store=store.path).predict(graph)
+    batched = replace(config, mode="minibatch")
+    rows = PPRGo(batched, dtype=torch.float64).fit(graph, store=store.path).predict(graph)
     whole = APPNP(config, dtype=torch.float64).fit(graph).predict(graph)
     np.testing.assert_allclose(rows.probabilities, whole.probabilities, atol=1e-4)
-    small = replace(config, minibatch=replace(config.minibatch, batch_size=5))
+    small = replace(batched, minibatch=replace(config.minibatch, batch_size=5))
     batches = PPRGo(small).fit(graph, store=store.path).predict(graph)
     test = graph.split.test
     assert (batches.predicted_class[test] == graph.labels[test]).mean() > 0.6
     with pytest.raises(StoreError, match="PPRGo trains on the rows of a store"):
+        PPRGo(batched).fit(graph)
+    other = replace(batched, diffusion=DiffusionConfig(teleport=0.3))
+    with pytest.raises(StoreError, match=r"has rows of teleport 0\.1, the model diffuses"):
+        PPRGo(other).fit(graph, store=store.path)
+    with pytest.raises(ConfigError, match="PPRGo trains with mode=minibatch, got mode=exact"):
         PPRGo(config).fit(graph)
+    with pytest.raises(ConfigError, match="VGCN trains with mode=exact, got mode=minibatch"):
+        VGCN(batched).fit(graph)
 
 
 def test_batch_norm_and_three_layers():

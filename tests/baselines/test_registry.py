@@ -39,7 +39,9 @@ def test_every_model_gives_every_experiment_its_numbers(name, tmp_path):
         changes = [*QUICK.get(name, []), ("data.left_out_classes", str(int(left_out)))]
         setting = BaselineSetting.of(name, recipe, changes)
         if setting.needs_rows and store is None:
-            store = write_store(str(tmp_path / "rows"), unsplit(), setting.config.diffusion, k=8)
+            own, folder = setting.config.diffusion, str(tmp_path / "rows")
+            facts = own.store_parameters
+            store = write_store(folder, unsplit(), own, k=8, parameters=facts)
         cell = Cell("G", name, left_out, 1, 1)
         path = None if store is None else store.path
         found = Matrix(tmp_path).run(cell, ALL, setting, unsplit, store=path, fractions=(0.2, 0.8))
