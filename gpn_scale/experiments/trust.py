@@ -36,10 +36,10 @@ def calibration(prediction: AnyPrediction, graph: Graph) -> Metrics:
     }
     wrong = prediction.predicted_class[test] != label
     for name, score in prediction.scores(test).items():
-        accuracy_N = None if score is None else risk_coverage(score, wrong).accuracy_N
+        empty_N = np.empty(0)
+        accuracy_N = empty_N if score is None else risk_coverage(score, wrong).accuracy_N
         for share in REFUSED:
             answered = max(round((1 - share) * len(test)), 1)
-            known = accuracy_N is not None and len(test)
-            value = accuracy_N[answered - 1] if known else np.nan
+            value = accuracy_N[answered - 1] if len(accuracy_N) else np.nan
             found[f"accuracy@{name}_{share:.2f}_refused"] = float(value)
     return found
