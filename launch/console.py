@@ -42,9 +42,9 @@ def exit_code_of(run: Callable[[], None]) -> int:
 def leave(code: int) -> NoReturn:
     """Ends the process; one of several ranks without tidying up.
 
-    torch's DistributedDataParallel keeps its process group even when it is destroyed, and gloo's
-    threads with it. At the interpreter's end these may ask for what is gone already, and a rank
-    that has done its work would abort, and torchrun end the others with it.
+    gloo's threads may outlive their process group (torch's DistributedDataParallel keeps it even
+    when it is destroyed). At the interpreter's end they may ask for what is gone already, and a
+    rank that has done its work would abort, and torchrun end the others with it.
     """
     sys.stdout.flush()
     sys.stderr.flush()

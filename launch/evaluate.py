@@ -2,7 +2,6 @@
 
 import argparse
 import multiprocessing
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import nullcontext
@@ -29,7 +28,7 @@ from gpn_scale.page.matrix_page import write_matrix_page
 from gpn_scale.page.png import find_browser, write_pngs
 from gpn_scale.progress import ProgressMeter
 from launch.arguments import checked_threads
-from launch.console import exit_code_of
+from launch.console import exit_code_of, leave
 from launch.inputs import build_rows
 from launch.models import ABLATION, known_models, parse_model, setting_of
 from launch.recipes import left_out_count, recipe_for
@@ -322,4 +321,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())
