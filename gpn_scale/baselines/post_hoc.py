@@ -6,23 +6,21 @@ Temperature scaling (Guo et al., 2017), GNNSafe (Wu et al., 2023) and GEBM (Fuch
 Shapes: N nodes, C classes.
 """
 
-import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 import torch
-from scipy.optimize import minimize_scalar
 from torch import Tensor
 
 from gpn_scale.baselines.gcn import AbstractLogits, energy
 from gpn_scale.baselines.model import AbstractBaseline
-from gpn_scale.baselines.training import cross_entropy
 from gpn_scale.baselines.view import View
 from gpn_scale.data.graph import Graph
 from gpn_scale.errors import ConfigError
 from gpn_scale.evaluation.scored import ScoredPrediction
+from gpn_scale.evaluation.temperature import fitted_temperature
 from gpn_scale.nn.diffusion import PowerIteration
 
 
@@ -65,14 +63,10 @@ class TemperatureScaling(AbstractPostHoc):
     temperature: float
 
     def adjust(self, view: View) -> None:
-        """By a search over the logarithm of the temperature."""
-        logits_NC = self.base_logits(view)
-
-        def loss(log_temperature: float) -> float:
-            return float(cross_entropy(logits_NC / math.exp(log_temperature), view.validation))
-
-        found = minimize_scalar(loss, bounds=(-4.0, 4.0), method="bounded")
-        self.temperature = math.exp(float(found.x))
+        """To the validation nodes."""
+        nodes, labels = view.validation
+        probability_BC = self.base_logits(view)[nodes].softmax(1)
+        self.temperature = fitted_temperature(probability_BC.cpu().numpy(), labels.cpu().numpy())
 
     def predict_view(self, view: View) -> ScoredPrediction:
         """Softmax of the cooler logits."""
