@@ -152,7 +152,8 @@ def evaluate(options: argparse.Namespace) -> None:
             if store is not None and diffusion is not None:
                 lock = options.out / "locks" / f"{store.name}.store"
                 with claimed(lock, wait=True) if world.is_first else nullcontext():
-                    build_rows(job.cell.dataset, options.data_dir, store, diffusion, world)
+                    graph, name = _graph(job.cell.dataset, options.data_dir), job.cell.dataset
+                    build_rows(graph, name, options.data_dir, store, diffusion, world)
         # Each rank begins with its own, then helps the others with what nobody has claimed.
         ordered = sorted(range(len(jobs)), key=lambda place: place % world.size != world.rank)
         _run([jobs[place] for place in ordered], options.processes, world)

@@ -17,8 +17,7 @@ from gpn_scale.distributed import World
 from gpn_scale.errors import StoreError
 from gpn_scale.ppr.store import MANIFEST
 
-K = 32
-"""Entries of the rows that are built when none are given."""
+_SMALL_GRAPH = 50_000
 _POLL_SECONDS = 0.5
 _MPI_VARIABLES = ("PMI", "OMPI_COMM_", "MPI_", "HYDI_", "HYDRA_")
 
@@ -50,21 +49,40 @@ def _outside_mpi(environment: Mapping[str, str]) -> dict[str, str]:
     return {k: v for k, v in environment.items() if not k.startswith(_MPI_VARIABLES)}
 
 
+def row_entries(num_nodes: int) -> int:
+    """Entries of the rows that are built when none are given.
+
+    On a small graph a batch encodes most nodes anyway, so that long rows cost little, and the less
+    is left to the tail the nearer training comes to exact mode (docs/performance.md).
+    """
+    return 128 if num_nodes <= _SMALL_GRAPH else 32
+
+
 def build_rows(
-    dataset: str, data_dir: Path, out: Path, diffusion: DiffusionConfig, world: World
+    graph: Graph, dataset: str, data_dir: Path, out: Path, diffusion: DiffusionConfig, world: World
 ) -> None:
     """Makes sure that `out` holds rows of this diffusion; the first process builds, others wait.
+
+    Args:
+        graph: What `dataset` is.
+        dataset: Its name.
+        data_dir: Where it is.
+        out: The store.
+        diffusion: Of the rows.
+        world: The processes.
 
     Raises:
         StoreError: the build failed.
     """
     process = None
     if world.is_first and not (out / MANIFEST).exists():
-        print(f"computing rows of {K} entries into {out}", file=sys.stderr)
+        entries = row_entries(graph.num_nodes)
+        print(f"computing rows of {entries} entries into {out}", file=sys.stderr)
         if world.size > 1:
             print(f"the other {world.size - 1} rank(s) wait for them", file=sys.stderr, flush=True)
         command = [sys.executable, "-m", "precompute", "--dataset", dataset]
-        command += ["--data-dir", str(data_dir), "--out", str(out), "--resume", "--k", str(K)]
+        command += ["--data-dir", str(data_dir), "--out", str(out), "--resume"]
+        command += ["--k", str(entries)]
         for name, value in diffusion.store_parameters.items():
             word = {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
             command += [f"--{name.replace('_', '-')}", word]

@@ -60,7 +60,7 @@ def _train_together(options: argparse.Namespace, world: World) -> None:
     store = options.ppr
     if config.mode == "minibatch" and store is None:
         store = directory.store
-        build_rows(options.dataset, options.data_dir, store, config.diffusion, world)
+        build_rows(graph, options.dataset, options.data_dir, store, config.diffusion, world)
     with world.all_or_none():
         trainer = classifier.trainer(graph, store)
         fingerprint = f"{graph.fingerprint()}{trainer.task.rows_fingerprint}"

@@ -7,6 +7,7 @@ from gpn_scale.data.building import build_graph
 from gpn_scale.data.datasets import DATASET_NAMES
 from gpn_scale.data.graph import CSRFeatures, Split
 from gpn_scale.errors import ConfigError
+from launch.inputs import row_entries
 from launch.recipes import LEFT_OUT_CLASSES, in_minibatches, left_out_count, recipe_for
 
 GRAPH = build_graph([0], [1])
@@ -92,3 +93,8 @@ def test_many_training_nodes_are_taken_in_falling_steps(public):
     assert config.train.learning_rate == recipe.train.learning_rate
     assert config.train.schedule == "cosine"
     assert config.train.epochs == config.train.patience < recipe.train.epochs
+
+
+def test_rows_are_long_where_they_cost_little():
+    assert row_entries(2_995) == 128
+    assert row_entries(169_343) == 32
