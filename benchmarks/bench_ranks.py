@@ -67,8 +67,11 @@ def speed(options: argparse.Namespace) -> None:
 def metrics(options: argparse.Namespace) -> None:
     """Whole runs with 1, 2 and 4 ranks; batches of 64 roots, so that there are several."""
     rows_of("CoraML", options)
-    keys = {"accuracy": ("clean", "accuracy"), "ECE": ("clean", "ece")}
-    keys |= {"AUC-ROC epistemic": ("left_out", "auroc_epistemic")}
+    places = {
+        "accuracy": lambda reports: reports["clean"]["metrics"]["test"]["accuracy"],
+        "ECE": lambda reports: reports["clean"]["metrics"]["test"]["ece"],
+        "AUC-ROC epistemic": lambda reports: reports["left_out"]["ood"]["auroc_epistemic"],
+    }
     table: dict[int, dict[str, list[float]]] = {ranks: {} for ranks in (1, 2, 4)}
     for seed in range(1, options.metrics_seeds + 1):
         for ranks, columns in table.items():
@@ -78,9 +81,9 @@ def metrics(options: argparse.Namespace) -> None:
                 )
                 for kind in ("clean", "left_out")
             }
-            for name, (kind, key) in keys.items():
-                columns.setdefault(name, []).append(100 * reports[kind]["metrics"][key])
-    print("| ranks | " + " | ".join(keys) + " |\n|---" + "|---" * len(keys) + "|")
+            for name, place in places.items():
+                columns.setdefault(name, []).append(100 * place(reports))
+    print("| ranks | " + " | ".join(places) + " |\n|---" + "|---" * len(places) + "|")
     for ranks, columns in table.items():
         cells = [
             f"{statistics.mean(values):.2f} (by seed: {', '.join(f'{v:.2f}' for v in values)})"
