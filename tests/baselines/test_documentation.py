@@ -31,7 +31,7 @@ def test_the_page_adds_a_model_to_the_evaluation(example, tmp_path, capsys):
     assert f"| {GRAPH} | SGC[train.epochs=5] |" in table
     assert "nan" not in table
     page = (tmp_path / "report.html").read_text()
-    assert "4 of 4 trainings have results" in page
+    assert "4 of 4 trainings have all their results" in page
     plots = {path.name for path in (tmp_path / "plots").glob("*.svg")}
     assert any("epistemic-confidence" in name for name in plots)
     assert all("nan" not in path.read_text() for path in (tmp_path / "plots").glob("*.svg"))

@@ -143,7 +143,7 @@ class Silent:
 
 def test_rows_are_made_where_none_are_given(tmp_path, capfd):
     assert run(tmp_path / "run", epochs=1) == 0
-    assert "computing rows of 32 entries" in capfd.readouterr().err
+    assert "computing rows of 128 entries" in capfd.readouterr().err
     assert (tmp_path / "run" / "store" / "manifest.json").exists()
 
 
