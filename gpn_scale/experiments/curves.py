@@ -86,6 +86,11 @@ class StudyCurve:
     rows: tuple[tuple[Entry | None, ...], ...]
     """Per value, an entry for each of `STUDIED`."""
 
+    @property
+    def models(self) -> list[str]:
+        """Their names in the matrix."""
+        return [f"{self.model}[{self.field}={value}]" for value in self.values]
+
 
 def studied_field(model: str) -> tuple[str, str, str] | None:
     """(model, field, value) of `MODEL[field=value]`; None for all other names."""

@@ -7,7 +7,6 @@ from gpn_scale.experiments.curves import (
     STUDIED,
     StudyCurve,
     shift_curves,
-    studied_field,
     study_curves,
 )
 from gpn_scale.experiments.tables import Entry, cell_text
@@ -45,13 +44,15 @@ def write_matrix_page(
         cells: Trainings that were asked for.
         missing: Names of those that lack a result, each with what it lacks.
     """
-    plain = [entry for entry in entries if studied_field(entry.model) is None]
+    studies = study_curves(entries)
+    studied = {name for study in studies for name in study.models}
+    plain = [entry for entry in entries if entry.model not in studied]
     sections = [_overview(entries, plain, cells, missing)]
     for experiment in dict.fromkeys(entry.experiment for entry in plain):
         own = [entry for entry in plain if entry.experiment == experiment]
         shifts = any("@clean" in entry.metric for entry in own)
         sections.append(_shift_section(experiment, own) if shifts else _section(experiment, own))
-    if studies := study_curves(entries):
+    if studies:
         sections.append(_study_section(studies))
     write_plots(path.parent / "plots", sections)
     title = "How the models compare"
