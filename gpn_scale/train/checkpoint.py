@@ -21,8 +21,12 @@ _MAY_DIFFER = {"train.patience", "flow.memory_mib", "minibatch.workers"}
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-    """Replaces `path` by the tensors, with `facts` as JSON in the file's header."""
-    header = {"format": str(FORMAT), "facts": json.dumps(facts)}
+    """Replaces `path` by the tensors, with `facts` as JSON in the file's header.
+
+    Equal contents are equal bytes: one entry of the header, since safetensors writes several in an
+    order of chance.
+    """
+    header = {"facts": json.dumps({"format": FORMAT, **facts})}
     with replacing(path) as temporary:
         save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, temporary, header)
 
@@ -36,13 +40,15 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         with safe_open(path, framework="pt") as file:
             header = file.metadata() or {}
-            if header.get("format") != str(FORMAT):
+            facts = json.loads(header["facts"]) if header else {}
+            found = facts.pop("format", header.get("format"))
+            if str(found) != str(FORMAT):
                 raise RunError(
-                    f"{path} has format {header.get('format')!r}, expected {FORMAT!r}: "
+                    f"{path} has format {found!r}, expected {FORMAT!r}: "
                     "it was written by another version, train again"
                 )
             names = file.keys()
-            return {name: file.get_tensor(name) for name in names}, json.loads(header["facts"])
+            return {name: file.get_tensor(name) for name in names}, facts
     except FileNotFoundError:
         raise RunError(f"{path} does not exist, expected a file written by training") from None
     except (SafetensorError, OSError, KeyError, ValueError) as error:

@@ -9,7 +9,12 @@ from safetensors.torch import save_file
 from gpn_scale.config import RunConfig, TrainConfig
 from gpn_scale.errors import RunError
 from gpn_scale.estimator import GPNClassifier
-from gpn_scale.train.checkpoint import load_tensors, restore_checkpoint, save_checkpoint
+from gpn_scale.train.checkpoint import (
+    load_tensors,
+    restore_checkpoint,
+    save_checkpoint,
+    save_tensors,
+)
 from gpn_scale.train.log import MetricsLog, metrics_log, read_metrics
 from gpn_scale.train.trainer import EpochRecord, Timing
 
@@ -131,3 +136,11 @@ def test_tensorboard_is_given_the_speed_and_times_of_each_epoch(tmp_path):
     assert [writer.scalars["roots_per_second", epoch] for epoch in (1, 2)] == [50.0, 10.0]
     assert [writer.scalars["seconds/forward", epoch] for epoch in (1, 2)] == [2.0, 5.0]
     assert "forward" not in (tmp_path / "metrics.jsonl").read_text()
+
+
+def test_equal_contents_are_equal_bytes(tmp_path):
+    tensors, facts = {"b": torch.ones(2), "a": torch.zeros(3)}, {"config": {"x": 1}, "epoch": 4}
+    for number in range(8):
+        save_tensors(tmp_path / str(number), tensors, facts)
+    assert len({path.read_bytes() for path in tmp_path.iterdir()}) == 1
+    assert load_tensors(tmp_path / "0")[1] == facts
