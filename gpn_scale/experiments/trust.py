@@ -36,8 +36,7 @@ def calibration(prediction: AnyPrediction, graph: Graph) -> Metrics:
     }
     wrong = prediction.predicted_class[test] != label
     for name, score in prediction.scores(test).items():
-        empty_N = np.empty(0)
-        accuracy_N = empty_N if score is None else risk_coverage(score, wrong).accuracy_N
+        accuracy_N = np.empty(0) if score is None else risk_coverage(score, wrong).accuracy_N
         for share in REFUSED:
             answered = max(round((1 - share) * len(test)), 1)
             value = accuracy_N[answered - 1] if len(accuracy_N) else np.nan
