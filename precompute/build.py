@@ -15,7 +15,7 @@ from gpn_scale.data.transition import steps_to_tolerance, transition_matrix
 from gpn_scale.errors import ConfigError, GraphError
 from gpn_scale.ppr.writer import StoreWriter
 from gpn_scale.progress import ProgressMeter
-from precompute.clusters import cluster_masses, diffused_columns, partition_nodes
+from precompute.clusters import arriving_mass, cluster_masses, diffused_columns, partition_nodes
 from precompute.driver import Engine, chosen_method, compiled_before
 from precompute.kernels import Rows
 from precompute.mpi import AbstractComm
@@ -116,7 +116,7 @@ def build_store(
         builder.write(todo, method)
     comm.barrier()
     if comm.rank == 0:
-        writer.finish()
+        writer.finish(_total_mass(engine, roots) if config.clusters else None)
     comm.barrier()
     return plan
 
@@ -169,6 +169,20 @@ def _totals(engine: Engine) -> NDArray[np.float64]:
         steps=_sum_steps(engine),
     )
     return diffused[:, 0].astype(np.float64)
+
+
+def _total_mass(engine: Engine, roots: NodeIds | None) -> NDArray[np.float64]:
+    """What the uncut rows of all roots together put on every node."""
+    start = np.zeros(engine.num_nodes)
+    start[slice(None) if roots is None else roots] = 1.0
+    return arriving_mass(
+        engine.indptr,
+        engine.indices,
+        engine.weight,
+        start,
+        teleport=engine.config.diffusion.teleport,
+        steps=_sum_steps(engine),
+    )
 
 
 def check_same_graph(graph: Graph, comm: AbstractComm) -> None:

@@ -151,6 +151,29 @@ def cluster_masses(
     return masses_PN.T
 
 
+def arriving_mass(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    weight: NDArray[np.float32],
+    start: NDArray[np.float64],
+    *,
+    teleport: float,
+    steps: int,
+) -> NDArray[np.float64]:
+    """The sum of all rows of the diffusion, row v times start[v]; (N,).
+
+    `diffused_columns` with the transpose of S, which is not built: mass goes along the edges. By
+    one thread, so that the order of additions is always the same.
+    """
+    matrix = (np.asarray(indptr), np.asarray(indices), np.asarray(weight))  # no memmap for numba
+    now = start.astype(np.float64)
+    for _ in range(steps):
+        arrived = teleport * start
+        _send_into(*matrix, 1.0 - teleport, now, arrived)
+        now = arrived
+    return now
+
+
 def _undirected(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Offsets and neighbours with both directions of every edge."""
     if not graph.directed:
@@ -239,3 +262,19 @@ def _step_rows_into(
         for column in range(num_columns):
             arrived = (1.0 - teleport) * total_B[column]
             next_NB[row, column] = arrived + teleport * start_BN[column, row]
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def _send_into(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    weight: NDArray[np.float32],
+    share: float,
+    now: NDArray[np.float64],
+    arrived: NDArray[np.float64],
+) -> None:
+    """Adds share * S^T now to `arrived`; cost: the edges."""
+    for row in range(len(now)):
+        sent = share * now[row]
+        for edge in range(indptr[row], indptr[row + 1]):
+            arrived[indices[edge]] += sent * weight[edge]

@@ -378,10 +378,10 @@ def sweep_scratch_bytes(engine: Engine, keep: int) -> int:
 def disk_bytes(
     num_nodes: int, num_roots: int, mean_entries: float, clusters: int, rows_per_shard: int
 ) -> int:
-    """Size of the finished store: shards, roots, clusters and JSON, about 1 kB a shard."""
+    """Size of the finished store: shards, roots, two numbers a node, JSON (1 kB a shard)."""
     row = 8 * mean_entries + 12 + 2 * clusters + (4 if num_roots < num_nodes else 0)
     files = -(-num_roots // rows_per_shard) + 2
-    return round(num_roots * row) + (4 * num_nodes if clusters else 0) + 1000 * files
+    return round(num_roots * row) + (8 * num_nodes if clusters else 0) + 1000 * files
 
 
 def _size(num_bytes: int) -> str:

@@ -27,7 +27,7 @@ from gpn_scale.errors import StoreError
 from gpn_scale.files import replacing
 
 FORMAT = "gpn_scale.ppr"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 REBUILD = "build it again with `python -m precompute ... --overwrite`"
 RESUME = "go on with `python -m precompute ... --resume`"
 

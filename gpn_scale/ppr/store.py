@@ -2,8 +2,9 @@
 
 `build.json` comes first and claims the directory for one build; then `roots.npy` (if the roots are
 not all nodes), `clusters.npy` (if there are clusters) and one `shard-*.ppr` per chunk of roots, by
-any number of processes; `manifest.json` comes last: without it the store is unfinished. Every file
-is renamed into place, and equal builds have equal bytes, so a killed build can be resumed.
+any number of processes; then, with clusters, `cut.npy`, and `manifest.json` last: without it the
+store is unfinished. Every file is renamed into place, and equal builds have equal bytes, so a
+killed build can be resumed.
 
 Shapes: N nodes of the graph, B asked rows, E kept entries of these, P clusters.
 """
@@ -36,7 +37,8 @@ from gpn_scale.ppr.shard import (
     sealed,
 )
 
-BUILD, MANIFEST, ROOTS, CLUSTERS = "build.json", "manifest.json", "roots.npy", "clusters.npy"
+BUILD, MANIFEST, ROOTS = "build.json", "manifest.json", "roots.npy"
+CLUSTERS, CUT = "clusters.npy", "cut.npy"
 
 _MAX_MAPPED = 256  # each mapped shard holds a file descriptor
 
@@ -195,6 +197,14 @@ class PPRStore:
         clusters: NDArray[np.int32] = np.load(self.path / CLUSTERS, mmap_mode="r")
         return clusters
 
+    @cached_property
+    def cut_mass_of_node(self) -> NDArray[np.float32] | None:
+        """What all stored rows together cut off from every node, mapped, (N,)."""
+        if not self.num_clusters:
+            return None
+        cut: NDArray[np.float32] = np.load(self.path / CUT, mmap_mode="r")
+        return cut
+
     @property
     def fingerprint(self) -> str:
         """Of all that is stored: the manifest names every file's checksum."""
@@ -293,8 +303,8 @@ def verify_store(path: Path | str) -> list[str]:
         return problems
     stored = read_sealed(known)
     build = Build.of(stored)
-    clusters = stored.get("files", {}).get(CLUSTERS, {}).get("checksum")
-    expected = {BUILD: build.fingerprint, ROOTS: build.roots, CLUSTERS: clusters}
+    files = {name: facts["checksum"] for name, facts in stored.get("files", {}).items()}
+    expected = {BUILD: build.fingerprint, ROOTS: build.roots} | files
     for name, wanted in expected.items():
         if wanted is not None:
             problems += _complaints(_check_file, directory / name, wanted)

@@ -22,6 +22,7 @@ from gpn_scale.ppr.store import PPRRows, PPRStore
 from gpn_scale.ppr.walks import DiffusionWalks, out_weight
 
 _ATTEMPTS = 4  # a walk that ends on a kept node has told nothing of the tail, and is walked again
+_LEAST_WEIGHT = np.float32(1e-9)  # of nodes that no row has cut, for clusters that have no others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -84,7 +85,7 @@ class AbstractTail(ABC):
         return self._cluster_of_node[nodes].astype(np.int64)
 
     def weight_of(self, nodes: NodeIds) -> NDArray[np.float32]:
-        """Weight of each of `nodes` in its cluster's mean."""
+        """Weight of each of `nodes` in its cluster's mean, above 0."""
         return stationary_weight(self._graph, self._diffusion, nodes).astype(np.float32)
 
     def draw(self, count: int, rng: np.random.Generator) -> Drawn:
@@ -124,6 +125,9 @@ class RenormalisedTail(AbstractTail):
 class ClusterTail(AbstractTail):
     """Lost mass goes to clusters: the store's, or without `cluster_of_node` one of all nodes.
 
+    A node weighs in its cluster's mean what the rows lost of it, so that over all rows the means
+    give back what was lost; without `cut_mass_of_node`, what it gets of the far field.
+
     What was cut from a cluster resembles what was kept of it more than the cluster's mean does, the
     more so the more was kept. So the row's kept neighbours in the cluster share its lost mass with
     the mean, in proportion to their weights, with the mean counting as `prior_mass` of weight: the
@@ -140,11 +144,18 @@ class ClusterTail(AbstractTail):
         diffusion: DiffusionConfig,
         num_clusters: int,
         cluster_of_node: NDArray[np.int32] | None = None,
+        cut_mass_of_node: NDArray[np.float32] | None = None,
         *,
         prior_mass: float = np.inf,
     ) -> None:
         super().__init__(graph, diffusion, num_clusters, cluster_of_node)
+        self._cut_mass_of_node = cut_mass_of_node
         self._prior_mass = prior_mass
+
+    def weight_of(self, nodes: NodeIds) -> NDArray[np.float32]:  # noqa: D102
+        if self._cut_mass_of_node is None:
+            return super().weight_of(nodes)
+        return np.maximum(self._cut_mass_of_node[nodes], _LEAST_WEIGHT)
 
     def apply(  # noqa: D102
         self, root_global: NodeIds, rows: PPRRows, rng: np.random.Generator
@@ -249,6 +260,7 @@ def make_tail(
                 diffusion,
                 store.num_clusters,
                 store.cluster_of_node,
+                store.cut_mass_of_node,
                 prior_mass=config.tail_prior_mass,
             )
         case _:

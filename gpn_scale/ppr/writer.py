@@ -34,6 +34,7 @@ from gpn_scale.ppr.shard import (
 from gpn_scale.ppr.store import (
     BUILD,
     CLUSTERS,
+    CUT,
     MANIFEST,
     ROOTS,
     Build,
@@ -43,7 +44,7 @@ from gpn_scale.ppr.store import (
     shard_name,
 )
 
-_OWN = r"(manifest\.json|build\.json|roots\.npy|clusters\.npy|shard-\d{5,}\.ppr)"
+_OWN = r"(manifest\.json|build\.json|roots\.npy|clusters\.npy|cut\.npy|shard-\d{5,}\.ppr)"
 _LEFT_OVER = rf"\.{_OWN}\.\d+\.tmp"  # of a killed process: see `files.replacing`
 
 
@@ -188,13 +189,18 @@ class StoreWriter:
         arrays = ShardArrays(row_ptr, ids, weights, missing_mass, cluster_mass)
         write_shard(self.path / shard_name(index), info, arrays)
 
-    def finish(self) -> None:
+    def finish(self, total_mass: NDArray[np.float64] | None = None) -> None:
         """Writes the manifest, which makes the store readable; one process, after all others.
+
+        Args:
+            total_mass: What the uncut rows of all roots together put on every node, (N,); with
+                clusters only.
 
         Raises:
             StoreError: shards or the clusters are missing or not of this build.
         """
         build, infos, lacking = self._build, [], []
+        assert (total_mass is None) == (build.num_clusters == 0)
         clusters = self._clusters
         for index in range(build.num_shards):
             try:
@@ -206,8 +212,19 @@ class StoreWriter:
             raise StoreError(
                 f"{self.path} lacks {len(lacking)} of {build.num_shards} shards ({names}): {RESUME}"
             )
+        if total_mass is not None:
+            self._write_cut(total_mass, infos)
         text = sealed(_manifest_of(self.path, build, infos))
         _write_if_other(self.path / MANIFEST, text.encode())
+
+    def _write_cut(self, total_mass: NDArray[np.float64], infos: list[ShardInfo]) -> None:
+        assert total_mass.shape == (self._build.num_nodes,)
+        left_N = total_mass.astype(np.float64)
+        for index, info in enumerate(infos):
+            shard = map_shard(self.path / shard_name(index), info)
+            np.subtract.at(left_N, shard.ids, shard.weights)
+        data = _npy(np.maximum(left_N, 0.0).astype(np.float32))
+        _write_if_other(self.path / CUT, data)
 
     @cached_property
     def _clusters(self) -> str | None:
@@ -276,7 +293,8 @@ def _root_file(roots: NDArray[np.integer[Any]] | None, num_nodes: int) -> bytes 
 
 
 def _manifest_of(directory: Path, build: Build, infos: list[ShardInfo]) -> dict[str, Any]:
-    files = {ROOTS: build.roots is not None, CLUSTERS: build.num_clusters > 0}
+    clustered = build.num_clusters > 0
+    files = {ROOTS: build.roots is not None, CLUSTERS: clustered, CUT: clustered}
     # An exact sum: it does not depend on the order of additions, so not on the machine.
     missing = fsum(
         mass

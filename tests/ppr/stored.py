@@ -67,5 +67,5 @@ def write_store(
             np.array(missing, np.float32),
             np.array(cut, np.float16) if clusters else None,
         )
-    writer.finish()
+    writer.finish(exact[chosen].sum(0) if clusters else None)
     return PPRStore.open(folder)

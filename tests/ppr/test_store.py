@@ -40,6 +40,19 @@ class Case:
     def missing(self):
         return [np.float32(1 - sum(weight for _, weight in row)) for row in self.rows]
 
+    @property
+    def total_mass(self):
+        """Some numbers: on node n all uncut rows together put n / 4."""
+        return np.arange(self.num_nodes) / 4 if self.num_clusters else None
+
+    @property
+    def cut_mass(self):
+        left = np.arange(self.num_nodes) / 4
+        for row in self.rows:
+            for node, weight in row:
+                left[node] -= np.float32(weight)
+        return np.maximum(left, 0.0).astype(np.float32)
+
     def cluster_mass(self, position):
         return [np.float16((position + c) / 64) for c in range(self.num_clusters)]
 
@@ -79,7 +92,7 @@ class Case:
         todo = [index for index in range(writer.num_shards) if not writer.is_done(index)]
         for index in todo:
             self.write(writer, index)
-        writer.finish()
+        writer.finish(self.total_mass)
         return todo
 
 
@@ -154,6 +167,9 @@ def test_a_store_tells_its_facts(built):
     assert store.parameters == PARAMETERS
     assert store.graph_fingerprint == "f00d"
     assert store.cluster_of_node.tolist() == [0, 1, 2, 0, 1, 2, 0]
+    np.testing.assert_array_equal(store.cut_mass_of_node, example().cut_mass)
+    assert 0.0 in example().cut_mass
+    assert example().cut_mass.max() > 0
     manifest = json.loads((built / "manifest.json").read_text())
     assert manifest["entries"] == sum(map(len, example().rows)) == 4
     assert manifest["mean_missing_mass"] == pytest.approx(1 - (0.5 + 0.75 + 0.5) / 5)
@@ -167,8 +183,9 @@ def test_without_clusters_and_with_all_roots_there_are_no_such_files(tmp_path):
     example(roots=None, rows=[[]] * 7, num_clusters=0).build(tmp_path / "all")
     example(roots=list(range(7)), rows=[[]] * 7, num_clusters=0).build(tmp_path / "listed")
     assert content(tmp_path / "all") == content(tmp_path / "listed")
-    assert not {"roots.npy", "clusters.npy"} & content(tmp_path / "all").keys()
+    assert not {"roots.npy", "clusters.npy", "cut.npy"} & content(tmp_path / "all").keys()
     assert PPRStore.open(tmp_path / "all").cluster_of_node is None
+    assert PPRStore.open(tmp_path / "all").cut_mass_of_node is None
 
 
 def test_a_shard_can_be_read_by_its_header_alone(built):
@@ -248,16 +265,16 @@ def test_an_unfinished_store_is_not_opened(tmp_path):
 def test_another_format_version_is_refused(built):
     for name in ("manifest.json", "build.json"):
         text = (built / name).read_text()
-        (built / name).write_text(text.replace('"format_version": 1', '"format_version": 2'))
-    with pytest.raises(StoreError, match=r"format version: stored 2, wanted 1; .*--overwrite"):
+        (built / name).write_text(text.replace('"format_version": 2', '"format_version": 1'))
+    with pytest.raises(StoreError, match=r"format version: stored 1, wanted 2; .*--overwrite"):
         PPRStore.open(built)
-    with pytest.raises(StoreError, match=r"cannot be resumed .*format version: stored 2"):
+    with pytest.raises(StoreError, match=r"cannot be resumed .*format version: stored 1"):
         example().begin(built, resume=True)
     example().build(built, overwrite=True)
     assert verify_store(built) == []
 
 
-@pytest.mark.parametrize("name", ["shard-00001.ppr", "roots.npy", "clusters.npy"])
+@pytest.mark.parametrize("name", ["shard-00001.ppr", "roots.npy", "clusters.npy", "cut.npy"])
 @pytest.mark.parametrize("size", [None, 0, 4, 70, -1])
 def test_a_missing_or_short_file_is_named_at_opening(built, name, size):
     path = built / name

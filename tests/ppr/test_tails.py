@@ -237,11 +237,39 @@ def test_drawn_nodes_are_distinct_and_know_their_cluster(tmp_path, kind, count):
     assert nodes.tolist() == sorted(set(nodes.tolist()) & set(range(13)))
     assert drawn.cluster.tolist() == [node % clusters for node in nodes]
     np.testing.assert_array_equal(drawn.cluster, tail.cluster_of(nodes))
-    np.testing.assert_array_equal(
-        drawn.weight, stationary_weight(graph, diffusion, nodes).astype(np.float32)
-    )
+    weight = stationary_weight(graph, diffusion, nodes).astype(np.float32)
+    if kind == "clustered":
+        weight = np.maximum(store.cut_mass_of_node[nodes], np.float32(1e-9))
+    np.testing.assert_array_equal(drawn.weight, weight)
     dtypes = [array.dtype for array in (nodes, drawn.cluster, drawn.weight)]
     assert dtypes == [np.int64, np.int64, np.float32]
+
+
+@given(
+    graph=graphs(),
+    diffusion=diffusions(),
+    k=st.integers(1, 4),
+    clusters=st.integers(1, 4),
+    data=st.data(),
+)
+def test_over_all_rows_the_means_give_back_what_was_cut(graph, diffusion, k, clusters, data):
+    everyone = np.arange(graph.num_nodes)
+    roots = everyone[: data.draw(st.integers(1, graph.num_nodes))]
+    evidence = np.random.default_rng(k).random(graph.num_nodes)
+    with TemporaryDirectory() as folder:
+        store = write_store(folder, graph, diffusion, k=k, clusters=clusters, roots=roots.tolist())
+        options = MinibatchConfig(tail_prior_mass=np.inf)
+        tail = make_tail(options, store, graph, diffusion)
+        rows = tail.apply(roots, store.rows(roots), np.random.default_rng(0))
+        weight, cluster = tail.weight_of(everyone), tail.cluster_of(everyone)
+    assert (weight > 0).all()
+    total = np.bincount(cluster, weight, minlength=clusters)
+    mean = np.bincount(cluster, weight * evidence, minlength=clusters) / np.maximum(total, 1e-9)
+    kept = rows.weights @ evidence[rows.ids]
+    exact = exact_rows(graph, diffusion)[roots] @ evidence
+    np.testing.assert_allclose(
+        kept + (rows.cluster_mass @ mean).sum(), exact.sum(), rtol=2e-3, atol=1e-6
+    )
 
 
 def test_every_node_is_drawn_as_often_as_another(tmp_path):

@@ -26,7 +26,7 @@ def test_a_shard_of_another_build_is_not_done(built, tmp_path):
     assert "shard-00000.ppr is not the shard that manifest.json names" in first
     assert "shard-00001.ppr belongs to another build" in second
     with pytest.raises(StoreError, match=r"lacks 1 of 3 shards .shard-00001.ppr.: .*--resume"):
-        example().begin(built, resume=True).finish()
+        example().begin(built, resume=True).finish(example().total_mass)
     assert example().build(built, resume=True) == [1]
 
 
@@ -62,7 +62,7 @@ def test_several_writers_make_one_store(built, tmp_path):
     others = [StoreWriter.join(tmp_path / "t") for _ in range(2)]
     for index in reversed(range(3)):
         example().write(others[index % 2], index)
-    first.finish()
+    first.finish(example().total_mass)
     assert content(tmp_path / "t") == content(built)
 
 
@@ -195,12 +195,12 @@ def test_bad_roots_are_refused_before_anything_is_written(tmp_path, roots, messa
 def test_finishing_early_names_what_is_missing(tmp_path):
     writer = example().begin(tmp_path)
     with pytest.raises(StoreError, match=r"clusters.npy is missing"):
-        writer.finish()
+        writer.finish(example().total_mass)
     writer.write_clusters(example().clusters)
     example().write(writer, 1)
     wanted = r"lacks 2 of 3 shards \(shard-00000.ppr, shard-00002.ppr\): .*--resume"
     with pytest.raises(StoreError, match=wanted):
-        writer.finish()
+        writer.finish(example().total_mass)
     assert not (tmp_path / "manifest.json").exists()
 
 
@@ -245,7 +245,7 @@ def test_a_full_disk_at_the_manifest_or_the_beginning(built, tmp_path, monkeypat
     (built / "manifest.json").unlink()
     monkeypatch.setattr(os, "fsync", out_of_space)
     with pytest.raises(StoreError, match=r"disk full while writing .*manifest.json"):
-        writer.finish()
+        writer.finish(example().total_mass)
     with pytest.raises(StoreError, match=r"disk full while writing .*build.json"):
         example().begin(tmp_path / "t")
     assert list((tmp_path / "t").iterdir()) == []

@@ -81,6 +81,7 @@ def test_a_store_holds_the_rows_of_the_diffusion(graph, data, tmp_path, more):
     if store.num_clusters:
         one_hot = np.eye(store.num_clusters)[store.cluster_of_node]
         np.testing.assert_allclose(rows.cluster_mass, (truth - dense) @ one_hot, atol=2e-3)
+        np.testing.assert_allclose(store.cut_mass_of_node, (truth - dense).sum(0), atol=1e-4)
 
 
 @pytest.mark.parametrize("more", METHODS[1:4], ids=" ".join)

@@ -16,7 +16,12 @@ from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
 from gpn_scale.data.transition import transition_matrix
 from gpn_scale.errors import ConfigError
 from precompute import clusters, coarsening
-from precompute.clusters import cluster_masses, diffused_columns, partition_nodes
+from precompute.clusters import (
+    arriving_mass,
+    cluster_masses,
+    diffused_columns,
+    partition_nodes,
+)
 from precompute.mpi import SingleProcess
 from tests.oracles import dense_diffusion, dense_transition
 from tests.strategies import graphs
@@ -161,6 +166,22 @@ def test_diffused_columns_are_those_of_the_dense_matrix(
         got, dense @ columns, rtol=1e-5, atol=1e-5 * (1 + dense.sum(1).max())
     )
     np.testing.assert_array_equal(columns, before)
+
+
+@given(
+    graph=graphs(),
+    normalisation=st.sampled_from(["rw", "sym"]),
+    teleport=st.sampled_from([0.05, 0.2, 0.9]),
+    steps=st.integers(0, 12),
+)
+def test_arriving_mass_is_the_sum_of_dense_rows(graph, normalisation, teleport, steps):
+    start = np.random.default_rng(steps).random(graph.num_nodes)
+    before = start.copy()
+    matrix = matrix_of(graph, normalisation, True)
+    got = arriving_mass(*matrix, start, teleport=teleport, steps=steps)
+    dense = dense_diffusion(dense_transition(graph, normalisation, True), teleport, steps)
+    np.testing.assert_allclose(got, start @ dense, rtol=1e-6)
+    np.testing.assert_array_equal(start, before)
 
 
 @given(graph=graphs(), parts=st.integers(1, 20), steps=st.integers(0, 12))
