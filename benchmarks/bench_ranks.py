@@ -1,12 +1,14 @@
 """How much faster do two ranks of one thread train than one?
 
-    python benchmarks/bench_ranks.py --data-dir DIR --work DIR [--rounds 3] [--batch-size 1024]
-        [--metrics-seeds 0]
+    python benchmarks/bench_ranks.py --data-dir DIR --work DIR [--rounds 3] [--batch-size B]
+        [--all-cores] [--metrics-seeds 0]
 
 Rounds of one epoch on a graph of ogbn-arxiv's size, with 1 and 2 ranks by turns, by the commands
 that a user has: roots per second, and which share of training goes to communication (waiting for
-the other rank included) and to waiting for data. With --metrics-seeds, whole runs with 1, 2 and 4
-ranks on CoraML follow, with left-out classes and without: do they end with the same metrics?
+the other rank included) and to waiting for data. There are as many cores as ranks: one rank's
+loader would else have the second core, and two ranks' loaders would not. With --metrics-seeds,
+whole runs with 1, 2 and 4 ranks on CoraML follow, with left-out classes and without: do they end
+with the same metrics?
 Finished runs are kept in --work.
 """
 
@@ -32,7 +34,8 @@ def main() -> None:
     parser.add_argument("--dataset", default="ogbn-arxiv-sim")
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--batch-size", type=int, default=1024, help="roots of all ranks' batch")
+    parser.add_argument("--batch-size", type=int, help="of all ranks; default: the recipe's")
+    parser.add_argument("--all-cores", action="store_true", help="for one rank, too")
     parser.add_argument("--metrics-seeds", type=int, default=0)
     options = parser.parse_args()
     if options.rounds:
@@ -50,8 +53,11 @@ def speed(options: argparse.Namespace) -> None:
         for ranks in (1, 2):
             words = ["--dataset", options.dataset, "--ppr", str(store), "--epochs", "1"]
             words += ["--left-out-classes", "paper", "--set", "train.patience=1"]
-            words += ["--set", f"minibatch.batch_size={options.batch_size}"]
-            report = run(f"speed_{options.batch_size}_{turn}_{ranks}", ranks, words, options)
+            name = f"speed_{options.batch_size or 'recipe'}{'_all_cores' * options.all_cores}"
+            if options.batch_size:
+                words += ["--set", f"minibatch.batch_size={options.batch_size}"]
+            cores = None if options.all_cores else ranks
+            report = run(f"{name}_{turn}_{ranks}", ranks, words, options, cores=cores)
             seconds = report["ranks"]["seconds"]
             spent = seconds["data"] + seconds["forward"] + seconds["backward"]
             found[ranks] = {
@@ -116,12 +122,20 @@ def rows_of(dataset: str, options: argparse.Namespace) -> Path:
     return store
 
 
-def run(name: str, ranks: int, words: list[str], options: argparse.Namespace) -> dict[str, Any]:
+def run(
+    name: str,
+    ranks: int,
+    words: list[str],
+    options: argparse.Namespace,
+    *,
+    cores: int | None = None,
+) -> dict[str, Any]:
     """The report of a run under torchrun, made if it is not there."""
     out = options.work / "runs" / name
     report = out / "report.json"
     if not report.exists():
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+        command = [] if cores is None else ["taskset", "-c", f"0-{cores - 1}"]
+        command += [sys.executable, "-m", "torch.distributed.run", "--standalone"]
         command += ["--nproc-per-node", str(ranks), "launch/train.py", "--mode", "minibatch"]
         command += ["--threads", "1", "--data-dir", str(options.data_dir.resolve())]
         command += [*words, "--out", str(out), "--overwrite"]
