@@ -6,7 +6,8 @@ Both modes train with the paper's left-out classes from the same memory-mapped g
 process of its own on the same threads, one after the other; both validate by exact diffusion. The
 target is the best validation cross-entropy of exact mode within its epochs, plus 0.5 %. Memory is
 that of training: the peak of the process, and of what no file stands behind, seen every 50 ms.
-Finished runs and their models (for bench_rows.py) are kept in --work.
+Finished runs and their models (for bench_rows.py) are kept in --work, and so are checkpoints: an
+exact run of 1,000 epochs, which takes hours, goes on where it was stopped.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 K, CLUSTERS = 32, 32
+CHECKPOINT_EPOCHS = 5
 
 
 def main() -> None:
@@ -92,6 +94,7 @@ def train(options: argparse.Namespace, mode: str, seed: int) -> None:
         keep_freed_blocks,
         peak_rss_bytes,
     )
+    from gpn_scale.train.checkpoint import restore_checkpoint, save_checkpoint
     from launch.recipes import LEFT_OUT_CLASSES, in_minibatches, recipe_for
 
     keep_freed_blocks(KEPT_BLOCK_BYTES[mode])
@@ -118,12 +121,21 @@ def train(options: argparse.Namespace, mode: str, seed: int) -> None:
     began = time.monotonic()
     trainer = classifier.trainer(graph, store)
     curve: list[tuple[float, float, float]] = []
+    checkpoint, identity = options.work / f"{mode}_{seed}.checkpoint", graph.name
+    curve_path = options.work / f"{mode}_{seed}_curve.json"
+    if checkpoint.exists():
+        restore_checkpoint(checkpoint, trainer, config, identity)
+        curve = json.loads(curve_path.read_text())[: trainer.progress.epoch]
+        began -= curve[-1][0]
 
     def observe(record: Any) -> None:
         seconds = time.monotonic() - began
         curve.append((seconds, record.val_cross_entropy, record.val_accuracy))
         print(f"{mode} {seed}: epoch {record.epoch}, {seconds:.0f} s, ", end="", file=sys.stderr)
         print(f"cross-entropy {record.val_cross_entropy:.4f}", file=sys.stderr, flush=True)
+        if record.epoch % CHECKPOINT_EPOCHS == 0:
+            write_json(curve_path, curve)
+            save_checkpoint(checkpoint, trainer, config, identity)
 
     classifier.fit(graph, observe=observe, trainer=trainer)
     peak, most_anonymous = peak_rss_bytes(), max(anonymous)
