@@ -18,7 +18,7 @@ from gpn_scale.baselines.registry import BaselineSetting
 from gpn_scale.config import DiffusionConfig, RunConfig
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.splits import prepare_graph
-from gpn_scale.errors import ConfigError, RunError
+from gpn_scale.errors import ConfigError, NumericalError, RunError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.evaluate import Metrics
 from gpn_scale.experiments.measures import EXPERIMENTS, FRACTIONS, LEFT_OUT, Trained
@@ -165,6 +165,7 @@ class Matrix:
             fractions: Of the shifts.
 
         Raises:
+            NumericalError: the trained model's prediction is not finite.
             RunError: what is there was made with another configuration or version.
         """
         known = self.result(cell) or CellResult(setting.fingerprint)
@@ -181,7 +182,10 @@ class Matrix:
         classifier = self._trained(cell, setting, graph, store)
         trained = Trained(classifier, graph, rng_seed, store, fractions)
         for name in missing:
-            known.results[name] = EXPERIMENTS[name](trained)
+            try:
+                known.results[name] = EXPERIMENTS[name](trained)
+            except NumericalError as error:
+                raise NumericalError(f"{cell.name}, {name}: {error}") from error
             self._write(cell, known)
         return known
 

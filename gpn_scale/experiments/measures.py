@@ -16,7 +16,7 @@ from gpn_scale.baselines.model import AbstractBaseline
 from gpn_scale.baselines.perturbed import PerturbedBaseline
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.data.shifts import EdgeShift, FeatureNoise, noise_rows, shifted_edges, shifted_nodes
-from gpn_scale.errors import ConfigError
+from gpn_scale.errors import ConfigError, NumericalError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.conformal import calibrated, coverage
 from gpn_scale.evaluation.evaluate import (
@@ -71,8 +71,19 @@ class Trained:
 
     @cached_property
     def prediction(self) -> AnyPrediction:
-        """Of the graph as it is."""
-        return self.perturbed.as_it_is()
+        """Of the graph as it is.
+
+        Raises:
+            NumericalError: it is not finite.
+        """
+        found = self.perturbed.as_it_is()
+        lost = np.count_nonzero(~np.isfinite(found.probabilities).all(1))
+        if lost:
+            raise NumericalError(
+                f"the model's prediction of {lost} of {self.graph.num_nodes} nodes is not finite, "
+                "expected probabilities: train it with other settings, or leave it out"
+            )
+        return found
 
 
 def clean(trained: Trained) -> Metrics:

@@ -21,6 +21,7 @@ from gpn_scale.inference.blocks import AdjacencyBlocks, BlockDiffusion
 from gpn_scale.inference.budget import InferencePlan, plan
 from gpn_scale.inference.evidence import evaluating
 from gpn_scale.inference.inputs import as_inputs, required_features
+from gpn_scale.nn.diffusion import from_logs
 from gpn_scale.nn.model import GPN
 from gpn_scale.nn.posterior import DirichletPosterior
 from gpn_scale.scratch import release_pages, scratch_array
@@ -216,7 +217,7 @@ def _diffuse_into(
             release_pages(evidence)
         state_NB = power.spend(state_NB, stepped)
         for rows in _row_pieces(evidence):
-            piece = state_NB[rows].exp() if power.in_logs else state_NB[rows]
+            piece = from_logs(state_NB[rows]) if power.in_logs else state_NB[rows]
             alpha = 1.0 + piece.cpu().numpy()
             alpha_0[rows] += alpha.sum(1)
             evidence[rows, block] = alpha

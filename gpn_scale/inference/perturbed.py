@@ -19,6 +19,7 @@ from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.inference.evidence import CHUNK_ROWS, FeatureEvidence, evaluating
 from gpn_scale.inference.exact import exact_diffusion
 from gpn_scale.inference.inputs import as_inputs, required_features
+from gpn_scale.nn.diffusion import from_logs
 from gpn_scale.nn.model import GPN, GPNOutput
 from gpn_scale.nn.posterior import DirichletPosterior
 
@@ -74,7 +75,8 @@ class Perturbed:
         old_BC, around_BC = self.evidence_NC[place], self.aggregated_NC[place]
         weight_B1 = self._own_weight(nodes).unsqueeze(1)
         if self._diffuse.in_logs:
-            return _prediction(around_BC * (new_BC / old_BC) ** weight_B1, new_BC)
+            changed_BC = around_BC.log() + weight_B1 * (new_BC.log() - old_BC.log())
+            return _prediction(from_logs(changed_BC), new_BC)
         # The round-off of a large evidence that vanished must not make the rest negative.
         aggregated_BC = (around_BC + weight_B1 * (new_BC - old_BC)).clamp_min(0.0)
         return _prediction(aggregated_BC, new_BC)

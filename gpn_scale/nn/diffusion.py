@@ -10,6 +10,16 @@ from torch import Tensor
 
 from gpn_scale.nn.sparse import SparseMatrix
 
+_LOG_LIMIT = 80.0
+
+
+def from_logs(values_NC: Tensor) -> Tensor:
+    """Diffused logarithms -> evidence that is finite in float32, and so are sums over classes.
+
+    Rows of `sym` can sum to more than 1, which makes products of what should be means.
+    """
+    return values_NC.clamp(-_LOG_LIMIT, _LOG_LIMIT).exp()
+
 
 class PowerIteration:
     """K steps of B <- (1 - t) S B + t beta from B = beta (APPNP; Klicpera et al., 2019).
@@ -36,7 +46,7 @@ class PowerIteration:
     def __call__(self, evidence_NC: Tensor) -> Tensor:
         """Aggregated evidence, (N, C) -> (N, C); differentiable."""
         if self.in_logs:
-            return self.linear(evidence_NC.log()).exp()
+            return from_logs(self.linear(evidence_NC.log()))
         return self.linear(evidence_NC)
 
     def linear(self, values_NC: Tensor) -> Tensor:

@@ -6,12 +6,13 @@ import pytest
 
 from gpn_scale.config import DiffusionConfig, RunConfig, SplitConfig, TrainConfig
 from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
-from gpn_scale.errors import ConfigError, RunError
+from gpn_scale.errors import ConfigError, NumericalError, RunError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.experiments import matrix as matrix_module
 from gpn_scale.experiments.matrix import Cell, Matrix, Setting, cells_of
 from gpn_scale.experiments.measures import EXPERIMENTS
 from gpn_scale.experiments.tables import entries, to_markdown
+from gpn_scale.inference.perturbed import Perturbed
 from tests.ppr.stored import write_store
 
 CONFIG = RunConfig(train=TrainConfig(epochs=2), split=SplitConfig(train=0.2, val=0.2))
@@ -104,3 +105,17 @@ def test_what_is_not_a_number_is_kept(tmp_path, monkeypatch):
     assert found["accuracy"] == 1.0
     table = to_markdown(entries({CELL: Matrix(tmp_path).result(CELL)}))
     assert "| G | GPN | n.a. | 100.0 |" in table
+
+
+def test_a_prediction_that_is_not_finite_is_told_with_its_cell(tmp_path, monkeypatch):
+    as_it_is = Perturbed.as_it_is
+
+    def lost(perturbed):
+        found = as_it_is(perturbed)
+        found.probabilities[3] = np.nan
+        return found
+
+    monkeypatch.setattr(Perturbed, "as_it_is", lost)
+    wanted = r"G/GPN/all_classes/split1_init1, clean: .* prediction of 1 of 150 nodes is not finite"
+    with pytest.raises(NumericalError, match=wanted):
+        Matrix(tmp_path).run(CELL, ALL, setting(), graph)

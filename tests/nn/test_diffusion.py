@@ -100,3 +100,17 @@ def test_the_step_count_is_the_fewest_within_tolerance(teleport, tolerance):
     steps = steps_to_tolerance(teleport, tolerance)
     assert (1 - teleport) ** steps <= tolerance * (1 + 1e-9)
     assert (1 - teleport) ** (steps - 1) > tolerance * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("log_evidence", [-30.0, 30.0])
+def test_averaged_logarithms_stay_finite_where_rows_sum_to_more_than_one(log_evidence):
+    leaves = np.arange(1, 400)
+    star = build_graph(np.zeros(399, np.int64), leaves, name="star", num_nodes=400)
+    config = DiffusionConfig(of="log_evidence")
+    diffusion = exact_diffusion(star, config, CPU, torch.float32)
+    assert diffusion.linear(torch.ones(400, 1)).max() * 30 > 88  # beyond exp in float32
+    evidence = torch.full((400, 40), log_evidence).exp().requires_grad_()
+    total = diffusion(evidence).sum(1)
+    assert torch.isfinite(total).all()
+    total.sum().backward()
+    assert torch.isfinite(evidence.grad).all()
