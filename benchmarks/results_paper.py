@@ -72,8 +72,8 @@ TABLES: dict[str, Columns] = {
         "conformal coverage (90 wanted)": ("clean", "conformal_coverage"),
         "classes in a set": ("clean", "conformal_size"),
     },
-    "misclassification": _detection("auroc", "misclassification", _SCORES)
-    | _detection("aupr", "misclassification", _SCORES),
+    "misclassification": _detection("auroc", "misclassification", _LOCAL)
+    | _detection("aupr", "misclassification", _LOCAL),
     "left-out-auroc": _ID_ACCURACY | _detection("auroc", "left-out-classes", _LOCAL),
     "left-out-aupr": _detection("aupr", "left-out-classes", _LOCAL),
     "isolated-auroc": _isolated("auroc"),

@@ -112,26 +112,26 @@ def clean(trained: Trained) -> Metrics:
 def misclassification(trained: Trained) -> Metrics:
     """How well each score finds the misclassified test nodes."""
     assert trained.graph.split is not None
-    found = classification_metrics(trained.prediction, trained.graph, trained.graph.split.test)
-    return {
+    test = trained.graph.split.test
+    found = classification_metrics(trained.prediction, trained.graph, test)
+    metrics = {
         name.removeprefix(_MISCLASSIFICATION): value
         for name, value in found.items()
         if _MISCLASSIFICATION in name
     }
+    wrong = trained.prediction.predicted_class[test] != trained.graph.labels[test]
+    return metrics | detection_metrics(_local_score(trained, test), wrong)
 
 
 def left_out_classes(trained: Trained) -> Metrics:
     """How well each score finds nodes of classes that training did not know."""
     found = out_of_distribution_metrics(trained.prediction, trained.graph)
     metrics = {name: value for name, value in found.items() if isinstance(value, float)}
-    if trained.store is None or not isinstance(trained.perturbed, Perturbed):
-        return metrics
     assert trained.graph.split is not None
     ordinary = np.setdiff1d(trained.graph.split.test, trained.graph.marked)
     nodes = np.append(ordinary, trained.graph.marked)
     positive = np.arange(len(nodes)) >= len(ordinary)
-    local = _local_evidence(trained.perturbed, trained.graph, trained.store, nodes)
-    return metrics | detection_metrics({"epistemic_local": -local.astype(np.float32)}, positive)
+    return metrics | detection_metrics(_local_score(trained, nodes), positive)
 
 
 def isolated(trained: Trained) -> Metrics:
@@ -226,12 +226,17 @@ def _curve_point(trained: Trained, prediction: AnyPrediction, setting: str) -> M
     return {f"{name}@{setting}": value for name, value in point.items()}
 
 
-def _local_evidence(
-    perturbed: Perturbed, graph: Graph, store: Path, nodes: NodeIds
-) -> NDArray[np.float64]:
-    """Evidence of the nodes' stored rows alone, with nothing in the place of what they cut."""
-    opened = PPRStore.open(store, graph_fingerprint=graph.structure_fingerprint())
-    rows = opened.rows(nodes)
+def _local_score(trained: Trained, nodes: NodeIds) -> dict[str, FloatArray | None]:
+    """`epistemic_local`: little evidence in the nodes' stored rows, whatever else is around them.
+
+    Nothing stands for what the rows cut. Empty without rows, and for models without evidence.
+    """
+    perturbed = trained.perturbed
+    if trained.store is None or not isinstance(perturbed, Perturbed):
+        return {}
+    fingerprint = trained.graph.structure_fingerprint()
+    rows = PPRStore.open(trained.store, graph_fingerprint=fingerprint).rows(nodes)
     total_N = perturbed.evidence_NC.sum(1).double().cpu().numpy()
     weights = rows.weights * total_N[rows.ids]
-    return np.asarray(np.bincount(row_of_entry(rows), weights, minlength=len(nodes)), np.float64)
+    local = np.bincount(row_of_entry(rows), weights, minlength=len(nodes))
+    return {"epistemic_local": -local.astype(np.float32)}

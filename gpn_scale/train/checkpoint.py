@@ -39,10 +39,9 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """
     try:
         with safe_open(path, framework="pt") as file:
-            header = file.metadata() or {}
-            facts = json.loads(header["facts"]) if header else {}
-            found = facts.pop("format", header.get("format"))
-            if str(found) != str(FORMAT):
+            facts = json.loads((file.metadata() or {}).get("facts", "{}"))
+            found = facts.pop("format", None)
+            if found != FORMAT:
                 raise RunError(
                     f"{path} has format {found!r}, expected {FORMAT!r}: "
                     "it was written by another version, train again"

@@ -54,6 +54,7 @@ def test_every_experiment_gives_finite_numbers(tmp_path):
             assert metrics
             assert all(np.isfinite(value) for value in metrics.values())
     assert "auroc_epistemic_local" in found.results["left-out-classes"]
+    assert "auroc_epistemic_local" in matrix.result(CELL).results["misclassification"]
     shift = matrix.result(CELL).results["edge-shift"]
     assert {name.partition("@")[2] for name in shift} == {
         "clean",
