@@ -149,12 +149,17 @@ class Trainer:
 
     def phase(self, step: int) -> str:
         """Of an optimiser step counted from 1 over all epochs."""
-        return "warmup" if step <= self.config.warmup_steps else "main"
+        return "warmup" if step <= self.warmup_steps else "main"
+
+    @property
+    def warmup_steps(self) -> int:
+        """Steps of warm-up; none for flows without layers, which have nothing to warm up."""
+        return self.config.warmup_steps if any(True for _ in self.model.flow.parameters()) else 0
 
     @property
     def warmup_epochs(self) -> int:
         """Epochs that are warm-up to their last step; they do not count as training."""
-        return self.config.warmup_steps // self.task.num_steps
+        return self.warmup_steps // self.task.num_steps
 
     @property
     def finished(self) -> bool:
@@ -217,7 +222,7 @@ class Trainer:
         losses = self._losses(epoch)
         for loss in losses:
             step = done + progress.step + 1
-            if step == self.config.warmup_steps + 1:
+            if step == self.warmup_steps + 1:
                 self.optimiser = self.new_optimiser("main")
             phase = self.phase(step)
             number = self.stop_asked() or 0

@@ -3,7 +3,7 @@ import itertools
 import pytest
 import torch
 
-from gpn_scale.config import RunConfig, TrainConfig
+from gpn_scale.config import FlowConfig, RunConfig, TrainConfig
 from gpn_scale.data.splits import class_prior
 from gpn_scale.errors import NumericalError
 from gpn_scale.estimator import GPNClassifier
@@ -50,6 +50,14 @@ def test_warm_up_moves_only_the_flows(small_graph):
     assert all(name.startswith("flow.") for name in moved)
     assert next(trainer.records()).phase == "main"
     assert not torch.equal(before["encoder.first.weight"], trainer.model.encoder.first.weight)
+
+
+def test_flows_without_layers_have_no_warm_up(small_graph):
+    config = RunConfig(
+        flow=FlowConfig(radial_layers=0), train=TrainConfig(epochs=2, warmup_steps=2)
+    )
+    trainer = GPNClassifier(config).trainer(small_graph)
+    assert [record.phase for record in trainer.records()] == ["main", "main"]
 
 
 def test_warm_up_ends_within_an_epoch_of_several_steps(small_graph):
