@@ -6,6 +6,7 @@ works on a machine without an MPI library.
 
 import os
 import sys
+import time
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -32,6 +33,7 @@ MESSAGE_BYTES = 1 << 29
 _SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
 _PMIX_SIZE_VARIABLES = ("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")
 _SHARED_MEMORY = "/dev/shm"
+_FORWARDING_SECONDS = 0.2  # a launcher that is told to abort drops output that it has not read
 
 
 class AbstractComm(ABC):
@@ -167,6 +169,7 @@ class MPIComm(AbstractComm):
         sys.stdout.flush()
         sys.stderr.flush()
         _unlink_own_segments()
+        time.sleep(_FORWARDING_SECONDS)
         self._world.Abort(code)
         os._exit(code)  # MPICH may come back before the launcher ends this process
 

@@ -294,11 +294,10 @@ def test_a_file_that_is_no_model_is_refused(tmp_path):
     save_file({"a": torch.zeros(1)}, tmp_path / "foreign")
     with pytest.raises(RunError, match="format None, expected 1"):
         GPNClassifier.load(tmp_path / "foreign")
-    for facts in ({}, {"facts": "{"}):
-        save_file({"a": torch.zeros(1)}, tmp_path / "odd", {"format": "1", **facts})
-        with pytest.raises(RunError, match="cannot be read"):
-            GPNClassifier.load(tmp_path / "odd")
-    save_file({"a": torch.zeros(1)}, tmp_path / "bare", {"format": "1", "facts": json.dumps({})})
+    save_file({"a": torch.zeros(1)}, tmp_path / "odd", {"facts": "{"})
+    with pytest.raises(RunError, match="cannot be read"):
+        GPNClassifier.load(tmp_path / "odd")
+    save_file({"a": torch.zeros(1)}, tmp_path / "bare", {"facts": json.dumps({"format": 1})})
     with pytest.raises(RunError, match="expected a model file"):
         GPNClassifier.load(tmp_path / "bare")
 

@@ -206,6 +206,27 @@ def read_sealed(path: Path) -> dict[str, Any]:
     return value
 
 
+def differences(
+    stored: Mapping[str, Any], wanted: Mapping[str, Any], *, exact: bool = False
+) -> str:
+    """What of `wanted` is otherwise in `stored`, as a clause; empty if nothing is.
+
+    With `exact`, what `stored` has beyond `wanted` counts as well, and so does 1 against 1.0.
+    """
+    left, right = _flat(stored), _flat(wanted)
+    found = []
+    for name in sorted(left.keys() | right.keys() if exact else right.keys()):
+        old, new = (repr(side[name]) if name in side else "nothing" for side in (left, right))
+        if old != new and (exact or name not in left or left[name] != right[name]):
+            found.append(f"{name}: stored {old}, wanted {new}")
+    return "; ".join(found)
+
+
+def _flat(build: Mapping[str, Any]) -> dict[str, Any]:
+    flat = {key.replace("_", " "): value for key, value in build.items() if key != "parameters"}
+    return flat | {f"parameter {key}": value for key, value in build["parameters"].items()}
+
+
 def checksum(data: bytes) -> str:
     """blake2b-128 of `data`."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
