@@ -355,7 +355,7 @@ class GPNClassifier:
         self, graph: Graph, tail: AbstractTail, store: PPRStore
     ) -> ClusterEvidence:
         """The model's summary of this graph's clusters; made now if it has another's or none."""
-        if self.model.clusters is None or self._summary_of != self._key(graph, tail, store):
+        if self.model.clusters is None or self._summary_of != self._key(graph, store):
             summary = ClusterSummary(tail, self.model.flow.num_classes, self.device)
             scaling = self.config.data.feature_scaling
             for start, stop, evidence_NC in node_evidence(
@@ -377,11 +377,12 @@ class GPNClassifier:
         clusters = ClusterEvidence(num_summarised(tail), self.model.flow.num_classes)
         self.model.clusters = clusters.to(self.device, self.dtype)
         summary.store_into(self.model.clusters)
-        self._summary_of = self._key(graph, tail, store)
+        self._summary_of = self._key(graph, store)
 
-    def _key(self, graph: Graph, tail: AbstractTail, store: PPRStore) -> str:
+    def _key(self, graph: Graph, store: PPRStore) -> str:
         """What cluster evidences depend on beside the weights."""
-        clusters = store.clusters_checksum if tail.num_clusters > 1 else "one cluster"
+        own = self.config.minibatch.tail == "clustered"
+        clusters = store.clusters_checksum if own else "one cluster"
         return f"{self._fingerprint(graph)} {clusters}"
 
     def _fingerprint(self, graph: Graph) -> str:

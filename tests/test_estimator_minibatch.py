@@ -168,6 +168,18 @@ def test_other_features_on_the_same_edges_have_a_summary_of_their_own(trained, s
     assert (exact <= found.alpha_0_upper).all()
 
 
+def test_rows_with_other_cuts_have_a_summary_of_their_own(trained, small_graph, store, tmp_path):
+    """The same clusters, but their nodes weigh what these rows have cut off from them."""
+    shorter = stored(small_graph, tmp_path / "shorter", k=3)
+    before = trained.predict(small_graph, nodes=NODES, store=store, explain=1)
+    mean_PC = trained.model.clusters.mean_PC.clone()
+    found = trained.predict(small_graph, nodes=NODES, store=shorter, explain=1)
+    assert not torch.equal(trained.model.clusters.mean_PC, mean_PC)
+    trained.model.clusters = None
+    assert_same_rows(found, trained.predict(small_graph, nodes=NODES, store=shorter, explain=1))
+    assert_same_rows(before, trained.predict(small_graph, nodes=NODES, store=store, explain=1))
+
+
 def test_a_graph_without_split_is_split_and_predicted(small_graph, store):
     bare = replace(small_graph, split=None)
     classifier = GPNClassifier(config_of(), device="cpu").fit(bare, store=store)

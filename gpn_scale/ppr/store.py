@@ -193,18 +193,15 @@ class PPRStore:
     @cached_property
     def cluster_of_node(self) -> NDArray[np.int32] | None:
         """Cluster of every node, mapped, (N,); None without clusters."""
-        if not self.num_clusters:
-            return None
-        clusters: NDArray[np.int32] = np.load(self.path / CLUSTERS, mmap_mode="r")
-        return clusters
+        return self._of_nodes(CLUSTERS)
 
     @cached_property
     def cut_mass_of_node(self) -> NDArray[np.float32] | None:
-        """What all stored rows together cut off from every node, mapped, (N,)."""
-        if not self.num_clusters:
-            return None
-        cut: NDArray[np.float32] = np.load(self.path / CUT, mmap_mode="r")
-        return cut
+        """What all stored rows together cut off from every node, mapped, (N,); None without."""
+        return self._of_nodes(CUT)
+
+    def _of_nodes(self, name: str) -> NDArray[Any] | None:
+        return np.load(self.path / name, mmap_mode="r") if self.num_clusters else None
 
     @property
     def fingerprint(self) -> str:
@@ -213,9 +210,11 @@ class PPRStore:
 
     @property
     def clusters_checksum(self) -> str | None:
-        """Which clusters these are; None without."""
-        checksum: str | None = self.manifest["files"].get(CLUSTERS, {}).get("checksum")
-        return checksum
+        """Which clusters these are, and what their nodes weigh; None without."""
+        files = self.manifest["files"]
+        if CLUSTERS not in files:
+            return None
+        return " ".join(files[name]["checksum"] for name in (CLUSTERS, CUT))
 
     def row(self, node: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Kept nodes and their weights for the root `node`, by falling weight."""
