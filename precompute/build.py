@@ -112,8 +112,7 @@ def build_store(
     writer = _open_writer(graph, config, out, roots, method, comm, resume, overwrite)
     todo = _unfinished(writer, comm)
     if todo:
-        builder = _Builder(engine, totals, writer, roots, say)
-        builder.write(todo, method)
+        _Builder(engine, totals, writer, roots, say).write(todo, method)
     comm.barrier()
     if comm.rank == 0:
         writer.finish(_total_mass(engine, roots) if config.clusters else None)
