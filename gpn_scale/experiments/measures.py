@@ -26,7 +26,7 @@ from gpn_scale.evaluation.evaluate import (
     out_of_distribution_metrics,
 )
 from gpn_scale.evaluation.metrics import accuracy, expected_calibration_error
-from gpn_scale.evaluation.prediction import FloatArray
+from gpn_scale.evaluation.prediction import FloatArray, Prediction
 from gpn_scale.evaluation.scored import AnyPrediction
 from gpn_scale.evaluation.selective import risk_coverage
 from gpn_scale.experiments.trust import calibration
@@ -141,12 +141,12 @@ def isolated(trained: Trained) -> Metrics:
     rng = np.random.default_rng(trained.rng_seed)
     count = min(ISOLATED_NODES, len(graph.split.test))
     nodes = np.sort(rng.choice(graph.split.test, count, replace=False))
-    before = trained.prediction.scores(nodes)
+    before = trained.prediction.scores(nodes) | _local_score(trained, nodes)
     found: Metrics = {}
     for kind in _FEATURE_NOISES:
         rows = noise_rows(kind, count, graph.num_features, trained.rng_seed)
         after = trained.perturbed.isolated(nodes, rows.__getitem__)
-        scores = after.scores(np.arange(count))
+        scores = after.scores(np.arange(count)) | _local_score(trained, nodes, after)
         both = {name: _appended(before[name], score) for name, score in scores.items()}
         metrics = detection_metrics(both, np.arange(2 * count) >= count)
         metrics["accuracy"] = accuracy(after.probabilities, graph.labels[nodes])
@@ -226,10 +226,17 @@ def _curve_point(trained: Trained, prediction: AnyPrediction, setting: str) -> M
     return {f"{name}@{setting}": value for name, value in point.items()}
 
 
-def _local_score(trained: Trained, nodes: NodeIds) -> dict[str, FloatArray | None]:
+def _local_score(
+    trained: Trained, nodes: NodeIds, alone: AnyPrediction | None = None
+) -> dict[str, FloatArray | None]:
     """`epistemic_local`: little evidence in the nodes' stored rows, whatever else is around them.
 
     Nothing stands for what the rows cut. Empty without rows, and for models without evidence.
+
+    Args:
+        trained: The model, its graph and its rows.
+        nodes: To be scored.
+        alone: What was predicted for each of them with other features, if they are to have those.
     """
     perturbed = trained.perturbed
     if trained.store is None or not isinstance(perturbed, Perturbed):
@@ -237,6 +244,9 @@ def _local_score(trained: Trained, nodes: NodeIds) -> dict[str, FloatArray | Non
     fingerprint = trained.graph.structure_fingerprint()
     rows = PPRStore.open(trained.store, graph_fingerprint=fingerprint).rows(nodes)
     total_N = perturbed.evidence_NC.sum(1).double().cpu().numpy()
-    weights = rows.weights * total_N[rows.ids]
-    local = np.bincount(row_of_entry(rows), weights, minlength=len(nodes))
+    row, evidence = row_of_entry(rows), total_N[rows.ids]
+    if isinstance(alone, Prediction):
+        own = alone.alpha_0_no_network - perturbed.evidence_NC.shape[1]
+        evidence = np.where(rows.ids == nodes[row], own[row], evidence)
+    local = np.bincount(row, rows.weights * evidence, minlength=len(nodes))
     return {"epistemic_local": -local.astype(np.float32)}

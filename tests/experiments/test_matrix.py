@@ -62,6 +62,19 @@ def test_every_experiment_gives_finite_numbers(tmp_path):
     }
 
 
+def test_local_evidence_of_uncut_rows_is_all_evidence_also_of_perturbed_nodes(tmp_path):
+    diffusion = CONFIG.diffusion
+    store = write_store(
+        str(tmp_path / "rows"), graph(), diffusion, k=150, parameters=diffusion.store_parameters
+    )
+    found = Matrix(tmp_path).run(CELL, ["isolated"], setting(), graph, store=store.path)
+    metrics = found.results["isolated"]
+    for noise in ("bernoulli", "normal"):
+        with_network = metrics[f"auroc_epistemic@{noise}"]
+        assert metrics[f"auroc_epistemic_local@{noise}"] == pytest.approx(with_network, abs=1e-3)
+        assert abs(with_network - 0.5) > 0.01
+
+
 def test_a_matrix_killed_between_experiments_goes_on_without_training_again(tmp_path, monkeypatch):
     whole = Matrix(tmp_path / "whole")
     whole.run(CELL, ALL, setting(), graph)
