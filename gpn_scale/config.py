@@ -219,12 +219,15 @@ class TrainConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinibatchConfig:
-    """How minibatch mode makes its batches from stored rows."""
+    """How minibatch mode makes its batches."""
 
     batch_size: int | Literal["auto"] = "auto"
     """Labelled nodes per optimiser step; `auto` is 1024, or all where there are fewer."""
     neighbours: int | Literal["all"] = "all"
-    """Strongest entries of a row that training encodes; the others are left to the tail."""
+    """Strongest entries of a row that training encodes; the others are left to the tail.
+
+    For comparison models with graph convolutions: neighbours drawn per node and layer.
+    """
     order: Literal["random", "local"] = "random"
     """`local` puts roots with overlapping neighbourhoods together, which saves encodings."""
     tail: TailKind = "clustered"

@@ -15,6 +15,7 @@ from torch.nn import functional
 
 from gpn_scale.baselines.gcn import AbstractLayers
 from gpn_scale.baselines.layers import alone
+from gpn_scale.baselines.training import random_batches
 from gpn_scale.baselines.view import View
 from gpn_scale.data.graph import NodeIds
 from gpn_scale.errors import StoreError
@@ -50,6 +51,7 @@ class PPRGo(AbstractDiffused):
 
     name = "PPRGo"
     mode = "minibatch"
+    needs_rows = True
 
     def prepare(self, view: View, store: Path | None) -> None:
         """Opens the rows.
@@ -73,14 +75,8 @@ class PPRGo(AbstractDiffused):
 
     def losses(self, view: View, generator: torch.Generator, epoch: int) -> Iterator[Tensor]:
         """The training nodes once, in random batches."""
-        nodes, labels = (part.cpu().numpy() for part in view.training)
-        size = self.config.minibatch.roots_per_batch(len(nodes))
-        order = torch.randperm(len(nodes), generator=generator, device=generator.device)
-        order_B = order.cpu().numpy()
-        for start in range(0, len(nodes), size):
-            chosen = order_B[start : start + size]
-            logits_BC = self._batch_logits(view, nodes[chosen], generator)
-            target_B = torch.from_numpy(labels[chosen]).to(self.device)
+        for roots, target_B in random_batches(view, self.config.minibatch, generator):
+            logits_BC = self._batch_logits(view, roots, generator)
             yield functional.cross_entropy(logits_BC, target_B)
 
     def _batch_logits(self, view: View, roots: NodeIds, generator: torch.Generator) -> Tensor:

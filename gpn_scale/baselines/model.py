@@ -42,7 +42,9 @@ class AbstractBaseline(ABC):
     """Frozen dataclass of what the model has beside a run's configuration."""
 
     mode: ClassVar[str] = "exact"
-    """How it trains: on the whole graph, or (`minibatch`) on batches of stored rows."""
+    """How it trains: on the whole graph, or (`minibatch`) on batches of training nodes."""
+    needs_rows: ClassVar[bool] = False
+    """Whether these come with stored rows."""
 
     def __init__(
         self,
@@ -86,7 +88,7 @@ class AbstractBaseline(ABC):
         if self.config.mode != self.mode:
             raise ConfigError(
                 f"{self.name} trains with mode={self.mode}, got mode={self.config.mode}: the whole "
-                "graph is in every step of all models but GPN-minibatch and PPRGo"
+                "graph is in every step of all models but PPRGo and those named -minibatch"
             )
         if graph.num_classes < 2:
             raise GraphError(

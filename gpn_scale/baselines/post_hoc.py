@@ -180,4 +180,5 @@ POST_HOC: dict[str, type[AbstractPostHoc]] = {
 def on_top_of(base: type[AbstractLogits], method: str) -> type[AbstractPostHoc]:
     """The model that puts a method of `POST_HOC` on a classifier, by the name `base+method`."""
     name = f"{base.name}+{method}"
-    return type(name, (POST_HOC[method],), {"Base": base, "name": name})
+    facts = {"Base": base, "name": name, "mode": base.mode, "needs_rows": base.needs_rows}
+    return type(name, (POST_HOC[method],), facts)

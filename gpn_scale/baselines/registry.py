@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from gpn_scale.baselines.appnp import APPNP, PPRGo
 from gpn_scale.baselines.bayesian import BayesianGCN
@@ -13,6 +13,7 @@ from gpn_scale.baselines.gcn import VGCN, EnergyGCN
 from gpn_scale.baselines.kernel import KernelDirichlet
 from gpn_scale.baselines.kernel_gcn import KernelGCN
 from gpn_scale.baselines.model import AbstractBaseline, changed_options
+from gpn_scale.baselines.neighbours import ensemble_of, in_neighbour_batches
 from gpn_scale.baselines.post_hoc import POST_HOC, on_top_of
 from gpn_scale.baselines.propagation import LabelPropagation
 from gpn_scale.baselines.robust import RobustGCN
@@ -66,15 +67,21 @@ def tuned(
     return configure
 
 
-def in_batches(configure: Configure) -> Configure:
-    """The same for a model that trains on stored rows; many steps make fewer epochs enough."""
+def in_batches(configure: Configure, neighbours: int | Literal["all"] = "all") -> Configure:
+    """The same for a model that trains on batches; many steps make fewer epochs enough.
+
+    Args:
+        configure: For training on the whole graph.
+        neighbours: Drawn per node for a graph convolution.
+    """
 
     def configured(config: RunConfig) -> RunConfig:
         config = configure(config)
         train = config.train
         if config.encoder.batch_norm:
             train = replace(train, epochs=min(train.epochs, 30), patience=5)
-        return replace(config, mode="minibatch", train=train)
+        minibatch = replace(config.minibatch, neighbours=neighbours)
+        return replace(config, mode="minibatch", train=train, minibatch=minibatch)
 
     return configured
 
@@ -82,6 +89,8 @@ def in_batches(configure: Configure) -> Configure:
 _VGCN = tuned(dropout=0.8, large_dropout=0.5)
 _PLAIN = tuned(dropout=0.5)
 _NO_DECAY = tuned(dropout=0.0, weight_decay=0.0)
+_BATCHED = in_batches(_VGCN, neighbours=10)
+_BATCHED_VGCN = in_neighbour_batches(VGCN)
 
 BASELINES: dict[str, Spec] = {
     "LP": Spec(LabelPropagation, _PLAIN),
@@ -98,7 +107,15 @@ BASELINES: dict[str, Spec] = {
     "VGCN-BNN": Spec(BayesianGCN, tuned(dropout=0.0, weight_decay=0.0, hidden_share=0.5)),
     "GKDE-GCN": Spec(KernelGCN, _PLAIN),
     "PPRGo": Spec(PPRGo, in_batches(_PLAIN)),
+    "VGCN-minibatch": Spec(_BATCHED_VGCN, _BATCHED),
+    "VGCN-Dropout-minibatch": Spec(in_neighbour_batches(DropoutGCN), _BATCHED),
+    "VGCN-Energy-minibatch": Spec(in_neighbour_batches(EnergyGCN), _BATCHED),
+    "VGCN-Ensemble-minibatch": Spec(ensemble_of(_BATCHED_VGCN), _BATCHED),
     **{f"VGCN+{method}": Spec(on_top_of(VGCN, method), _VGCN) for method in POST_HOC},
+    **{
+        f"VGCN-minibatch+{method}": Spec(on_top_of(_BATCHED_VGCN, method), _BATCHED)
+        for method in POST_HOC
+    },
     **{f"APPNP+{method}": Spec(on_top_of(APPNP, method), _PLAIN) for method in POST_HOC},
 }
 """A new model is one more line; docs/adding_a_model.md."""
@@ -146,7 +163,7 @@ class BaselineSetting:
     @property
     def needs_rows(self) -> bool:
         """Whether the model trains on stored rows."""
-        return self.config.mode == "minibatch"
+        return BASELINES[self.kind].model.needs_rows
 
     def new(self) -> AbstractBaseline:
         """The model, not fitted yet."""

@@ -8,6 +8,7 @@ Shapes: N nodes, C classes, E stored edges.
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -131,6 +132,8 @@ class Ensemble(AbstractBaseline):
 
     name = "VGCN-Ensemble"
     Options = EnsembleOptions
+    Member: ClassVar[type[AbstractGCN]] = VGCN
+    """A network of it."""
 
     @property
     def reach(self) -> int:
@@ -166,11 +169,11 @@ class Ensemble(AbstractBaseline):
             }
             member.load(graph, own, source)
 
-    def _new_members(self) -> list[VGCN]:
+    def _new_members(self) -> list[AbstractGCN]:
         # Runs of other seeds share no member.
         seed = 10_007 * self.config.train.rng_seed
         return [
-            VGCN(
+            self.Member(
                 replace(self.config, train=replace(self.config.train, rng_seed=seed + number)),
                 device=str(self.device),
                 dtype=self.dtype,

@@ -1,4 +1,4 @@
-"""Full-batch training with early stopping, and what networks share.
+"""Training with early stopping, and what networks share.
 
 Shapes: N nodes, C classes, H hidden units.
 """
@@ -16,8 +16,8 @@ from torch.optim import Adam
 
 from gpn_scale.baselines.model import AbstractBaseline
 from gpn_scale.baselines.view import View
-from gpn_scale.config import TrainConfig
-from gpn_scale.data.graph import Graph
+from gpn_scale.config import MinibatchConfig, TrainConfig
+from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.errors import GraphError, NumericalError
 from gpn_scale.inference.inputs import column_moments
 from gpn_scale.nn.encoder import InputLinear
@@ -141,6 +141,18 @@ class AbstractNetwork(AbstractBaseline):
         check_tensors(source, tensors, module.state_dict())
         module.load_state_dict(tensors)
         self._module = module.eval()
+
+
+def random_batches(
+    view: View, config: MinibatchConfig, generator: torch.Generator
+) -> Iterator[tuple[NodeIds, Tensor]]:
+    """The training nodes once, in random order: nodes of a batch, and their labels as a tensor."""
+    nodes, labels = view.training
+    size = config.roots_per_batch(len(nodes))
+    order = torch.randperm(len(nodes), generator=generator, device=generator.device)
+    for start in range(0, len(nodes), size):
+        chosen = order[start : start + size]
+        yield nodes[chosen].cpu().numpy(), labels[chosen]
 
 
 def cross_entropy(logits_NC: Tensor, labelled: tuple[Tensor, Tensor]) -> Tensor:

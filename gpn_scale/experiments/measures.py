@@ -141,12 +141,12 @@ def isolated(trained: Trained) -> Metrics:
     rng = np.random.default_rng(trained.rng_seed)
     count = min(ISOLATED_NODES, len(graph.split.test))
     nodes = np.sort(rng.choice(graph.split.test, count, replace=False))
-    before = trained.prediction.scores(nodes) | _local_score(trained, nodes)
+    before = {**trained.prediction.scores(nodes), **_local_score(trained, nodes)}
     found: Metrics = {}
     for kind in _FEATURE_NOISES:
         rows = noise_rows(kind, count, graph.num_features, trained.rng_seed)
         after = trained.perturbed.isolated(nodes, rows.__getitem__)
-        scores = after.scores(np.arange(count)) | _local_score(trained, nodes, after)
+        scores = {**after.scores(np.arange(count)), **_local_score(trained, nodes, after)}
         both = {name: _appended(before[name], score) for name, score in scores.items()}
         metrics = detection_metrics(both, np.arange(2 * count) >= count)
         metrics["accuracy"] = accuracy(after.probabilities, graph.labels[nodes])

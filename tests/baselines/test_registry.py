@@ -19,11 +19,14 @@ from tests.ppr.stored import write_store
 ALL = list(EXPERIMENTS)
 QUICK = {
     "VGCN-Ensemble": [("model.members", "2")],
+    "VGCN-Ensemble-minibatch": [("model.members", "2")],
     "VGCN-Dropout": [("model.samples", "2")],
+    "VGCN-Dropout-minibatch": [("model.samples", "2")],
     "DropEdge": [("model.samples", "2")],
     "VGCN-BNN": [("model.samples", "2")],
 }
-WITHOUT_EPISTEMIC = {"APPNP", "PPRGo", "VGCN", "RGCN", "VGCN+temperature", "APPNP+temperature"}
+_NAMES = ("APPNP", "PPRGo", "VGCN", "VGCN-minibatch", "RGCN")
+WITHOUT_EPISTEMIC = {*_NAMES, *(f"{name}+temperature" for name in _NAMES)}
 
 
 def unsplit():
