@@ -1,11 +1,13 @@
 """What do models cost on a large graph, and what do they reach?
 
-    python benchmarks/bench_models.py --data-dir DIR [--dataset ogbn-arxiv-sim]
-        [--models LP,GKDE,PPRGo,VGCN,VGCN-Energy] [--set train.epochs=50] [--store DIR]
+    python benchmarks/bench_models.py --data-dir DIR --work DIR [--dataset ogbn-arxiv-sim]
+        [--models LP,GKDE,PPRGo,...] [--set train.epochs=50]
 
-Each model in a process of its own, one thread: accuracy with all classes, then a training without
-the paper's left-out classes for their detection. Seconds are of the first training and of one
-prediction of all nodes; peak memory is the process's.
+Each model is trained twice, in processes of their own, with one thread: with all classes, and
+without the paper's left-out classes, which it is then to detect. Seconds are of the first training
+and of one prediction of all nodes, peak memory is that process's. Rows of a diffusion are computed
+before, where a model needs them, and do not count. Runs are kept in --work: called again, only
+missing ones are made. Ends with the table.
 """
 
 import argparse
@@ -15,70 +17,96 @@ import time
 from pathlib import Path
 from typing import Any
 
+MODELS = "LP,GKDE,PPRGo,APPNP,VGCN,VGCN-Energy,VGCN-Energy-minibatch,GPN-minibatch"
+
 
 def main() -> None:
-    """Prints one JSON line per model."""
+    """Runs what is missing, then prints the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--data-dir", type=Path, default=Path("data"))
+    parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--dataset", default="ogbn-arxiv-sim")
-    parser.add_argument("--models", default="LP,GKDE,PPRGo,APPNP,VGCN,VGCN-Energy,GPN")
+    parser.add_argument("--models", default=MODELS)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--store", type=Path, help="rows of the diffusion of PPRGo")
-    parser.add_argument("--no-left-out", action="store_true", help="one training per model")
     options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
     context = multiprocessing.get_context("spawn")
+    lines = []
     for model in options.models.split(","):
-        with context.Pool(1) as pool:
-            print(json.dumps(pool.apply(measure, (model, options))), flush=True)
+        found: dict[str, Any] = {}
+        for run in ("clean", "left_out"):
+            path = options.work / f"{model}_{run}.json"
+            if not path.exists():
+                with context.Pool(1) as pool:
+                    pool.apply(measure, (model, run, options, path))
+            found[run] = json.loads(path.read_text())
+            print(json.dumps({"model": model, "run": run, **found[run]}), flush=True)
+        lines.append(line(model, found["clean"], found["left_out"]))
+    print(HEAD, *lines, sep="\n")
 
 
-def measure(model: str, options: argparse.Namespace) -> dict[str, Any]:
-    """The numbers of one model."""
+def measure(model: str, run: str, options: argparse.Namespace, path: Path) -> None:
+    """Trains and predicts once, and writes the numbers."""
     import torch
 
+    from gpn_scale.baselines.registry import BaselineSetting
+    from gpn_scale.config import parse_assignments
     from gpn_scale.data.datasets import load_graph
+    from gpn_scale.data.splits import prepare_graph
+    from gpn_scale.distributed import World
+    from gpn_scale.estimator import GPNClassifier
+    from gpn_scale.evaluation.evaluate import classification_metrics, out_of_distribution_metrics
+    from gpn_scale.files import write_json
     from gpn_scale.memory import peak_rss_bytes
+    from launch.inputs import build_rows
+    from launch.models import setting_of
+    from launch.recipes import left_out_count, recipe_for
 
     torch.set_num_threads(1)
     graph = load_graph(options.dataset, options.data_dir)
-    found = {"model": model, "dataset": options.dataset, **_run(model, graph, options, 0)}
-    if not options.no_left_out:
-        from launch.recipes import left_out_count
-
-        found |= _run(model, graph, options, left_out_count(options.dataset, "paper"))
-    return found | {"peak_gib": round(peak_rss_bytes() / 2**30, 2)}
-
-
-def _run(model: str, graph: Any, options: argparse.Namespace, left_out: int) -> dict[str, Any]:
-    from gpn_scale.baselines.registry import BaselineSetting
-    from gpn_scale.config import parse_assignments
-    from gpn_scale.data.splits import prepare_graph
-    from gpn_scale.estimator import GPNClassifier
-    from gpn_scale.evaluation.evaluate import classification_metrics, out_of_distribution_metrics
-    from launch.models import setting_of
-    from launch.recipes import recipe_for
-
+    left_out = left_out_count(options.dataset, "paper") if run == "left_out" else 0
     changes = [*parse_assignments(options.set), ("data.left_out_classes", str(left_out))]
     setting = setting_of(model, recipe_for(options.dataset, graph), changes, graph)
-    prepared = prepare_graph(graph, setting.config)
     baseline = isinstance(setting, BaselineSetting)
+    needs_rows = setting.needs_rows if baseline else setting.config.mode == "minibatch"
+    store = None
+    if needs_rows:
+        diffusion = setting.config.diffusion
+        store = options.work / f"rows_{'_'.join(map(str, diffusion.store_parameters.values()))}"
+        build_rows(graph, options.dataset, options.data_dir, store, diffusion, World())
+    prepared = prepare_graph(graph, setting.config)
     classifier = setting.new() if baseline else GPNClassifier(setting.config)
     began = time.monotonic()
-    classifier.fit(prepared, store=options.store if setting.config.mode == "minibatch" else None)
+    classifier.fit(prepared, store=store)
     trained = time.monotonic()
     prediction = classifier.predict(prepared)
-    seconds = {"train_s": trained - began, "inference_s": time.monotonic() - trained}
-    if left_out:
-        metrics = out_of_distribution_metrics(prediction, prepared)
-        wanted = ("id_accuracy", "auroc_aleatoric", "auroc_epistemic")
-        return {f"left_out_{name}": round(100 * metrics[name], 2) for name in wanted}
-    metrics = classification_metrics(prediction, prepared, prepared.split.test)
-    return {name: round(value, 2) for name, value in seconds.items()} | {
-        "accuracy": round(100 * metrics["accuracy"], 2),
-        "ece": round(100 * metrics["ece"], 2),
+    found = {
+        "train_s": trained - began,
+        "inference_s": time.monotonic() - trained,
+        "peak_bytes": peak_rss_bytes(),
     }
+    if run == "left_out":
+        metrics = out_of_distribution_metrics(prediction, prepared)
+        found |= {name: value for name, value in metrics.items() if isinstance(value, float)}
+    else:
+        found |= classification_metrics(prediction, prepared, prepared.split.test)
+    write_json(path, {name: None if value != value else value for name, value in found.items()})
+
+
+COLUMNS = "accuracy, ECE, ID accuracy, left-out AUC-ROC aleatoric, left-out AUC-ROC epistemic"
+COLUMNS += ", training s, prediction s, peak memory GB"
+HEAD = f"| model | {COLUMNS.replace(', ', ' | ')} |\n{'|---' * 9}|"
+
+
+def line(model: str, clean: dict[str, Any], left_out: dict[str, Any]) -> str:
+    """A model's line of the table."""
+    shares = [clean["accuracy"], clean["ece"], left_out["id_accuracy"]]
+    shares += [left_out["auroc_aleatoric"], left_out["auroc_epistemic"]]
+    cells = ["n.a." if share is None else f"{100 * share:.1f}" for share in shares]
+    cells += [f"{clean['train_s']:.0f}", f"{clean['inference_s']:.1f}"]
+    return f"| {model} | {' | '.join(cells)} | {clean['peak_bytes'] / 1e9:.2f} |"
 
 
 if __name__ == "__main__":
