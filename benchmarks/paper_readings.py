@@ -6,17 +6,19 @@ For every trained cell of the matrix (`make results`) that is there:
 
 - misclassification by alpha_0, as the paper's text has it, against the pseudo-counts of the one
   class that is predicted (with network, also where the counts are those without);
-- isolated perturbations against the same nodes as they are, and against all test nodes.
+- isolated perturbations against the same nodes as they are, and against all test nodes;
+- isolated perturbations of many choices of 100 nodes, since the paper's runs share one choice.
 
 Prints Markdown tables of means with standard errors, in percent, or puts them between the markers
 of --write. Trains nothing.
 """
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from results_paper import put
 
 from gpn_scale.data.datasets import load_graph
@@ -31,6 +33,9 @@ from gpn_scale.experiments.tables import Entry, cell_text, mean_and_error
 from gpn_scale.files import write_text
 
 GRAPHS = ("CoraML", "CiteSeer", "AmazonPhotos", "CoauthorCS")
+CANDIDATES, DRAWS = 2000, 400
+"""Nodes that are perturbed, each alone, and choices of 100 of them."""
+Paper = Mapping[PaperKey, Figure]
 Reading = dict[str, Metrics]
 """Name of a reading -> its numbers, under the names of the experiment."""
 
@@ -80,6 +85,45 @@ def isolated(trained: Trained) -> Reading:
     return found
 
 
+def choices(trained: Trained) -> dict[str, NDArray[np.float64]]:
+    """Metrics of `DRAWS` choices of 100 perturbed nodes against all test nodes as they are.
+
+    The area of a choice is the mean over its nodes of the share of negatives with lower scores.
+    """
+    graph = trained.graph
+    assert graph.split is not None
+    rng, test = np.random.default_rng(trained.rng_seed), graph.split.test
+    nodes = np.sort(rng.choice(test, min(CANDIDATES, len(test)), replace=False))
+    drawn = rng.integers(0, len(nodes), (DRAWS, ISOLATED_NODES))
+    before, found = trained.prediction.scores(test), {}
+    for noise in ("bernoulli", "normal"):
+        rows = noise_rows(noise, len(nodes), graph.num_features, trained.rng_seed)
+        after = trained.perturbed.isolated(nodes, rows.__getitem__)
+        right = after.predicted_class == graph.labels[nodes]
+        found[f"accuracy@{noise}"] = right[drawn].mean(1)
+        for name, score in after.scores(np.arange(len(nodes))).items():
+            ordered = np.sort(before[name])
+            below = np.searchsorted(ordered, score) + np.searchsorted(ordered, score, "right")
+            found[f"auroc_{name}@{noise}"] = (below / (2.0 * len(test)))[drawn].mean(1)
+    return found
+
+
+def choices_table(
+    values: Mapping[tuple[str, str], Sequence[NDArray[np.float64]]], paper: Paper
+) -> str:
+    """Spread of one choice, all runs together, and where the paper's figure lies in it."""
+    lines = [["graph", "metric", "runs", "mean", "95 % of choices", "paper", "inside"], ["---"] * 7]
+    for (dataset, metric), runs in values.items():
+        figure = paper.get(PaperKey(dataset, "GPN", "isolated", metric))
+        if figure is not None:
+            pooled = 100.0 * np.concatenate(runs)
+            low, high = np.quantile(pooled, [0.025, 0.975])
+            inside = "yes" if low <= figure.value <= high else "**no**"
+            words = [f"{pooled.mean():.1f}", f"{low:.1f} to {high:.1f}", f"{figure.value:.1f}"]
+            lines.append([dataset, metric, f"{len(runs)}", *words, inside])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
 EXPERIMENTS: dict[str, Callable[[Trained], Reading]] = {
     "misclassification": misclassification,
     "isolated": isolated,
@@ -127,18 +171,21 @@ def main() -> None:
     options = parser.parse_args()
     paper: dict[PaperKey, Figure] = {} if options.paper is None else read_paper(options.paper)
     values: dict[tuple[str, str, str, str], list[float]] = {}
+    chosen: dict[tuple[str, str], list[NDArray[np.float64]]] = {}
     for dataset in options.datasets.split(","):
         cells = trained_cells(options.matrix, dataset, options.model)
         graph = load_graph(dataset, options.data_dir) if cells else None
         for rng_seed, path in cells:
             assert graph is not None
             trained = trained_of(path, rng_seed, graph)
+            for metric, areas in choices(trained).items():
+                chosen.setdefault((dataset, metric), []).append(areas)
             for experiment, measure in EXPERIMENTS.items():
                 for reading, metrics in measure(trained).items():
                     for metric, value in metrics.items():
                         key = (experiment, dataset, reading, metric)
                         values.setdefault(key, []).append(100 * value)
-    found = {}
+    found = {"choices": choices_table(chosen, paper)}
     for experiment in EXPERIMENTS:
         entries = [
             Entry(

@@ -116,15 +116,15 @@ def markdown(table: Sequence[Entry], columns: Columns, models: Sequence[str]) ->
     return _rows(["graph", "model", "runs", *columns], lines) if lines else ""
 
 
-def deviations(table: Sequence[Entry]) -> str:
-    """Every number that is more than `FAR` points from the paper's."""
+def deviations(table: Sequence[Entry], limit: float = FAR) -> str:
+    """Every number that is more than `limit` points from the paper's."""
     far = [
         [e.dataset, e.model, e.experiment, e.metric, f"{e.runs}", cell_text(e)]
         for e in table
-        if e.difference is not None and abs(e.difference) > FAR and not math.isnan(e.mean)
+        if e.difference is not None and abs(e.difference) > limit and not math.isnan(e.mean)
     ]
     compared = sum(e.difference is not None for e in table)
-    words = f"{len(far)} of {compared} numbers are more than {FAR:.0f} points from the paper's.\n\n"
+    words = f"{len(far)} of {compared} numbers are more than {limit:g} points from the paper's.\n\n"
     header = ["graph", "model", "experiment", "metric", "runs", "ours"]
     return words + (_rows(header, far) if far else "")
 

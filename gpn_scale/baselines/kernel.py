@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gpn_scale.baselines.model import AbstractBaseline, dirichlet_answer
+from gpn_scale.baselines.model import AbstractBaseline, counted_answer
 from gpn_scale.baselines.view import View
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.errors import ConfigError
@@ -67,7 +67,8 @@ class KernelDirichlet(AbstractBaseline):
             sigma=self.options.sigma,
             cutoff=self.options.cutoff,
         )
-        return dirichlet_answer(self, 1.0 + torch.from_numpy(evidence_NC))
+        labels = torch.from_numpy(self._labels)
+        return counted_answer(self, torch.from_numpy(evidence_NC), labels)
 
 
 def kernel_evidence(

@@ -175,6 +175,26 @@ def dirichlet_answer(model: AbstractBaseline, alpha_NC: Tensor) -> ScoredPredict
     return model.answer(alpha_NC / total_N.unsqueeze(1), -total_N)
 
 
+def counted_answer(
+    model: AbstractBaseline, evidence_NC: Tensor, labels: Tensor
+) -> ScoredPrediction:
+    """Of alpha = 1 + evidence from labelled nodes; where there is none, the commonest class.
+
+    Args:
+        model: That answers.
+        evidence_NC: In float64.
+        labels: Of the training nodes.
+    """
+    num_classes = evidence_NC.shape[1]
+    share_C = labels.bincount(minlength=num_classes).to(evidence_NC) / max(len(labels), 1)
+    total_N1 = evidence_NC.sum(1, keepdim=True)
+    # As little as float32 can tell from a tie; the epistemic score knows nothing of it.
+    decided_NC = torch.where(total_N1 > 0.0, evidence_NC, 1e-4 * share_C)
+    alpha_NC = 1.0 + decided_NC
+    epistemic_N = -num_classes - total_N1.squeeze(1)
+    return model.answer(alpha_NC / alpha_NC.sum(1, keepdim=True), epistemic_N)
+
+
 def sampled_answer(model: AbstractBaseline, samples_SNC: Iterable[Tensor]) -> ScoredPrediction:
     """Of several class probabilities per node: their mean, and the sum of their variances.
 

@@ -11,6 +11,8 @@ from gpn_scale.baselines import kernel
 from gpn_scale.baselines.kernel import KernelDirichlet, KernelOptions, kernel_evidence
 from gpn_scale.baselines.propagation import LabelPropagation, PropagationOptions
 from gpn_scale.config import RunConfig
+from gpn_scale.data.building import build_graph
+from gpn_scale.data.graph import Split
 from gpn_scale.errors import ConfigError, GraphError
 from tests.baselines.graphs import small_graph
 from tests.oracles import dense_diffusion, dense_transition
@@ -71,6 +73,19 @@ def test_gkde_is_a_dirichlet_of_its_evidence():
     np.testing.assert_allclose(found.epistemic, -alpha.sum(1), rtol=1e-6)
     expected = alpha / alpha.sum(1, keepdims=True)
     np.testing.assert_allclose(found.probabilities, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("model", [LabelPropagation, KernelDirichlet])
+def test_where_no_label_reaches_the_commonest_class_is_predicted_and_nothing_is_known(model):
+    source = np.array([0, 1, 2])
+    labels = np.array([0, 1, 1, 0, 1])
+    graph = build_graph(source, source + 1, num_nodes=6, labels=np.append(labels, 0))
+    split = Split(train=np.array([0, 1, 2]), val=np.array([3]), test=np.array([4, 5]))
+    found = model(RunConfig()).fit(replace(graph, split=split)).predict(graph)
+    assert found.predicted_class[[4, 5]].tolist() == [1, 1]
+    np.testing.assert_allclose(found.probabilities[[4, 5]], 0.5, atol=1e-4)
+    np.testing.assert_array_equal(found.epistemic[[4, 5]], -2.0)
+    assert (found.epistemic[:4] < -2.0).all()
 
 
 @pytest.mark.parametrize("class_prior", [True, False])

@@ -1,0 +1,72 @@
+"""Are the comparison models those of the paper? Writes the tables of docs/comparison.md.
+
+    python benchmarks/results_models.py --matrix DIR --paper DIR [--write docs/comparison.md]
+
+Reads the cells of a matrix that `launch/evaluate.py` has made, finished or not (`make comparison`
+does both), and replaces what stands between the markers of --write. Trains nothing.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from results_paper import TABLES, Columns, Paper, Results, deviations, markdown, put
+
+from gpn_scale.experiments.collected import stored_results
+from gpn_scale.experiments.paper import read_paper
+from gpn_scale.experiments.tables import Entry, entries
+from gpn_scale.files import write_text
+
+MODELS = ("LP", "GKDE", "Matern-GGP", "GGP", "APPNP", "VGCN", "RGCN", "VGCN-Dropout", "DropEdge")
+MODELS += ("VGCN-Energy", "VGCN-Ensemble", "VGCN-BNN", "GKDE-GCN", "GPN")
+"""In the order of the paper's tables."""
+FAR_ACCURACY, FAR_AREA = 3.0, 5.0
+"""Points from which a difference to the paper is listed."""
+
+
+def sections(results: Results, paper: Paper) -> dict[str, str]:
+    """Text by the name of its marker."""
+    table = [entry for entry in entries(results, paper) if entry.model in MODELS]
+    found = {name: markdown(table, columns, MODELS) for name, columns in _columns().items()}
+    found["far-accuracy"] = deviations(_measured_by(table, "accuracy"), FAR_ACCURACY)
+    found["far-areas"] = deviations(_measured_by(table, "auroc"), FAR_AREA)
+    return {name: text or "No runs yet." for name, text in found.items()}
+
+
+def _columns() -> dict[str, Columns]:
+    clean = TABLES["clean"]
+    kept = {"clean": {heading: clean[heading] for heading in ("accuracy", "ECE")}}
+    for name in ("misclassification", "left-out-auroc", "isolated-auroc"):
+        kept[name] = {
+            heading: place
+            for heading, place in TABLES[name].items()
+            if "AUC-PR" not in heading and "local" not in heading
+        }
+    return kept
+
+
+def _measured_by(table: Sequence[Entry], word: str) -> list[Entry]:
+    return [entry for entry in table if word in entry.metric]
+
+
+def main() -> None:
+    """Prints the sections, or puts them into --write."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--matrix", type=Path, required=True, help="--out of launch/evaluate.py")
+    parser.add_argument("--paper", type=Path, required=True, help="CSV files of its figures")
+    parser.add_argument("--write", type=Path, help="Markdown file with the markers")
+    options = parser.parse_args()
+    results = stored_results(options.matrix)
+    found = sections(results, read_paper(options.paper))
+    if options.write is None:
+        for name, text in found.items():
+            print(f"## {name}\n\n{text}\n")
+        return
+    write_text(options.write, put(options.write.read_text(encoding="utf-8"), found))
+    print(f"{len(results)} trainings -> {options.write}")
+
+
+if __name__ == "__main__":
+    main()
