@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self, get_type_hints
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from gpn_scale.baselines.view import View
 from gpn_scale.config import RunConfig, parse_value
@@ -186,10 +187,11 @@ def counted_answer(
         labels: Of the training nodes.
     """
     num_classes = evidence_NC.shape[1]
-    share_C = labels.bincount(minlength=num_classes).to(evidence_NC) / max(len(labels), 1)
+    commonest = labels.bincount(minlength=num_classes).argmax()
     total_N1 = evidence_NC.sum(1, keepdim=True)
-    # As little as float32 can tell from a tie; the epistemic score knows nothing of it.
-    decided_NC = torch.where(total_N1 > 0.0, evidence_NC, 1e-4 * share_C)
+    # As little as float32 can tell from a tie, so that no node with evidence seems less certain.
+    least_C = functional.one_hot(commonest, num_classes).to(evidence_NC) * 3e-7
+    decided_NC = torch.where(total_N1 > 0.0, evidence_NC, least_C)
     alpha_NC = 1.0 + decided_NC
     epistemic_N = -num_classes - total_N1.squeeze(1)
     return model.answer(alpha_NC / alpha_NC.sum(1, keepdim=True), epistemic_N)
