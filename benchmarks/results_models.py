@@ -28,8 +28,8 @@ def sections(results: Results, paper: Paper) -> dict[str, str]:
     """Text by the name of its marker."""
     table = [entry for entry in entries(results, paper) if entry.model in MODELS]
     found = {name: markdown(table, columns, MODELS) for name, columns in _columns().items()}
-    found["far-accuracy"] = deviations(_measured_by(table, "accuracy"), FAR_ACCURACY)
-    found["far-areas"] = deviations(_measured_by(table, "auroc"), FAR_AREA)
+    found["far-accuracy"] = deviations(_measured_by(table, "accuracy"), results, FAR_ACCURACY)
+    found["far-areas"] = deviations(_measured_by(table, "auroc"), results, FAR_AREA)
     return {name: text or "No runs yet." for name, text in found.items()}
 
 

@@ -116,16 +116,28 @@ def markdown(table: Sequence[Entry], columns: Columns, models: Sequence[str]) ->
     return _rows(["graph", "model", "runs", *columns], lines) if lines else ""
 
 
-def deviations(table: Sequence[Entry], limit: float = FAR) -> str:
-    """Every number that is more than `limit` points from the paper's."""
+def split_means(results: Results) -> dict[tuple[str, str, str, str], list[float]]:
+    """Means over the runs of each split, by graph, model, experiment and metric."""
+    found: dict[tuple[str, str, str, str], list[float]] = {}
+    for split in sorted({cell.split for cell in results}):
+        own = {cell: result for cell, result in results.items() if cell.split == split}
+        for e in entries(own):
+            found.setdefault((e.dataset, e.model, e.experiment, e.metric), []).append(e.mean)
+    return found
+
+
+def deviations(table: Sequence[Entry], results: Results, limit: float = FAR) -> str:
+    """Every number that is more than `limit` points from the paper's, and the range of splits."""
+    means = split_means(results)
     far = [
-        [e.dataset, e.model, e.experiment, e.metric, f"{e.runs}", cell_text(e)]
+        [e.dataset, e.model, e.experiment, e.metric, f"{e.runs}", cell_text(e), _range(own)]
         for e in table
+        for own in [means[(e.dataset, e.model, e.experiment, e.metric)]]
         if e.difference is not None and abs(e.difference) > limit and not math.isnan(e.mean)
     ]
     compared = sum(e.difference is not None for e in table)
     words = f"{len(far)} of {compared} numbers are more than {limit:g} points from the paper's.\n\n"
-    header = ["graph", "model", "experiment", "metric", "runs", "ours"]
+    header = ["graph", "model", "experiment", "metric", "runs", "ours", "lowest to highest split"]
     return words + (_rows(header, far) if far else "")
 
 
@@ -146,7 +158,7 @@ def sections(results: Results, paper: Paper, ablation: Paper, folder: Path) -> d
     """Text by the name of its marker."""
     table = [e for e in entries(results, paper) if e.model in MODELS]
     found = {name: markdown(table, columns, MODELS) for name, columns in TABLES.items()}
-    found["deviations"] = deviations(table)
+    found["deviations"] = deviations(table, results)
     paired = paired_differences(results, MODELS[1], MODELS[0])
     found["paired"] = markdown(paired, PAIRED, [f"{MODELS[1]} - {MODELS[0]}"])
     on_graph = {cell: result for cell, result in results.items() if cell.dataset == ABLATION_GRAPH}
@@ -174,6 +186,10 @@ def put(document: str, found: Mapping[str, str]) -> str:
 def _graphs(table: Iterable[Entry]) -> list[str]:
     there = dict.fromkeys(entry.dataset for entry in table)
     return [name for name in GRAPHS if name in there]
+
+
+def _range(values: Sequence[float]) -> str:
+    return f"{min(values):.1f} to {max(values):.1f}"
 
 
 def _rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
