@@ -89,7 +89,7 @@ def in_batches(configure: Configure, neighbours: int | Literal["all"] = "all") -
 _VGCN = tuned(dropout=0.8, large_dropout=0.5)
 _PLAIN = tuned(dropout=0.5)
 _NO_DECAY = tuned(dropout=0.0, weight_decay=0.0)
-_BATCHED = in_batches(_VGCN, neighbours=10)
+_BATCHED = in_batches(_VGCN, neighbours=5)
 _BATCHED_VGCN = in_neighbour_batches(VGCN)
 
 BASELINES: dict[str, Spec] = {

@@ -26,7 +26,10 @@ class RobustOptions:
     attention: float = 1.0
     """gamma: how fast the weight of a neighbour falls with its variance."""
     divergence_weight: float = 5e-4
-    """Of the first layer's divergence from unit Gaussians."""
+    """Of the first layer's divergence from unit Gaussians, summed over nodes.
+
+    A mean over nodes is too weak: variances then vanish, and with them what is robust.
+    """
     norm_weight: float = 5e-4
     """Of the first layer's squared weights; the model has no other weight decay."""
 
@@ -118,7 +121,7 @@ class RobustGCN(AbstractNetwork):
         norm = sum((weight.square().sum() for weight in weights), torch.zeros(()))
         yield (
             cross_entropy(logits_NC, view.training)
-            + options.divergence_weight * unit_divergence(*first).mean()
+            + options.divergence_weight * unit_divergence(*first).sum()
             + options.norm_weight * norm
         )
 
@@ -142,6 +145,6 @@ class RobustGCN(AbstractNetwork):
 
 
 def unit_divergence(mean_NH: Tensor, variance_NH: Tensor) -> Tensor:
-    """KL[N(mean, variance) || N(0, I)] of every node, (N,)."""
+    """KL[N(mean, variance) || N(0, 1)] of every node, (N,), mean over its units."""
     terms_NH = mean_NH.square() + variance_NH - (variance_NH + 1e-8).log() - 1.0
-    return 0.5 * terms_NH.sum(1)
+    return 0.5 * terms_NH.mean(1)

@@ -56,6 +56,11 @@ class DropEdgeOptions:
     """Random passes of a prediction."""
     edge_dropout: float = 0.5
     """Share of the edges that every pass leaves out."""
+    renormalised: bool = True
+    """Whether weights follow from the edges that are left (Rong et al., 2020).
+
+    Else they are those of the whole graph, scaled up, which comes nearer to GPN's figures.
+    """
 
     def __post_init__(self) -> None:
         require_positive("model.samples", self.samples, "random pass")
@@ -85,7 +90,9 @@ class DropEdge(AbstractGCN):
         """(N, C); with a generator, on a random part of the edges."""
         matrix = view.edges.transition("sym")
         if generator is not None:
-            matrix = thinned(view.edges, self.options.edge_dropout, generator)
+            options = self.options
+            renormalised = options.renormalised
+            matrix = thinned(view.edges, options.edge_dropout, generator, renormalised=renormalised)
         found: Tensor = self.layers(view, matrix.__matmul__, generator)
         return found
 
@@ -97,7 +104,9 @@ class DropEdge(AbstractGCN):
             return sampled_answer(self, (logits_NC.softmax(1) for logits_NC in passes))
 
 
-def thinned(edges: Edges, share: float, generator: torch.Generator) -> SparseMatrix:
+def thinned(
+    edges: Edges, share: float, generator: torch.Generator, *, renormalised: bool = True
+) -> SparseMatrix:
     """The `sym` matrix of plain edges without a random share of them, both directions at once."""
     graph, whole = edges.graph, edges.transition("sym")
     row_E, column_E, pair_E = edges.pairs
@@ -106,11 +115,15 @@ def thinned(edges: Edges, share: float, generator: torch.Generator) -> SparseMat
     kept_E = torch.cat([draws >= share, draws.new_ones(1, dtype=torch.bool)])[pair_E]
     row, column = row_E[kept_E], column_E[kept_E]
     degree_N = row.bincount(minlength=graph.num_nodes)
-    root_N = degree_N.to(whole.dtype).sqrt()
+    if renormalised:
+        root_N = degree_N.to(whole.dtype).sqrt()
+        weight = 1.0 / (root_N[row] * root_N[column])
+    else:
+        weight = whole.values[kept_E] / torch.where(row == column, 1.0, 1.0 - share)
     return SparseMatrix(
         torch.cat([degree_N.new_zeros(1), degree_N.cumsum(0)]),
         column,
-        1.0 / (root_N[row] * root_N[column]),
+        weight,
         graph.num_nodes,
         symmetric=True,
     )

@@ -154,6 +154,11 @@ def test_thinned_edges_are_a_normalised_part_of_the_graph():
     assert 0.5 < share < 0.7
     degree = kept.sum(1)
     np.testing.assert_allclose(dense, kept / np.sqrt(np.outer(degree, degree)))
+    kept_weights = thinned(
+        view.edges, 0.4, torch.Generator().manual_seed(3), renormalised=False
+    ).multiply(torch.eye(graph.num_nodes, dtype=torch.float64))
+    scale = np.where(np.eye(graph.num_nodes) > 0, 1.0, 1.0 / 0.6)
+    np.testing.assert_allclose(kept_weights, np.where(kept, whole * scale, 0.0))
     nothing = thinned(view.edges, 0.0, generator)
     np.testing.assert_allclose(nothing.values, view.edges.transition("sym").values)
 
@@ -209,7 +214,7 @@ def test_divergence_from_unit_gaussians():
     variance = torch.tensor([[0.3, 2.0]], dtype=torch.float64)
     normal = torch.distributions.Normal(mean, variance.sqrt())
     unit = torch.distributions.Normal(torch.zeros_like(mean), torch.ones_like(mean))
-    expected = torch.distributions.kl_divergence(normal, unit).sum(1)
+    expected = torch.distributions.kl_divergence(normal, unit).mean(1)
     torch.testing.assert_close(unit_divergence(mean, variance), expected)
 
 
