@@ -1,6 +1,6 @@
 """Are the comparison models those of the paper? Writes the tables of docs/comparison.md.
 
-    python benchmarks/results_models.py --matrix DIR --paper DIR [--write docs/comparison.md]
+    python benchmarks/results_models.py --matrix DIR [--paper DIR] [--write docs/comparison.md]
 
 Reads the cells of a matrix that `launch/evaluate.py` has made, finished or not (`make comparison`
 does both), and replaces what stands between the markers of --write. Trains nothing.
@@ -55,11 +55,12 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--matrix", type=Path, required=True, help="--out of launch/evaluate.py")
-    parser.add_argument("--paper", type=Path, required=True, help="CSV files of its figures")
+    parser.add_argument("--paper", type=Path, help="CSV files of the paper's figures")
     parser.add_argument("--write", type=Path, help="Markdown file with the markers")
     options = parser.parse_args()
     results = stored_results(options.matrix)
-    found = sections(results, read_paper(options.paper))
+    paper = {} if options.paper is None else read_paper(options.paper)
+    found = sections(results, paper)
     if options.write is None:
         for name, text in found.items():
             print(f"## {name}\n\n{text}\n")
