@@ -10,12 +10,11 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from results_paper import TABLES, Columns, Paper, Results, deviations, markdown, put
+from results_paper import TABLES, Columns, Paper, Results, deviations, markdown, publish
 
 from gpn_scale.experiments.collected import stored_results
 from gpn_scale.experiments.paper import read_paper
 from gpn_scale.experiments.tables import Entry, entries
-from gpn_scale.files import write_text
 
 MODELS = ("LP", "GKDE", "Matern-GGP", "GGP", "APPNP", "VGCN", "RGCN", "VGCN-Dropout", "DropEdge")
 MODELS += ("VGCN-Energy", "VGCN-Ensemble", "VGCN-BNN", "GKDE-GCN", "GPN")
@@ -60,13 +59,7 @@ def main() -> None:
     options = parser.parse_args()
     results = stored_results(options.matrix)
     paper = {} if options.paper is None else read_paper(options.paper)
-    found = sections(results, paper)
-    if options.write is None:
-        for name, text in found.items():
-            print(f"## {name}\n\n{text}\n")
-        return
-    write_text(options.write, put(options.write.read_text(encoding="utf-8"), found))
-    print(f"{len(results)} trainings -> {options.write}")
+    publish(sections(results, paper), options.write, len(results))
 
 
 if __name__ == "__main__":

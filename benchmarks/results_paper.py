@@ -183,6 +183,16 @@ def put(document: str, found: Mapping[str, str]) -> str:
     return document
 
 
+def publish(found: Mapping[str, str], document: Path | None, trainings: int) -> None:
+    """Puts the texts into the document; without one, prints them."""
+    if document is None:
+        for name, text in found.items():
+            print(f"## {name}\n\n{text}\n")
+        return
+    write_text(document, put(document.read_text(encoding="utf-8"), found))
+    print(f"{trainings} trainings -> {document}")
+
+
 def _graphs(table: Iterable[Entry]) -> list[str]:
     there = dict.fromkeys(entry.dataset for entry in table)
     return [name for name in GRAPHS if name in there]
@@ -211,12 +221,7 @@ def main() -> None:
     paper = {} if options.paper is None else read_paper(options.paper)
     ablation = {} if options.paper is None else read_ablation(options.paper)
     found = sections(results, paper, ablation, options.pictures)
-    if options.write is None:
-        for name, text in found.items():
-            print(f"## {name}\n\n{text}\n")
-        return
-    write_text(options.write, put(options.write.read_text(encoding="utf-8"), found))
-    print(f"{len(results)} trainings -> {options.write}, {options.pictures}")
+    publish(found, options.write, len(results))
 
 
 if __name__ == "__main__":
