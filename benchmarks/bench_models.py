@@ -6,8 +6,8 @@
 Each model is trained twice, in processes of their own, with one thread: with all classes, and
 without the paper's left-out classes, which it is then to detect. Seconds are of the first training
 and of one prediction of all nodes, peak memory is that process's. Rows of a diffusion are computed
-before, where a model needs them, and do not count. Runs are kept in --work: called again, only
-missing ones are made. Ends with the table.
+before, where a model needs them, and do not count. Runs are kept in --work, by graph and --set:
+called again, only missing ones are made. Ends with the table.
 """
 
 import argparse
@@ -31,6 +31,7 @@ def main() -> None:
     parser.add_argument("--models", default=MODELS)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     options = parser.parse_args()
+    options.work = options.work / "_".join([options.dataset, *options.set])
     options.work.mkdir(parents=True, exist_ok=True)
     context = multiprocessing.get_context("spawn")
     lines = []

@@ -94,7 +94,8 @@ def choices(trained: Trained) -> dict[str, NDArray[np.float64]]:
     assert graph.split is not None
     rng, test = np.random.default_rng(trained.rng_seed), graph.split.test
     nodes = np.sort(rng.choice(test, min(CANDIDATES, len(test)), replace=False))
-    drawn = rng.integers(0, len(nodes), (DRAWS, ISOLATED_NODES))
+    count = min(ISOLATED_NODES, len(nodes))
+    drawn = np.stack([rng.choice(len(nodes), count, replace=False) for _ in range(DRAWS)])
     before, found = trained.prediction.scores(test), {}
     for noise in ("bernoulli", "normal"):
         rows = noise_rows(noise, len(nodes), graph.num_features, trained.rng_seed)
@@ -111,16 +112,20 @@ def choices(trained: Trained) -> dict[str, NDArray[np.float64]]:
 def choices_table(
     values: Mapping[tuple[str, str], Sequence[NDArray[np.float64]]], paper: Paper
 ) -> str:
-    """Spread of one choice, all runs together, and where the paper's figure lies in it."""
-    lines = [["graph", "metric", "runs", "mean", "95 % of choices", "paper", "inside"], ["---"] * 7]
+    """Spread of runs with one choice each, and where the paper's figure lies in it."""
+    lines = [
+        ["graph", "metric", "runs", "mean", "95 % of runs and choices", "paper", "inside"],
+        ["---"] * 7,
+    ]
     for (dataset, metric), runs in values.items():
         figure = paper.get(PaperKey(dataset, "GPN", "isolated", metric))
+        pooled = 100.0 * np.concatenate(runs)
+        low, high = np.quantile(pooled, [0.025, 0.975])
+        beside = ["n.a.", "n.a."]
         if figure is not None:
-            pooled = 100.0 * np.concatenate(runs)
-            low, high = np.quantile(pooled, [0.025, 0.975])
-            inside = "yes" if low <= figure.value <= high else "**no**"
-            words = [f"{pooled.mean():.1f}", f"{low:.1f} to {high:.1f}", f"{figure.value:.1f}"]
-            lines.append([dataset, metric, f"{len(runs)}", *words, inside])
+            beside = [f"{figure.value:.1f}", "yes" if low <= figure.value <= high else "**no**"]
+        spread = [f"{pooled.mean():.1f}", f"{low:.1f} to {high:.1f}"]
+        lines.append([dataset, metric, f"{len(runs)}", *spread, *beside])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
@@ -158,7 +163,7 @@ def table(experiment: str, entries: Sequence[Entry]) -> str:
 
 
 def main() -> None:
-    """Prints a table per experiment."""
+    """Prints the tables, or puts them into --write."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

@@ -226,7 +226,7 @@ class MinibatchConfig:
     neighbours: int | Literal["all"] = "all"
     """Strongest entries of a row that training encodes; the others are left to the tail.
 
-    For comparison models with graph convolutions: neighbours drawn per node and layer.
+    For comparison models with graph convolutions: neighbours drawn per node.
     """
     order: Literal["random", "local"] = "random"
     """`local` puts roots with overlapping neighbourhoods together, which saves encodings."""
@@ -276,7 +276,7 @@ class RunConfig:
     """A whole run; `launch/recipes.py` has the paper's."""
 
     mode: Literal["exact", "minibatch"] = "exact"
-    """`exact`: full-batch power iteration; `minibatch`: batches of roots with stored rows."""
+    """`exact`: full-batch power iteration; `minibatch`: batches of roots."""
     data: DataConfig = field(default_factory=DataConfig)
     split: SplitConfig = field(default_factory=SplitConfig)
     encoder: EncoderConfig = field(default_factory=EncoderConfig)

@@ -53,7 +53,7 @@ class AbstractLayers(AbstractLogits):
 
 
 class AbstractGCN(AbstractLayers):
-    """A network with graph convolutions over all edges."""
+    """A network with graph convolutions; it predicts over all edges."""
 
     @property
     def reach(self) -> int:

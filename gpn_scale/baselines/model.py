@@ -45,7 +45,9 @@ class AbstractBaseline(ABC):
     mode: ClassVar[str] = "exact"
     """How it trains: on the whole graph, or (`minibatch`) on batches of training nodes."""
     needs_rows: ClassVar[bool] = False
-    """Whether these come with stored rows."""
+    """Whether these batches are made of stored rows."""
+    revision: ClassVar[int] = 0
+    """Raised when the mathematics changes, so that results of before are not taken for new ones."""
 
     def __init__(
         self,
@@ -96,7 +98,9 @@ class AbstractBaseline(ABC):
                 f"graph {graph.name!r} has {graph.num_classes} class(es) to learn, expected at "
                 "least 2: check the labels"
             )
-        checked_split(graph)
+        split = checked_split(graph)
+        if self.mode == "minibatch":
+            self.config.minibatch.roots_per_batch(len(split.train))
         self.check_limits(graph)
 
     def check_limits(self, graph: Graph) -> None:
@@ -181,6 +185,9 @@ def counted_answer(
 ) -> ScoredPrediction:
     """Of alpha = 1 + evidence from labelled nodes; where there is none, the commonest class.
 
+    The epistemic score is less what all alpha_0 have in common, of which float32 would keep
+    nothing but that where evidence is small.
+
     Args:
         model: That answers.
         evidence_NC: In float64.
@@ -188,13 +195,12 @@ def counted_answer(
     """
     num_classes = evidence_NC.shape[1]
     commonest = labels.bincount(minlength=num_classes).argmax()
-    total_N1 = evidence_NC.sum(1, keepdim=True)
-    # As little as float32 can tell from a tie, so that no node with evidence seems less certain.
-    least_C = functional.one_hot(commonest, num_classes).to(evidence_NC) * 3e-7
-    decided_NC = torch.where(total_N1 > 0.0, evidence_NC, least_C)
-    alpha_NC = 1.0 + decided_NC
-    epistemic_N = -num_classes - total_N1.squeeze(1)
-    return model.answer(alpha_NC / alpha_NC.sum(1, keepdim=True), epistemic_N)
+    total_N = evidence_NC.sum(1)
+    winner_N = torch.where(total_N > 0.0, evidence_NC.argmax(1), commonest)
+    # The winner has at least what float32 can tell from a tie.
+    least_NC = functional.one_hot(winner_N, num_classes).to(evidence_NC) * 3e-7
+    alpha_NC = 1.0 + torch.maximum(evidence_NC, least_NC)
+    return model.answer(alpha_NC / alpha_NC.sum(1, keepdim=True), -total_N)
 
 
 def sampled_answer(model: AbstractBaseline, samples_SNC: Iterable[Tensor]) -> ScoredPrediction:

@@ -1,7 +1,7 @@
 """Graph convolutions on batches of training nodes, with drawn neighbours (Hamilton et al., 2017).
 
-Of every node at most so many neighbours are drawn, anew for each batch, and stand for all of them:
-each layer's sums are right on average, given the values of the layer below.
+Of every node at most so many neighbours are drawn, once for each batch, and stand for all of them:
+the sums of a layer are right on average. All layers of a batch share the draw.
 
 Shapes: N nodes, B nodes of a hop, U nodes of a batch, E drawn entries.
 """
@@ -146,7 +146,7 @@ def distinct_draws(
     return drawn
 
 
-class NeighbourTrained(AbstractGCN):
+class AbstractNeighbourTrained(AbstractGCN):
     """A network of graph convolutions that is trained on batches; it predicts with all edges."""
 
     mode = "minibatch"
@@ -177,7 +177,7 @@ class NeighbourTrained(AbstractGCN):
 def in_neighbour_batches(base: type[AbstractGCN]) -> type[AbstractGCN]:
     """The same model, trained on batches, by the name `base-minibatch`."""
     name = f"{base.name}-minibatch"
-    return type(name, (NeighbourTrained, base), {"name": name, "__doc__": base.__doc__})
+    return type(name, (AbstractNeighbourTrained, base), {"name": name, "__doc__": base.__doc__})
 
 
 def ensemble_of(member: type[AbstractGCN]) -> type[Ensemble]:

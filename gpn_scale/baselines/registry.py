@@ -152,11 +152,13 @@ class BaselineSetting:
     @property
     def fingerprint(self) -> str:
         """Hash of the model's name and every field's value."""
-        facts = {
+        facts: dict[str, Any] = {
             "kind": self.kind,
             "config": self.config.to_dict(),
             "options": asdict(self.options),
         }
+        if revision := BASELINES[self.kind].model.revision:
+            facts["revision"] = revision
         text = json.dumps(facts, sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 

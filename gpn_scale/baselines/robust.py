@@ -99,6 +99,7 @@ class RobustGCN(AbstractNetwork):
     """Logits are drawn from Gaussians in training and are their means in prediction."""
 
     name = "RGCN"
+    revision = 1
     Options = RobustOptions
 
     @property

@@ -107,7 +107,11 @@ class DropEdge(AbstractGCN):
 def thinned(
     edges: Edges, share: float, generator: torch.Generator, *, renormalised: bool = True
 ) -> SparseMatrix:
-    """The `sym` matrix of plain edges without a random share of them, both directions at once."""
+    """The `sym` matrix of plain edges without a random share of them, both directions at once.
+
+    Weights are those of the graph that is left; if not `renormalised`, those of the whole graph,
+    those of kept edges scaled up to stand for the others.
+    """
     graph, whole = edges.graph, edges.transition("sym")
     row_E, column_E, pair_E = edges.pairs
     draws = torch.rand(graph.num_edges // 2, generator=generator, device=whole.device)
@@ -119,7 +123,8 @@ def thinned(
         root_N = degree_N.to(whole.dtype).sqrt()
         weight = 1.0 / (root_N[row] * root_N[column])
     else:
-        weight = whole.values[kept_E] / torch.where(row == column, 1.0, 1.0 - share)
+        weight = whole.values[kept_E]
+        weight = torch.where(row == column, weight, weight / (1.0 - share))
     return SparseMatrix(
         torch.cat([degree_N.new_zeros(1), degree_N.cumsum(0)]),
         column,

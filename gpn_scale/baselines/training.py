@@ -7,6 +7,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -81,7 +82,7 @@ def evaluating(module: nn.Module) -> Iterator[None]:
 
 
 class AbstractNetwork(AbstractBaseline):
-    """A model that is one torch module, trained on the whole graph in every step."""
+    """A model that is one torch module."""
 
     _module: nn.Module | None = None
 
@@ -146,12 +147,18 @@ class AbstractNetwork(AbstractBaseline):
 def random_batches(
     view: View, config: MinibatchConfig, generator: torch.Generator
 ) -> Iterator[tuple[NodeIds, Tensor]]:
-    """The training nodes once, in random order: nodes of a batch, and their labels as a tensor."""
+    """The training nodes once, in random order: nodes of a batch, and their labels as a tensor.
+
+    A last batch of one node, of which batch-norm has no variance, is joined to the one before it.
+    """
     nodes, labels = view.training
     size = config.roots_per_batch(len(nodes))
     order = torch.randperm(len(nodes), generator=generator, device=generator.device)
-    for start in range(0, len(nodes), size):
-        chosen = order[start : start + size]
+    stops = list(range(size, len(nodes), size))
+    if size > 1 and stops and len(nodes) - stops[-1] == 1:
+        stops.pop()
+    for start, stop in pairwise([0, *stops, len(nodes)]):
+        chosen = order[start:stop]
         yield nodes[chosen].cpu().numpy(), labels[chosen]
 
 

@@ -245,7 +245,8 @@ def _local_score(
     rows = PPRStore.open(trained.store, graph_fingerprint=fingerprint).rows(nodes)
     total_N = perturbed.evidence_NC.sum(1).double().cpu().numpy()
     row, evidence = row_of_entry(rows), total_N[rows.ids]
-    if isinstance(alone, Prediction):
+    if alone is not None:
+        assert isinstance(alone, Prediction)
         own = alone.alpha_0_no_network - perturbed.evidence_NC.shape[1]
         evidence = np.where(rows.ids == nodes[row], own[row], evidence)
     local = np.bincount(row, rows.weights * evidence, minlength=len(nodes))

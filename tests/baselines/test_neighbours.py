@@ -76,7 +76,7 @@ def test_sums_over_drawn_neighbours_are_right_on_average():
     for _ in range(rounds):
         (matrix,) = sampler.batch(roots, rng).matrices(*F64)
         found += dense(matrix) / rounds
-    np.testing.assert_allclose(found, dense_transition(graph, "sym", True), atol=0.05)
+    np.testing.assert_allclose(found, dense_transition(graph, "sym", True), atol=0.02)
 
 
 def test_draws_are_distinct_and_all_sets_alike():

@@ -1,6 +1,7 @@
 import math
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -216,6 +217,19 @@ def test_divergence_from_unit_gaussians():
     unit = torch.distributions.Normal(torch.zeros_like(mean), torch.ones_like(mean))
     expected = torch.distributions.kl_divergence(normal, unit).mean(1)
     torch.testing.assert_close(unit_divergence(mean, variance), expected)
+
+
+def test_the_divergence_of_rgcn_is_summed_over_nodes():
+    graph, losses = small_graph(), []
+    for weight in (0.0, 0.1):
+        options = RobustOptions(divergence_weight=weight)
+        model = RobustGCN(CONFIG, options, dtype=torch.float64).fit(graph)
+        model.load(graph, {name: 0.1 + 0.0 * t for name, t in model.state().items()}, Path())
+        view = model.view(graph)
+        losses.append(float(next(model.losses(view, model.generator(), 1)).detach()))
+        divergence = float(unit_divergence(*model.layers.first(view)).detach().sum())
+    assert losses[1] - losses[0] == pytest.approx(0.1 * divergence)
+    assert divergence > graph.num_nodes * 1e-3
 
 
 def test_losses_of_dirichlets_agree_with_samples():

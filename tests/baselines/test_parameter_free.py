@@ -70,7 +70,7 @@ def test_gkde_is_a_dirichlet_of_its_evidence():
     found = KernelDirichlet().fit(graph).predict(graph)
     train = graph.split.train
     alpha = 1 + slow_evidence(graph, train, graph.labels[train], 3, 1.0, 10)
-    np.testing.assert_allclose(found.epistemic, -alpha.sum(1), rtol=1e-6)
+    np.testing.assert_allclose(found.epistemic, 3.0 - alpha.sum(1), rtol=1e-6)
     expected = alpha / alpha.sum(1, keepdims=True)
     np.testing.assert_allclose(found.probabilities, expected, rtol=1e-6)
 
@@ -84,8 +84,17 @@ def test_where_no_label_reaches_the_commonest_class_is_predicted_and_nothing_is_
     found = model(RunConfig()).fit(replace(graph, split=split)).predict(graph)
     assert found.predicted_class[[4, 5]].tolist() == [1, 1]
     assert (found.aleatoric[[4, 5]] > found.aleatoric[:4].max()).all()
-    np.testing.assert_array_equal(found.epistemic[[4, 5]], -2.0)
-    assert (found.epistemic[:4] < -2.0).all()
+    np.testing.assert_array_equal(found.epistemic[[4, 5]], 0.0)
+    assert (found.epistemic[:4] < 0.0).all()
+
+
+def test_the_least_evidence_decides_and_is_not_lost_in_single_precision():
+    source = np.arange(7)
+    graph = build_graph(source, source + 1, num_nodes=9, labels=np.array([1, *[0] * 8]))
+    split = Split(train=np.array([0, 8]), val=np.array([1]), test=source[2:])
+    found = KernelDirichlet(RunConfig()).fit(replace(graph, split=split)).predict(graph)
+    assert found.predicted_class[:8].tolist() == [1] * 8  # the last is 7 hops away
+    assert (np.diff(found.epistemic[:8]) > 0.0).all()
 
 
 @pytest.mark.parametrize("class_prior", [True, False])
@@ -101,7 +110,7 @@ def test_lp_diffuses_densities_of_labelled_nodes(class_prior):
         start[node, label] = 1 / len(train) if class_prior else 1 / same
     diffusion = dense_diffusion(dense_transition(graph, "sym", True), 0.1, 10)
     alpha = 1 + diffusion @ start
-    np.testing.assert_allclose(found.epistemic, -alpha.sum(1), rtol=1e-6)
+    np.testing.assert_allclose(found.epistemic, 3.0 - alpha.sum(1), rtol=1e-6)
     expected = alpha / alpha.sum(1, keepdims=True)
     np.testing.assert_allclose(found.probabilities, expected, rtol=1e-6)
 

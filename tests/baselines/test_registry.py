@@ -26,7 +26,7 @@ QUICK = {
     "VGCN-BNN": [("model.samples", "2")],
 }
 _NAMES = ("APPNP", "PPRGo", "VGCN", "VGCN-minibatch", "RGCN")
-WITHOUT_EPISTEMIC = {*_NAMES, *(f"{name}+temperature" for name in _NAMES)}
+WITHOUT_EPISTEMIC = {*_NAMES, *(name for name in BASELINES if name.endswith("+temperature"))}
 
 
 def unsplit():
