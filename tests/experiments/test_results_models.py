@@ -38,6 +38,7 @@ def test_models_stand_beside_the_paper_and_far_ones_are_listed(monkeypatch):
     assert "0 of 1 numbers are more than 5 points" in found["far-areas"]
     page = (REPOSITORY / "docs" / "comparison.md").read_text()
     assert "85.0 ± 5.0" in put(page, found)
+    assert "No runs yet." not in page
 
 
 def test_areas_of_many_choices_are_those_of_the_curve(monkeypatch):
