@@ -7,6 +7,7 @@ Shapes: N nodes, C classes, W words of 64 sources.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +22,11 @@ from gpn_scale.errors import ConfigError
 from gpn_scale.evaluation.scored import ScoredPrediction
 
 _BLOCK_BYTES = 1 << 28
-"""Of the largest scratch array of a block of searches."""
+"""Of the searches that are under way together: their frontier."""
+_BLOCK_WORDS = 16
+"""Searches together are at most so many words: more do not fit into the cache."""
+_BLOCK_EDGES = 1 << 15
+"""Edges whose ends are gathered at a time, into scratch that stays in the cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,16 +90,15 @@ def kernel_evidence(
 
     Distances count hops along edges; those of a directed graph lead from v to u.
     """
-    evidence_NC = np.zeros((graph.num_nodes, num_classes))
+    evidence_CN = np.zeros((num_classes, graph.num_nodes))
     words, word_class = _words(nodes, labels, num_classes)
-    step = max(1, _BLOCK_BYTES // (8 * max(graph.num_edges, graph.num_nodes, 1)))
+    step = min(max(1, _BLOCK_BYTES // (8 * max(graph.num_nodes, 1))), _BLOCK_WORDS)
     for start in range(0, len(words), step):
-        counts = _counts(graph, words[start : start + step], cutoff)
-        for distance, count_NW in counts:
+        for distance, count_NW in _counts(graph, words[start : start + step], cutoff):
             share = math.exp(-(distance**2) / (2.0 * sigma**2)) / (sigma * math.sqrt(2.0 * math.pi))
             for column, label in enumerate(word_class[start : start + step]):
-                evidence_NC[:, label] += share * count_NW[:, column]
-    return evidence_NC
+                evidence_CN[label] += share * count_NW[:, column]
+    return evidence_CN.T
 
 
 def _words(
@@ -110,23 +114,40 @@ def _words(
     return words, word_class
 
 
-def _counts(graph: Graph, words: list[NodeIds], cutoff: int) -> list[tuple[int, NDArray[np.uint8]]]:
+def _counts(
+    graph: Graph, words: list[NodeIds], cutoff: int
+) -> Iterator[tuple[int, NDArray[np.uint8]]]:
     """For every distance, of how many of a word's sources a node is so far away, (N, W)."""
     frontier_NW = np.zeros((graph.num_nodes, len(words)), np.uint64)
     for column, sources in enumerate(words):
         frontier_NW[sources, column] = np.uint64(1) << np.arange(len(sources), dtype=np.uint64)
     reached_NW = frontier_NW.copy()
-    found = [(0, np.bitwise_count(frontier_NW))]
-    filled = np.flatnonzero(graph.out_degree > 0)
+    yield 0, np.bitwise_count(frontier_NW)
     for distance in range(1, cutoff + 1):
-        next_NW = np.zeros_like(frontier_NW)
-        if len(filled):
-            gathered = frontier_NW[graph.indices]
-            next_NW[filled] = np.bitwise_or.reduceat(gathered, graph.indptr[filled], axis=0)
-        next_NW &= ~reached_NW
-        if not next_NW.any():
-            break
-        reached_NW |= next_NW
-        found.append((distance, np.bitwise_count(next_NW)))
-        frontier_NW = next_NW
-    return found
+        frontier_NW = _step(graph, frontier_NW)
+        frontier_NW &= ~reached_NW
+        if not frontier_NW.any():
+            return
+        reached_NW |= frontier_NW
+        yield distance, np.bitwise_count(frontier_NW)
+
+
+def _step(graph: Graph, frontier_NW: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The searches that are at a neighbour of each node, (N, W)."""
+    next_NW = np.zeros_like(frontier_NW)
+    filled = np.flatnonzero(graph.out_degree > 0)
+    begin, end = graph.indptr[filled], graph.indptr[filled + 1]
+    scratch = np.empty((_BLOCK_EDGES, frontier_NW.shape[1]), np.uint64)
+    start = 0
+    while start < len(filled):
+        # As many nodes as have room, or one that has not: it gets an array of its own.
+        stop = int(np.searchsorted(end, begin[start] + _BLOCK_EDGES, "right"))
+        stop = max(stop, start + 1)
+        neighbours = graph.indices[begin[start] : end[stop - 1]]
+        room = scratch[: len(neighbours)] if len(neighbours) <= _BLOCK_EDGES else None
+        # mode="clip" since the checked one gathers into a second array; all indices are valid.
+        gathered = np.take(frontier_NW, neighbours, axis=0, out=room, mode="clip")
+        offsets = begin[start:stop] - begin[start]
+        next_NW[filled[start:stop]] = np.bitwise_or.reduceat(gathered, offsets, axis=0)
+        start = stop
+    return next_NW
