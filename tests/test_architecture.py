@@ -9,7 +9,7 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[1]
 LAYERS = [
-    {"errors", "files", "memory", "progress", "share", "__init__"},
+    {"compressed", "errors", "files", "memory", "progress", "share", "__init__"},
     {"config", "device", "distributed", "scratch"},
     {"data", "nn"},
     {"ppr"},

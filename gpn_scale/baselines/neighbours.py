@@ -20,6 +20,7 @@ from gpn_scale.baselines.gcn import AbstractGCN
 from gpn_scale.baselines.sampled import Ensemble
 from gpn_scale.baselines.training import random_batches
 from gpn_scale.baselines.view import View
+from gpn_scale.compressed import ranges
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.data.transition import transition_factors
 from gpn_scale.nn.sparse import SparseMatrix
@@ -104,8 +105,7 @@ class NeighbourSampler:
         start_B = self._graph.indptr[row_B]
         degree_B = self._graph.indptr[row_B + 1] - start_B
         count_B = degree_B if self._limit is None else np.minimum(degree_B, self._limit)
-        offset_B = np.cumsum(count_B) - count_B
-        entry_E = np.arange(count_B.sum()) + np.repeat(start_B - offset_B, count_B)
+        entry_E = ranges(start_B, count_B)
         cut_B = count_B < degree_B
         if self._limit is not None and cut_B.any():
             chosen = distinct_draws(degree_B[cut_B], self._limit, rng)

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gpn_scale.compressed import entries_of
 from gpn_scale.config import FeatureScaling, Normalisation
 from gpn_scale.data.features import scale_features, take_rows
 from gpn_scale.data.graph import CSRFeatures, Features, Graph, NodeIds
@@ -197,9 +198,7 @@ class View:
 
 
 def _neighbours(graph: Graph, nodes: NodeIds) -> NodeIds:
-    start, count = graph.indptr[nodes], graph.indptr[nodes + 1] - graph.indptr[nodes]
-    first = np.repeat(start - np.cumsum(count) + count, count)
-    return np.unique(graph.indices[first + np.arange(count.sum())]).astype(np.int64)
+    return np.unique(graph.indices[entries_of(graph.indptr, nodes)[1]]).astype(np.int64)
 
 
 def _induced(graph: Graph, nodes: NodeIds) -> Graph:

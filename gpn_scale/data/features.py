@@ -8,6 +8,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from gpn_scale.compressed import entries_of
 from gpn_scale.config import FeatureScaling
 from gpn_scale.data.graph import CSRFeatures, Features, NodeIds
 from gpn_scale.errors import ConfigError, GraphError
@@ -50,9 +51,7 @@ def take_rows(features: Features, nodes: NodeIds) -> Features:
     if not isinstance(features, CSRFeatures):
         rows: Features = features[nodes]
         return rows
-    start, count = features.indptr[nodes], features.indptr[nodes + 1] - features.indptr[nodes]
-    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
-    source = np.arange(indptr[-1]) + np.repeat(start - indptr[:-1], count)
+    indptr, source = entries_of(features.indptr, nodes)
     return CSRFeatures(
         indptr=indptr,
         indices=features.indices[source],

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
+from gpn_scale.compressed import entries_of
 from gpn_scale.config import Normalisation
 from gpn_scale.data.building import build_graph, check_features
 from gpn_scale.data.graph import (
@@ -299,10 +300,8 @@ def push_rows(
 
 def _edges(graph: Graph, nodes: NodeIds) -> tuple[NodeIds, NodeIds, NDArray[np.float64]]:
     """The edges of `nodes`: position in `nodes`, neighbour, weight."""
-    start = np.asarray(graph.indptr[nodes])
-    count = graph.indptr[nodes + 1] - start
-    row = np.repeat(np.arange(len(nodes)), count)
-    at = np.arange(len(row)) + np.repeat(start - (np.cumsum(count) - count), count)
+    row_ptr, at = entries_of(graph.indptr, nodes)
+    row = np.repeat(np.arange(len(nodes)), np.diff(row_ptr))
     weight = np.ones(len(at)) if graph.edge_weight is None else graph.edge_weight[at]
     return row, graph.indices[at].astype(np.int64), weight.astype(np.float64)
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gpn_scale.compressed import ranges
 from gpn_scale.errors import StoreError
 from gpn_scale.ppr.shard import (
     FORMAT,
@@ -248,9 +249,8 @@ class PPRStore:
         weights_E = np.empty(row_ptr[-1], np.float32)
         for index, part in parts:
             shard, count = self._shard(index), count_B[part]
-            within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-            source = np.repeat(shard.row_ptr[local_B[part]], count) + within
-            target = np.repeat(row_ptr[part], count) + within
+            source = ranges(shard.row_ptr[local_B[part]], count)
+            target = ranges(row_ptr[part], count)
             ids_E[target] = shard.ids[source]
             weights_E[target] = shard.weights[source]
         return PPRRows(

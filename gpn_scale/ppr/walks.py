@@ -6,6 +6,7 @@ Shapes: M walks (or nodes asked for), U distinct nodes, E edges of these.
 import numpy as np
 from numpy.typing import NDArray
 
+from gpn_scale.compressed import entries_of
 from gpn_scale.config import DiffusionConfig
 from gpn_scale.data.graph import Graph, NodeIds
 
@@ -17,7 +18,7 @@ def out_weight(graph: Graph, self_loops: bool, nodes: NodeIds) -> NDArray[np.flo
     weight_M: NDArray[np.float64] = loop_M.astype(np.float64)
     if graph.edge_weight is None:
         return weight_M + degree_M
-    edge_E = _edges_of(graph, nodes)[1]
+    edge_E = entries_of(graph.indptr, nodes)[1]
     row_E = np.repeat(np.arange(len(nodes)), degree_M)
     return weight_M + np.bincount(row_E, graph.edge_weight[edge_E], minlength=len(nodes))
 
@@ -74,7 +75,7 @@ class DiffusionWalks:
     def _weighted_step(self, at_M: NodeIds, rng: np.random.Generator) -> NodeIds:
         assert self._graph.edge_weight is not None
         node_U, where_M = np.unique(at_M, return_inverse=True)
-        row_ptr, edge_E = _edges_of(self._graph, node_U)
+        row_ptr, edge_E = entries_of(self._graph.indptr, node_U)
         degree_U = np.diff(row_ptr)
         share_E = self._graph.edge_weight[edge_E] / np.repeat(self._out_weight(node_U), degree_U)
         # Row after row on one line: a row's loop is what its edges leave of its unit.
@@ -89,13 +90,6 @@ class DiffusionWalks:
         next_M = at_M.copy()
         next_M[moves] = self._graph.indices[edge_E[choice_M[moves]]]
         return next_M
-
-
-def _edges_of(graph: Graph, nodes: NodeIds) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Offsets of the rows of `nodes`, (M + 1,), and positions of their edges, (E,)."""
-    first, count = graph.indptr[nodes], graph.indptr[nodes + 1] - graph.indptr[nodes]
-    row_ptr = np.append(0, np.cumsum(count))
-    return row_ptr, np.arange(row_ptr[-1]) + np.repeat(first - row_ptr[:-1], count)
 
 
 def _in_weight(graph: Graph, self_loops: bool) -> NDArray[np.float64]:
