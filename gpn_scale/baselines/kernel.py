@@ -49,7 +49,7 @@ class KernelDirichlet(AbstractBaseline):
     """alpha_c = 1 + the sum of g(distance) over class c's training nodes; nothing is learned."""
 
     name = "GKDE"
-    revision = 1
+    revision = 2
     Options = KernelOptions
 
     @property

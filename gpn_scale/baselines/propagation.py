@@ -32,7 +32,7 @@ class LabelPropagation(AbstractBaseline):
     """alpha_c = 1 + the diffused density of class c's training nodes; nothing is learned."""
 
     name = "LP"
-    revision = 1
+    revision = 2
     Options = PropagationOptions
 
     @property

@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+import torch
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gpn_scale.baselines import kernel
 from gpn_scale.baselines.kernel import KernelDirichlet, KernelOptions, kernel_evidence
+from gpn_scale.baselines.model import counted_answer
 from gpn_scale.baselines.propagation import LabelPropagation, PropagationOptions
 from gpn_scale.config import RunConfig
 from gpn_scale.data.building import build_graph
@@ -96,6 +98,16 @@ def test_the_least_evidence_decides_and_is_not_lost_in_single_precision():
     found = KernelDirichlet(RunConfig()).fit(replace(graph, split=split)).predict(graph)
     assert found.predicted_class[:8].tolist() == [1] * 8  # the last is 7 hops away
     assert (np.diff(found.epistemic[:8]) > 0.0).all()
+
+
+@given(st.integers(0, 2), st.floats(0.0, 10.0), st.floats(1e-12, 1e-3))
+def test_the_class_of_most_evidence_is_predicted_by_whatever_lead(winner, common, lead):
+    evidence = torch.full((1, 3), common, dtype=torch.float64)
+    evidence[0, winner] += lead
+    assume(evidence.argmax() == winner)
+    found = counted_answer(LabelPropagation(), evidence, torch.tensor([0, 1, 2]))
+    assert found.predicted_class.tolist() == [winner]
+    assert abs(found.probabilities - 1.0 / 3.0).max() < 1e-6 + lead
 
 
 @pytest.mark.parametrize("class_prior", [True, False])
