@@ -27,9 +27,10 @@ from gpn_scale.data.shifts import noise_rows
 from gpn_scale.data.splits import prepare_graph
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.evaluate import Metrics, detection_metrics
+from gpn_scale.experiments.crossed import Seeds, mean_and_error
 from gpn_scale.experiments.measures import ISOLATED_NODES, Trained
 from gpn_scale.experiments.paper import Figure, PaperKey, read_paper
-from gpn_scale.experiments.tables import Entry, cell_text, mean_and_error
+from gpn_scale.experiments.tables import Entry, cell_text
 from gpn_scale.files import write_text
 
 GRAPHS = ("CoraML", "CiteSeer", "AmazonPhotos", "CoauthorCS")
@@ -175,7 +176,7 @@ def main() -> None:
     parser.add_argument("--write", type=Path, help="Markdown file with the markers")
     options = parser.parse_args()
     paper: dict[PaperKey, Figure] = {} if options.paper is None else read_paper(options.paper)
-    values: dict[tuple[str, str, str, str], list[float]] = {}
+    values: dict[tuple[str, str, str, str], dict[Seeds, float]] = {}
     chosen: dict[tuple[str, str], list[NDArray[np.float64]]] = {}
     for dataset in options.datasets.split(","):
         cells = trained_cells(options.matrix, dataset, options.model)
@@ -189,7 +190,7 @@ def main() -> None:
                 for reading, metrics in measure(trained).items():
                     for metric, value in metrics.items():
                         key = (experiment, dataset, reading, metric)
-                        values.setdefault(key, []).append(100 * value)
+                        values.setdefault(key, {})[divmod(rng_seed, 1000)] = 100 * value
     found = {"choices": choices_table(chosen, paper)}
     for experiment in EXPERIMENTS:
         entries = [

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from gpn_scale.evaluation.evaluate import Metrics
+from gpn_scale.experiments.crossed import Seeds, mean_and_error
 from gpn_scale.experiments.matrix import Cell, CellResult, Matrix
-from gpn_scale.experiments.tables import Entry, mean_and_error, unit_of, with_relative
+from gpn_scale.experiments.tables import Entry, unit_of, with_relative
 
 _KINDS = {"all_classes": False, "left_out": True}
 
@@ -34,7 +35,7 @@ def paired_differences(
     Seeds of split and initial values are the same in each pair, so that what they do to both
     models drops out of the difference.
     """
-    values: dict[tuple[str, str, str], list[float]] = {}
+    values: dict[tuple[str, str, str], dict[Seeds, float]] = {}
     for cell, result in results.items():
         other = results.get(cell._replace(model=reference)) if cell.model == model else None
         if other is None:
@@ -42,7 +43,8 @@ def paired_differences(
         for experiment, metrics in result.results.items():
             if experiment in other.results:
                 for metric, difference in _differences(metrics, other.results[experiment]):
-                    values.setdefault((cell.dataset, experiment, metric), []).append(difference)
+                    runs = values.setdefault((cell.dataset, experiment, metric), {})
+                    runs[cell.split, cell.init] = difference
     name = f"{model} - {reference}"
     return [
         Entry(dataset, name, experiment, metric, *mean_and_error(found), len(found))

@@ -3,11 +3,11 @@
 import csv
 import io
 import math
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpn_scale.evaluation.evaluate import Metrics
+from gpn_scale.experiments.crossed import Seeds, mean_and_error
 from gpn_scale.experiments.matrix import Cell, CellResult
 from gpn_scale.experiments.measures import EXPERIMENTS
 from gpn_scale.experiments.paper import Figure, PaperKey, paper_key
@@ -35,7 +35,7 @@ class Entry:
     metric: str
     mean: float
     error: float
-    """Standard error of the mean; NaN for a single run."""
+    """Standard error of the mean over crossed seeds; NaN for a single run."""
     runs: int
     paper: Figure | None = None
 
@@ -53,12 +53,13 @@ def entries(
 
     Experiments come in their own order, in whatever order they were run.
     """
-    values: dict[tuple[str, str, str, str], list[float]] = {}
+    values: dict[tuple[str, str, str, str], dict[Seeds, float]] = {}
     for cell, result in results.items():
         for experiment in sorted(result.results, key=_place):
             for metric, value in with_relative(result.results[experiment]).items():
                 key = (cell.dataset, cell.model, experiment, metric)
-                values.setdefault(key, []).append(unit_of(metric) * value)
+                runs = values.setdefault(key, {})
+                runs[cell.split, cell.init] = unit_of(metric) * value
     return [
         Entry(*key, *mean_and_error(found), len(found), (paper or {}).get(paper_key(*key)))
         for key, found in values.items()
@@ -143,15 +144,6 @@ def _pivot(table: Sequence[Entry]) -> Pivot:
         rows = [(head, [by_place.get((head, metric)) for metric in metrics]) for head in heads]
         found.append((experiment, metrics, rows))
     return found
-
-
-def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
-    """Of the values that are numbers; NaN where there are none."""
-    values = [value for value in values if not math.isnan(value)]
-    if not values:
-        return math.nan, math.nan
-    error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
-    return statistics.fmean(values), error
 
 
 def cell_text(entry: Entry | None) -> str:

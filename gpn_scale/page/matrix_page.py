@@ -76,8 +76,8 @@ def _overview(
     body += paragraph(words)
     body += paragraph(
         "Shares are in percent, with the standard error of the mean over splits and "
-        "initialisations; in brackets the paper's figure and the difference to it. AURC, NLL and "
-        "sizes of sets are no shares."
+        "initialisations (runs that share either are not taken as independent); in brackets the "
+        "paper's figure and the difference to it. AURC, NLL and sizes of sets are no shares."
     )
     by_place = {(e.dataset, e.model, e.experiment, e.metric): e for e in plain}
     rows = [
