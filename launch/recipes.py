@@ -32,7 +32,7 @@ LEFT_OUT_CLASSES = {
 }
 """Left-out classes per graph in the paper's experiments (table of dataset details)."""
 MINIBATCH_EPOCHS = 30
-MINIBATCH: dict[str, Any] = {"batch_size": 512, "neighbours": 24, "tail_nodes": 2048}
+MINIBATCH: dict[str, Any] = {"batch_size": 512, "tail_nodes": 2048}
 """Where an epoch has several steps; by trials on ogbn-arxiv-sim, see docs/performance.md."""
 
 
@@ -119,10 +119,10 @@ def recipe_for(dataset: str, graph: Graph) -> RunConfig:
 def in_minibatches(config: RunConfig, graph: Graph) -> RunConfig:
     """The same setting for an optimiser that sees a part of the training nodes in each step.
 
-    Where one batch holds all of them nothing changes but the mode. Else batches are of 512 roots:
-    quality follows the number of steps more than their size, and for the same reason not all
-    neighbours of a root are encoded. An epoch has many steps, so fewer epochs are enough, and the
-    learning rate falls to 0 over them, to average out the noise of the steps.
+    Where one batch holds all of them nothing changes but the mode. Else batches are of 512 roots,
+    since quality follows the number of steps more than their size. An epoch has many steps, so
+    fewer epochs are enough, and the learning rate falls to 0 over them, to average out the noise
+    of the steps.
     """
     config = replace(config, mode="minibatch")
     if graph.split is not None and config.split.kind == "public":

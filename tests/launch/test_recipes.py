@@ -88,8 +88,7 @@ def test_many_training_nodes_are_taken_in_falling_steps(public):
     graph = build_graph([0], [1], labels=labels, split=split if public else None, num_nodes=size)
     recipe = recipe_for("ogbn-arxiv" if public else "CoraML", graph)
     config = in_minibatches(recipe, graph)
-    changed = {"batch_size": 512, "neighbours": 24, "tail_nodes": 2048}
-    assert config.minibatch == replace(recipe.minibatch, **changed)
+    assert config.minibatch == replace(recipe.minibatch, batch_size=512, tail_nodes=2048)
     assert config.train.learning_rate == recipe.train.learning_rate
     assert config.train.schedule == "cosine"
     assert config.train.epochs == config.train.patience < recipe.train.epochs
