@@ -196,7 +196,8 @@ def counted_answer(
     num_classes = evidence_NC.shape[1]
     commonest = labels.bincount(minlength=num_classes).argmax()
     total_N = evidence_NC.sum(1)
-    winner_N = torch.where(total_N > 0.0, evidence_NC.argmax(1), commonest)
+    # In float32, so that equal evidence is equal in whatever order it was summed.
+    winner_N = torch.where(total_N > 0.0, evidence_NC.float().argmax(1), commonest)
     # The winner leads by what float32 can tell from a tie, at least.
     alpha_NC = 1.0 + evidence_NC
     least_N1 = alpha_NC.topk(2).values[:, 1:] * (1.0 + 3e-7)

@@ -20,27 +20,43 @@ def test_runs_of_one_initialisation_or_of_one_split_are_independent(values, of_o
     assert error == pytest.approx(plain, abs=1e-6)
 
 
-@given(st.integers(2, 5), st.integers(2, 5), st.data())
-def test_a_whole_grid_has_the_variances_of_its_margins(splits, inits, data):
-    flat = data.draw(st.lists(numbers, min_size=splits * inits, max_size=splits * inits))
-    grid = np.array(flat).reshape(splits, inits)
-    mean, error = mean_and_error({place: float(value) for place, value in np.ndenumerate(grid)})
-    margins = grid.mean(1).var(ddof=1) / splits + grid.mean(0).var(ddof=1) / inits
-    alone = grid.var(ddof=1) / grid.size
-    assert mean == pytest.approx(grid.mean(), abs=1e-9)
-    assert error == pytest.approx(math.sqrt(max(margins - alone, alone)), abs=1e-5)
+@given(st.lists(numbers, min_size=2, max_size=6), st.integers(1, 4), st.booleans())
+def test_runs_that_repeat_themselves_tell_nothing_new(values, repeats, of_splits):
+    grid = {
+        (place, again) if of_splits else (again, place): value
+        for place, value in enumerate(values)
+        for again in range(repeats)
+    }
+    plain = statistics.stdev(values) / math.sqrt(len(values))
+    assert mean_and_error(grid)[1] == pytest.approx(plain, abs=1e-6)
 
 
-def test_errors_are_as_large_as_means_scatter():
+def scatter_and_error(shape, effects, missing):
+    """Of means over many drawn grids: their standard deviation, and the error that is reported."""
     rng = np.random.default_rng(5)
+    of_split, of_init, of_run = effects
     found = []
-    for _ in range(2000):
-        grid = rng.normal(size=(6, 1)) + 2.0 * rng.normal(size=6) + rng.normal(size=(6, 6))
-        runs = {place: float(value) for place, value in np.ndenumerate(grid) if sum(place) % 5}
+    for _ in range(3000):
+        grid = of_split * rng.normal(size=(shape[0], 1)) + of_init * rng.normal(size=shape[1])
+        grid = grid + of_run * rng.normal(size=shape)
+        runs = {place: float(value) for place, value in np.ndenumerate(grid)}
+        for place in missing:
+            del runs[place]
         found.append(mean_and_error(runs))
     means, errors = np.array(found).T
-    scatter = means.std(ddof=1)
-    assert np.sqrt((errors**2).mean()) == pytest.approx(scatter, rel=0.1)
+    return means.std(ddof=1), np.sqrt(np.square(errors).mean())
+
+
+@pytest.mark.parametrize("effects", [(1, 0, 0.1), (0, 1, 0.1), (1, 1, 1), (1, 2, 0.5)])
+@pytest.mark.parametrize(("shape", "missing"), [((5, 2), []), ((6, 6), [(0, 0), (2, 3), (5, 1)])])
+def test_errors_are_as_large_as_means_scatter(shape, effects, missing):
+    scatter, error = scatter_and_error(shape, effects, missing)
+    assert error == pytest.approx(scatter, rel=0.06)
+
+
+def test_without_effects_of_seeds_errors_are_rather_too_large():
+    scatter, error = scatter_and_error((5, 2), (0, 0, 1), [])
+    assert scatter < error < 1.35 * scatter
 
 
 def test_numbers_that_are_missing_are_left_out():

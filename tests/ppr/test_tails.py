@@ -86,7 +86,8 @@ def test_nothing_is_lost_but_by_truncation(kind, graph, diffusion, k, data):
     assert (tailed.row_ptr[0], tailed.row_ptr[-1]) == (0, len(tailed.ids))
     dtypes = [array.dtype for array in (tailed.row_ptr, tailed.ids, tailed.weights)]
     assert dtypes == [np.int64, np.int32, np.float32]
-    assert (tailed.weights > 0).all()
+    # The weight of a long walk, a product over its steps, may be too small for float32.
+    assert ((tailed.weights > 0) | ((kind == "sampled") & (tailed.weights == 0))).all()
     assert tailed.cluster_mass.dtype == np.float32
 
 
