@@ -194,9 +194,10 @@ class SampledTail(AbstractTail):
         row_M = np.repeat(lacking, self._walks_per_root)
         end_M, weight_M = self._walk(row_M, root_global, rows, rng)
         total_B = np.bincount(row_M, weight_M, minlength=len(rows.missing_mass))
-        found = weight_M > 0
-        row_M, end_M, weight_M = row_M[found], end_M[found], weight_M[found]
-        weight_M *= rows.missing_mass[row_M] / total_B[row_M]
+        weight_M *= (rows.missing_mass / np.where(total_B > 0, total_B, 1.0))[row_M]
+        share_M = weight_M.astype(np.float32)
+        found = share_M > 0  # the weight of a long walk may be too small for float32
+        row_M, end_M, share_M = row_M[found], end_M[found], share_M[found]
         kept_E = _renormalised(rows, total_B == 0)
         found_B = np.bincount(row_M, minlength=len(total_B))
         order = np.argsort(np.append(row_of_entry(rows), row_M), kind="stable")
@@ -204,7 +205,7 @@ class SampledTail(AbstractTail):
             rows,
             row_ptr=rows.row_ptr + np.append(0, np.cumsum(found_B)),
             ids=np.append(rows.ids, end_M.astype(np.int32))[order],
-            weights=np.append(kept_E, weight_M.astype(np.float32))[order],
+            weights=np.append(kept_E, share_M)[order],
         )
 
     def _walk(
