@@ -127,7 +127,6 @@ def evaluate(options: argparse.Namespace) -> None:
         wanted.datasets, wanted.models, wanted.experiments, options.splits, options.inits
     )
     matrix = Matrix(options.out)
-    pending = [] if options.tables_only else matrix.pending(cells, wanted.experiments)
     jobs = [
         Job(
             cell,
@@ -139,15 +138,20 @@ def evaluate(options: argparse.Namespace) -> None:
             options.out,
             threads,
         )
-        for cell in pending
+        for cell in ([] if options.tables_only else cells)
     ]
-    settings = [_setting(job) for job in jobs]  # every refusal before the first training
-    for job, setting in zip(jobs, settings, strict=True):
+    # Every refusal before the first training; one of them is for finished cells of another setting.
+    todo = [
+        (job, setting)
+        for job in jobs
+        if matrix.missing(job.cell, job.experiments, setting := _setting(job))
+    ]
+    for job, setting in todo:
         if isinstance(setting, BaselineSetting):
             graph = prepare_graph(_graph(job.cell.dataset, job.data_dir), setting.config)
             setting.new().check(graph)
     with connected(torch.device("cpu"), timeout_seconds=_A_DAY) as world:
-        for job, setting in zip(jobs, settings, strict=True):
+        for job, setting in todo:
             store, diffusion = _store(job.cell.dataset, setting, options.out), _rows_of(setting)
             if store is not None and diffusion is not None:
                 lock = options.out / "locks" / f"{store.name}.store"
@@ -155,8 +159,8 @@ def evaluate(options: argparse.Namespace) -> None:
                     graph, name = _graph(job.cell.dataset, options.data_dir), job.cell.dataset
                     build_rows(graph, name, options.data_dir, store, diffusion, world)
         # Each rank begins with its own, then helps the others with what nobody has claimed.
-        ordered = sorted(range(len(jobs)), key=lambda place: place % world.size != world.rank)
-        _run([jobs[place] for place in ordered], options.processes, world)
+        ordered = sorted(range(len(todo)), key=lambda place: place % world.size != world.rank)
+        _run([todo[place][0] for place in ordered], options.processes, world)
         world.barrier()
         if not world.is_first:
             return

@@ -7,7 +7,7 @@ that a matrix asked for more experiments later trains nothing again.
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -136,13 +136,21 @@ class Matrix:
         }
         return CellResult(fingerprint, numbers)
 
-    def pending(self, cells: Iterable[Cell], experiments: Sequence[str]) -> Iterator[Cell]:
-        """Cells with an experiment that has no result yet."""
-        for cell in cells:
-            known = self.result(cell)
-            done = {} if known is None else known.results
-            if any(name not in done for name in cell.wanted(experiments)):
-                yield cell
+    def missing(self, cell: Cell, experiments: Iterable[str], setting: AnySetting) -> list[str]:
+        """Those of the experiments that the cell wants and that have no result yet.
+
+        Raises:
+            RunError: what is there was made with another configuration or version.
+        """
+        known = self.result(cell)
+        if known is None:
+            return cell.wanted(experiments)
+        if known.fingerprint != setting.fingerprint:
+            raise RunError(
+                f"{self._file(cell, '.json')} was made with another configuration: evaluate into "
+                "another directory, or delete it and run again"
+            )
+        return [name for name in cell.wanted(experiments) if name not in known.results]
 
     def run(
         self,
@@ -168,13 +176,8 @@ class Matrix:
             NumericalError: the trained model's prediction is not finite.
             RunError: what is there was made with another configuration or version.
         """
+        missing = self.missing(cell, experiments, setting)
         known = self.result(cell) or CellResult(setting.fingerprint)
-        if known.fingerprint != setting.fingerprint:
-            raise RunError(
-                f"{self._file(cell, '.json')} was made with another configuration: evaluate into "
-                "another directory, or delete it and run again"
-            )
-        missing = [name for name in cell.wanted(experiments) if name not in known.results]
         if not missing:
             return known
         graph = prepare_graph(load(), setting.config)

@@ -87,11 +87,11 @@ def test_a_matrix_killed_between_experiments_goes_on_without_training_again(tmp_
         patch.setattr(matrix_module, "EXPERIMENTS", {**EXPERIMENTS, "isolated": die}, raising=True)
         with pytest.raises(RuntimeError, match="killed"):
             matrix.run(CELL, ALL, setting(), graph)
-    assert list(matrix.pending([CELL], ALL)) == [CELL]
+    assert matrix.missing(CELL, ALL, setting()) == ALL[ALL.index("isolated") :]
     assert list(matrix.result(CELL).results) == ["clean", "misclassification"]
     monkeypatch.setattr(GPNClassifier, "fit", die)
     assert matrix.run(CELL, ALL, setting(), graph) == whole.result(CELL)
-    assert list(matrix.pending([CELL], ALL)) == []
+    assert matrix.missing(CELL, ALL, setting()) == []
 
 
 def test_what_another_version_or_configuration_made_is_refused(tmp_path):

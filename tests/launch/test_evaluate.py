@@ -149,6 +149,15 @@ def test_cells_of_another_version_are_refused(tmp_path, capsys):
         assert "was written by version 0.0.0" in capsys.readouterr().err
 
 
+def test_finished_cells_of_another_setting_are_refused(tmp_path, capsys):
+    few = [*QUICK, "--models", "LP,GPN", "--experiment", "clean", "--out", str(tmp_path)]
+    assert main(few) == 0
+    capsys.readouterr()
+    assert main([*few, "--set", "train.epochs=3"]) == 2
+    assert "was made with another configuration" in capsys.readouterr().err
+    assert main([*few, "--set", "train.epochs=3", "--tables-only"]) == 0
+
+
 def test_studies_are_models_with_one_field_changed(tmp_path):
     words = ["--experiment", "hyper-parameters", "--studies", "budget", "--models", "GPN"]
     assert main([*QUICK, *words, "--splits", "1", "--out", str(tmp_path)]) == 0
