@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from gpn_scale.baselines.view import View
 from gpn_scale.config import EncoderConfig
+from gpn_scale.errors import GraphError
 from gpn_scale.nn.encoder import InputLinear
 
 Mix = Callable[[Tensor], Tensor]
@@ -59,8 +60,17 @@ class Layers(nn.Module):
     def after_first(
         self, projected_NH: Tensor, mix: Mix, generator: torch.Generator | None = None
     ) -> Tensor:
-        """The same from the values of the first linear map."""
+        """The same from the values of the first linear map.
+
+        Raises:
+            GraphError: batch-norm is to train on one node, of which there is no variance.
+        """
         values_NH: Tensor = mix(projected_NH) + self.biases[0]
+        if self.training and len(self.norms) and len(values_NH) == 1:
+            raise GraphError(
+                "batch-norm got a batch of one node, expected at least two: label more nodes, take "
+                "a larger minibatch.batch_size, or set encoder.batch_norm=false"
+            )
         for depth, weight_HH in enumerate(self.further):
             if len(self.norms):
                 values_NH = self.norms[depth](values_NH)

@@ -16,7 +16,7 @@ from gpn_scale.baselines.kernel_gcn import (
     dirichlet_divergence,
     expected_squared_error,
 )
-from gpn_scale.baselines.layers import Layers
+from gpn_scale.baselines.layers import Layers, alone
 from gpn_scale.baselines.robust import RobustGCN, RobustOptions, unit_divergence
 from gpn_scale.baselines.sampled import (
     DropEdge,
@@ -277,6 +277,15 @@ def test_batch_norm_and_three_layers():
     assert model.reach == 3
     test = graph.split.test
     assert (model.predict(graph).predicted_class[test] == graph.labels[test]).mean() > 0.6
+
+
+def test_batch_norm_needs_two_nodes_in_training_alone():
+    shape = replace(CONFIG.encoder, batch_norm=True)
+    layers = Layers(3, 2, shape, torch.Generator())
+    one = torch.ones(1, shape.hidden)
+    with pytest.raises(GraphError, match="batch-norm got a batch of one node"):
+        layers.after_first(one, alone)
+    assert layers.eval().after_first(one, alone).shape == (1, 2)
 
 
 @pytest.mark.parametrize(
