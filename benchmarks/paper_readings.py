@@ -13,13 +13,12 @@ Prints Markdown tables of means with standard errors, in percent, or puts them b
 of --write. Trains nothing.
 """
 
-import argparse
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from results_paper import put
+from results_paper import page_parser, publish
 
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph
@@ -31,7 +30,6 @@ from gpn_scale.experiments.crossed import Seeds, mean_and_error
 from gpn_scale.experiments.measures import ISOLATED_NODES, Trained
 from gpn_scale.experiments.paper import Figure, PaperKey, read_paper
 from gpn_scale.experiments.tables import Entry, cell_text
-from gpn_scale.files import write_text
 
 GRAPHS = ("CoraML", "CiteSeer", "AmazonPhotos", "CoauthorCS")
 CANDIDATES, DRAWS = 2000, 400
@@ -165,25 +163,22 @@ def table(experiment: str, entries: Sequence[Entry]) -> str:
 
 def main() -> None:
     """Prints the tables, or puts them into --write."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--matrix", type=Path, required=True, help="--out of launch/evaluate.py")
+    parser = page_parser(__doc__)
     parser.add_argument("--data-dir", type=Path, default=Path("data"))
     parser.add_argument("--datasets", default=",".join(GRAPHS))
     parser.add_argument("--model", default="GPN")
-    parser.add_argument("--paper", type=Path, help="CSV files of the paper's figures")
-    parser.add_argument("--write", type=Path, help="Markdown file with the markers")
     options = parser.parse_args()
     paper: dict[PaperKey, Figure] = {} if options.paper is None else read_paper(options.paper)
     values: dict[tuple[str, str, str, str], dict[Seeds, float]] = {}
     chosen: dict[tuple[str, str], list[NDArray[np.float64]]] = {}
+    trainings = 0
     for dataset in options.datasets.split(","):
         cells = trained_cells(options.matrix, dataset, options.model)
         graph = load_graph(dataset, options.data_dir) if cells else None
         for rng_seed, path in cells:
             assert graph is not None
             trained = trained_of(path, rng_seed, graph)
+            trainings += 1
             for metric, areas in choices(trained).items():
                 chosen.setdefault((dataset, metric), []).append(areas)
             for experiment, measure in EXPERIMENTS.items():
@@ -202,10 +197,7 @@ def main() -> None:
             if of == experiment
         ]
         found[f"readings-{experiment}"] = table(experiment, entries) if entries else "No runs yet."
-    if options.write is None:
-        print("\n".join(found.values()))
-    else:
-        write_text(options.write, put(options.write.read_text(encoding="utf-8"), found))
+    publish(found, options.write, trainings)
 
 
 if __name__ == "__main__":

@@ -6,11 +6,18 @@ Reads the cells of a matrix that `launch/evaluate.py` has made, finished or not 
 does both), and replaces what stands between the markers of --write. Trains nothing.
 """
 
-import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
-from results_paper import TABLES, Columns, Paper, Results, deviations, markdown, publish
+from results_paper import (
+    TABLES,
+    Columns,
+    Paper,
+    Results,
+    deviations,
+    markdown,
+    page_parser,
+    publish,
+)
 
 from gpn_scale.experiments.collected import stored_results
 from gpn_scale.experiments.matrix import Cell
@@ -59,12 +66,7 @@ def _measured_by(table: Sequence[Entry], word: str) -> list[Entry]:
 
 def main() -> None:
     """Prints the sections, or puts them into --write."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--matrix", type=Path, required=True, help="--out of launch/evaluate.py")
-    parser.add_argument("--paper", type=Path, help="CSV files of the paper's figures")
-    parser.add_argument("--write", type=Path, help="Markdown file with the markers")
+    parser = page_parser(__doc__)
     options = parser.parse_args()
     results = stored_results(options.matrix)
     paper = {} if options.paper is None else read_paper(options.paper)

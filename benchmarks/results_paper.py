@@ -207,14 +207,20 @@ def _rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
-def main() -> None:
-    """Prints the sections, or puts them into --write."""
+def page_parser(description: str | None) -> argparse.ArgumentParser:
+    """What all writers of pages are asked: a matrix, the paper's figures, a page."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        description=description, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--matrix", type=Path, required=True, help="--out of launch/evaluate.py")
     parser.add_argument("--paper", type=Path, help="CSV files of the paper's figures")
     parser.add_argument("--write", type=Path, help="Markdown file with the markers")
+    return parser
+
+
+def main() -> None:
+    """Prints the sections, or puts them into --write."""
+    parser = page_parser(__doc__)
     parser.add_argument("--pictures", type=Path, default=Path("docs/pictures"))
     options = parser.parse_args()
     results = stored_results(options.matrix)
