@@ -3,6 +3,7 @@
 Shapes: N nodes, C classes.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -157,8 +158,8 @@ class AbstractBaseline(ABC):
         )
 
 
-def changed_options(options: Any, pairs: Iterable[tuple[str, str]]) -> Any:
-    """Options of a model with some fields replaced by text: (`model.field`, value) pairs.
+def changed_options(kind: str, options: Any, pairs: Iterable[tuple[str, str]]) -> Any:
+    """Options of the model `kind` with some fields replaced: (`model.field`, text) pairs.
 
     Raises:
         ConfigError: there is no such field, or the value does not parse.
@@ -169,8 +170,11 @@ def changed_options(options: Any, pairs: Iterable[tuple[str, str]]) -> Any:
         field = key.removeprefix("model.")
         if field not in types:
             known = ", ".join(f"model.{name}" for name in types) or "none"
-            raise ConfigError(f"there is no option {key!r} of this model, known are {known}")
-        changes[field] = parse_value(types[field], text, key)
+            raise ConfigError(f"{kind} has no option {key!r}, known are {known}")
+        value = parse_value(types[field], text, key)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ConfigError(f"{key} of {kind} is {text}, expected a finite number")
+        changes[field] = value
     return replace(options, **changes)
 
 

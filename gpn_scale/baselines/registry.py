@@ -11,7 +11,7 @@ from gpn_scale.baselines.bayesian import BayesianGCN
 from gpn_scale.baselines.gaussian_process import FeatureProcess, MaternProcess
 from gpn_scale.baselines.gcn import VGCN, EnergyGCN
 from gpn_scale.baselines.kernel import KernelDirichlet
-from gpn_scale.baselines.kernel_gcn import KernelGCN
+from gpn_scale.baselines.kernel_gcn import KernelGCN, KernelGCNOptions
 from gpn_scale.baselines.model import AbstractBaseline, changed_options
 from gpn_scale.baselines.neighbours import ensemble_of, in_neighbour_batches
 from gpn_scale.baselines.post_hoc import POST_HOC, on_top_of
@@ -29,6 +29,12 @@ class Spec(NamedTuple):
 
     model: type[AbstractBaseline]
     configure: Configure = lambda config: config
+    options: Callable[[RunConfig], Any] | None = None
+    """The model's own options on a dataset; None for the defaults on all."""
+
+    def own_options(self, config: RunConfig) -> Any:
+        """On a dataset of this configuration."""
+        return self.model.Options() if self.options is None else self.options(config)
 
 
 def tuned(
@@ -41,7 +47,7 @@ def tuned(
 ) -> Configure:
     """Changes a dataset's configuration as the appendix says for a model.
 
-    The recipe of ogbn-arxiv is known by its batch-norm; no model has weight decay there.
+    No model has weight decay with the recipe of ogbn-arxiv.
 
     Args:
         dropout: Share of hidden units dropped.
@@ -52,7 +58,7 @@ def tuned(
     """
 
     def configure(config: RunConfig) -> RunConfig:
-        large = config.encoder.batch_norm
+        large = _is_large(config)
         encoder = replace(
             config.encoder,
             dropout=large_dropout if large and large_dropout is not None else dropout,
@@ -67,6 +73,18 @@ def tuned(
     return configure
 
 
+def _kernel_options(config: RunConfig) -> KernelGCNOptions:
+    """On ogbn-arxiv without a teacher, which did harm there (appendix)."""
+    if _is_large(config):
+        return KernelGCNOptions(kernel_weight=1e-4, teacher_weight=0.0)
+    return KernelGCNOptions()
+
+
+def _is_large(config: RunConfig) -> bool:
+    """Whether it is the recipe of ogbn-arxiv, which alone has batch-norm."""
+    return config.encoder.batch_norm
+
+
 def in_batches(configure: Configure, neighbours: int | Literal["all"] = "all") -> Configure:
     """The same for a model that trains on batches; many steps make fewer epochs enough.
 
@@ -78,7 +96,7 @@ def in_batches(configure: Configure, neighbours: int | Literal["all"] = "all") -
     def configured(config: RunConfig) -> RunConfig:
         config = configure(config)
         train = config.train
-        if config.encoder.batch_norm:
+        if _is_large(config):
             train = replace(train, epochs=min(train.epochs, 30), patience=5)
         minibatch = replace(config.minibatch, neighbours=neighbours)
         return replace(config, mode="minibatch", train=train, minibatch=minibatch)
@@ -105,7 +123,7 @@ BASELINES: dict[str, Spec] = {
     "VGCN-Energy": Spec(EnergyGCN, _VGCN),
     "VGCN-Ensemble": Spec(Ensemble, _VGCN),
     "VGCN-BNN": Spec(BayesianGCN, tuned(dropout=0.0, weight_decay=0.0, hidden_share=0.5)),
-    "GKDE-GCN": Spec(KernelGCN, _PLAIN),
+    "GKDE-GCN": Spec(KernelGCN, _PLAIN, _kernel_options),
     "PPRGo": Spec(PPRGo, in_batches(_PLAIN)),
     "VGCN-minibatch": Spec(_BATCHED_VGCN, _BATCHED),
     "VGCN-Dropout-minibatch": Spec(in_neighbour_batches(DropoutGCN), _BATCHED),
@@ -146,7 +164,7 @@ class BaselineSetting:
         return cls(
             kind,
             override(spec.configure(config), shared),
-            changed_options(spec.model.Options(), own),
+            changed_options(kind, spec.own_options(config), own),
         )
 
     @property

@@ -40,7 +40,7 @@ def test_the_page_adds_a_model_to_the_evaluation(example, tmp_path, capsys):
 def test_refusals_of_the_command_line(tmp_path, capsys):
     for model, message in (
         ("VGCN-Ensemble[model.members=0]", "model.members is 0, expected at least 1 network"),
-        ("VGCN[model.members=2]", "there is no option 'model.members' of this model"),
+        ("VGCN[model.members=2]", "VGCN has no option 'model.members'"),
         ("VGCN[train.epoch=2]", "there is no field 'train.epoch'"),
         ("VGCN,GGP[model.memory_gib=0]", "GGP on graph"),
     ):

@@ -15,6 +15,7 @@ from gpn_scale.baselines.kernel_gcn import (
     KernelGCNOptions,
     dirichlet_divergence,
     expected_squared_error,
+    mean_divergence,
 )
 from gpn_scale.baselines.layers import Layers, alone
 from gpn_scale.baselines.robust import RobustGCN, RobustOptions, unit_divergence
@@ -277,6 +278,14 @@ def test_batch_norm_and_three_layers():
     assert model.reach == 3
     test = graph.split.test
     assert (model.predict(graph).predicted_class[test] == graph.labels[test]).mean() > 0.6
+
+
+def test_the_students_divergence_is_from_the_teacher():
+    alpha = torch.rand(5, 3, dtype=torch.float64) * 10 + 0.1
+    teacher = torch.rand(5, 3, dtype=torch.float64).softmax(1)
+    student = torch.distributions.Categorical(alpha)
+    expected = torch.distributions.kl_divergence(student, torch.distributions.Categorical(teacher))
+    torch.testing.assert_close(mean_divergence(alpha, teacher.log()), expected)
 
 
 def test_batch_norm_needs_two_nodes_in_training_alone():

@@ -93,6 +93,10 @@ def test_settings_are_those_of_the_appendix_then_the_users():
     assert (large.encoder.dropout, large.train.weight_decay) == (0.5, 0.0)
     assert (large.encoder.hidden, large.encoder.layers) == (256, 3)
     assert BaselineSetting.of("RGCN", recipe).config.encoder.hidden == 32
+    kernel = BaselineSetting.of("GKDE-GCN", recipe).options
+    assert (kernel.kernel_weight, kernel.teacher_weight) == (1e-3, 1.0)
+    kernel = BaselineSetting.of("GKDE-GCN", arxiv("ogbn-arxiv")).options
+    assert (kernel.kernel_weight, kernel.teacher_weight) == (1e-4, 0.0)
     assert BaselineSetting.of("LP", recipe).config.diffusion.teleport == 0.1
     changed = BaselineSetting.of("VGCN", recipe, [("encoder.dropout", "0.1")])
     assert changed.config.encoder.dropout == 0.1
@@ -114,8 +118,11 @@ def test_matrices_of_gpn_made_before_there_were_other_models_go_on():
 
 def test_unknown_options_are_refused():
     with pytest.raises(ConfigError, match=r"'model\.heat'.*known are model\.temperature"):
-        changed_options(EnergyOptions(), [("model.heat", "1")])
+        changed_options("VGCN-Energy", EnergyOptions(), [("model.heat", "1")])
     with pytest.raises(ConfigError, match=r"model\.temperature got 'warm', expected a number"):
-        changed_options(EnergyOptions(), [("model.temperature", "warm")])
+        changed_options("VGCN-Energy", EnergyOptions(), [("model.temperature", "warm")])
+    for text in ("nan", "inf"):
+        with pytest.raises(ConfigError, match=rf"VGCN-Energy is {text}, expected a finite number"):
+            changed_options("VGCN-Energy", EnergyOptions(), [("model.temperature", text)])
     with pytest.raises(ConfigError, match=r"known are none"):
         BaselineSetting.of("VGCN", CONFIG, [("model.x", "1")])
