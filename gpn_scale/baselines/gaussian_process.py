@@ -42,6 +42,15 @@ VarianceOf = Literal["predictive", "latent"]
 Covariance = Callable[[], Tensor]
 
 
+def _check_memory(gib: float) -> None:
+    if not gib > 0.0:
+        raise ConfigError(f"model.memory_gib is {gib:g}, expected a number above 0")
+
+
+def _short(gib: float) -> str:
+    return f"{gib:,.1f}" if gib >= 0.1 else f"{gib:.1g}"
+
+
 class AbstractProcess(AbstractNetwork):
     """A Gaussian process; epistemic is a variance, summed over classes."""
 
@@ -54,7 +63,7 @@ class AbstractProcess(AbstractNetwork):
 
         Raises:
             ConfigError: it is not installed.
-            GraphError: the graph is too large.
+            GraphError: what it must hold at once would need more than `memory_gib`.
         """
         try:
             import gpn_scale.baselines.gp_network  # noqa: F401
@@ -63,7 +72,18 @@ class AbstractProcess(AbstractNetwork):
                 f"{self.name} needs GPyTorch, which cannot be imported ({error}): install it with "
                 "`pip install gpn-scale[gp]`"
             ) from error
-        self.check_size(graph)
+        split = checked_split(graph)
+        trained, judged = len(split.train), len(split.train) + len(split.val)
+        # The factors of the posterior with gradient and moments, and the covariances of validation.
+        count = 5 * graph.num_classes * trained**2 + 3 * judged**2 + self.own_numbers(graph)
+        need, limit = 8 * count / _GIB, self.options.memory_gib
+        if need > limit:
+            raise GraphError(
+                f"{self.name} on graph {graph.name!r} needs about {_short(need)} GiB for "
+                f"{trained:,} training, {len(split.val):,} validation and in all "
+                f"{graph.num_nodes:,} nodes, expected at most {limit:g}: use a smaller graph or another model, or "
+                "raise model.memory_gib"
+            )
 
     def build(self, view: View, generator: torch.Generator) -> nn.Module:
         """The process and its kernel's parameters."""
@@ -124,8 +144,8 @@ class AbstractProcess(AbstractNetwork):
         return self.module
 
     @abstractmethod
-    def check_size(self, graph: Graph) -> None:
-        """Refuses graphs that are too large."""
+    def own_numbers(self, graph: Graph) -> int:
+        """How many numbers this kernel must hold at once."""
 
     @abstractmethod
     def kernel(self) -> nn.Module:
@@ -166,11 +186,12 @@ class FeatureProcessOptions:
     epistemic: VarianceOf = "predictive"
     """Whose variance is the epistemic score: the class's, as in GPN's tables, or the functions'."""
     memory_gib: float = 4.0
-    """Graphs whose covariances would need more are refused."""
+    """Graphs that would need more are refused; time grows faster than memory."""
 
     def __post_init__(self) -> None:
         require_positive("model.degree", self.degree, "as degree")
         require_positive("model.samples", self.samples, "drawn function")
+        _check_memory(self.memory_gib)
 
 
 class PolynomialKernel(nn.Module):
@@ -200,22 +221,14 @@ class FeatureProcess(AbstractProcess):
     name = "GGP"
     Options = FeatureProcessOptions
 
-    def check_size(self, graph: Graph) -> None:
-        """From the neighbours of the training nodes and of a block of others.
-
-        Raises:
-            GraphError: their covariances would need more than `memory_gib`.
-        """
-        closed = graph.out_degree + 1
-        wanted = closed[checked_split(graph).train].sum() + round(_BLOCK * closed.mean())
-        count = min(int(wanted), graph.num_nodes)
-        need = 8 * (self.options.degree + 1) * count**2 / _GIB
-        if need > self.options.memory_gib:
-            raise GraphError(
-                f"{self.name} on graph {graph.name!r} needs about {need:,.0f} GiB for the "
-                f"covariances of {count:,} nodes, expected at most {self.options.memory_gib:g}: "
-                "use a smaller graph or another model, or raise model.memory_gib"
-            )
+    def own_numbers(self, graph: Graph) -> int:
+        """Products of the features of all neighbours of training nodes and of a block of others."""
+        closed, split = graph.out_degree + 1, checked_split(graph)
+        others = max(closed[split.val].sum(), round(_BLOCK * closed.mean()))
+        used = min(int(closed[split.train].sum() + others), graph.num_nodes)
+        judged = len(split.train) + len(split.val)
+        count: int = (self.options.degree + 1) * used**2 + self.options.degree * judged**2
+        return count
 
     def kernel(self) -> nn.Module:  # noqa: D102
         return PolynomialKernel(self.options.degree)
@@ -278,11 +291,12 @@ class MaternOptions:
     epistemic: VarianceOf = "predictive"
     """Whose variance is the epistemic score: the class's, as in GPN's tables, or the functions'."""
     memory_gib: float = 1.0
-    """Graphs whose eigenvectors would need more are refused; time grows faster than memory."""
+    """Graphs that would need more are refused; time grows faster than memory."""
 
     def __post_init__(self) -> None:
         require_positive("model.eigenpairs", self.eigenpairs, "eigenpair")
         require_positive("model.samples", self.samples, "drawn function")
+        _check_memory(self.memory_gib)
 
 
 class MaternKernel(nn.Module):
@@ -313,21 +327,23 @@ class MaternProcess(AbstractProcess):
         """Features are not used."""
         return 0
 
-    def check_size(self, graph: Graph) -> None:
-        """From the eigenvectors and the space that finding them takes.
+    def check_limits(self, graph: Graph) -> None:
+        """Refuses directed graphs, too, whose Laplacian has no real spectrum.
 
         Raises:
-            GraphError: they would need more than `memory_gib`.
+            GraphError: it is directed, or too large.
         """
-        pairs = min(self.options.eigenpairs, graph.num_nodes)
-        need = 8 * 3 * pairs * graph.num_nodes / _GIB
-        if need > self.options.memory_gib:
+        if graph.directed:
             raise GraphError(
-                f"{self.name} on graph {graph.name!r} needs about {need:.1f} GiB for {pairs} "
-                f"eigenvectors of {graph.num_nodes:,} nodes, expected at most "
-                f"{self.options.memory_gib:g}: use a smaller graph or another model, fewer "
-                "model.eigenpairs, or raise model.memory_gib"
+                f"{self.name} got the directed graph {graph.name!r}, expected an undirected one: "
+                "add the reverse edges or use another model"
             )
+        super().check_limits(graph)
+
+    def own_numbers(self, graph: Graph) -> int:
+        """Eigenvectors and the space that finding them takes."""
+        pairs: int = min(self.options.eigenpairs, graph.num_nodes)
+        return 3 * pairs * graph.num_nodes
 
     def kernel(self) -> nn.Module:  # noqa: D102
         return MaternKernel()

@@ -18,6 +18,7 @@ from gpn_scale.baselines.gcn import AbstractLogits, energy
 from gpn_scale.baselines.model import AbstractBaseline
 from gpn_scale.baselines.view import View
 from gpn_scale.data.graph import Graph
+from gpn_scale.data.shifts import without_edges
 from gpn_scale.errors import ConfigError
 from gpn_scale.evaluation.scored import ScoredPrediction
 from gpn_scale.evaluation.temperature import fitted_temperature
@@ -128,13 +129,17 @@ class GraphEnergyOptions:
 
 
 class GraphEnergy(AbstractPostHoc):
-    """GEBM: energies of a node alone, of its neighbours, and of what they say together.
+    """GEBM: energies of a node alone, of what it and its neighbours say, and of all of them.
 
-    With f the logits and P a diffusion: -lse f (independent), P(-lse f) (local), -lse P f (group),
-    joined by a soft minimum. So that noise far away gets no low energy, the log-density of class
-    c's Gaussian over logits, fitted to the training nodes, joins f_c.
+    f are the classifier's logits on the graph without its edges, P is a diffusion: -lse f
+    (independent), -lse P f (local) and P(-lse f) (group), joined by a soft maximum, since doubt of
+    any kind is doubt. So that noise far away gets no low energy, the log-density of class c's
+    Gaussian, fitted to the training nodes' logits, joins f_c.
+
+    Deviation: the Gaussians have common variances, which few training nodes suffice for.
     """
 
+    revision = 1
     Options = GraphEnergyOptions
 
     def adjust(self, view: View) -> None:
@@ -149,17 +154,17 @@ class GraphEnergy(AbstractPostHoc):
 
     def predict_view(self, view: View) -> ScoredPrediction:
         """Softmax, and the joint energy."""
-        logits_NC = self.base_logits(view)
-        evidence_NC = self._regularised(logits_NC)
+        alone_NC = self.base_logits(view.with_edges(without_edges(view.graph)))
+        evidence_NC = self._regularised(alone_NC)
         matrix = view.edges.transition("sym").to(self.device, torch.float64)
         diffuse = PowerIteration(
             matrix, teleport=self.options.teleport, steps=self.options.steps
         ).linear
-        alone_N = energy(evidence_NC)
-        local_N = diffuse(alone_N.unsqueeze(1)).squeeze(1)
-        group_N = energy(diffuse(evidence_NC))
-        joint_N = energy(-torch.stack([alone_N, local_N, group_N], dim=1))
-        return self.answer(logits_NC.softmax(1), joint_N)
+        independent_N = energy(evidence_NC)
+        local_N = energy(diffuse(evidence_NC))
+        group_N = diffuse(independent_N.unsqueeze(1)).squeeze(1)
+        joint_N = torch.stack([independent_N, local_N, group_N]).logsumexp(0)
+        return self.answer(self.base_logits(view).softmax(1), joint_N)
 
     def _regularised(self, logits_NC: Tensor) -> Tensor:
         """f_c + gamma / C log N(f; mean_c, variance), (N, C), in float64."""

@@ -115,11 +115,11 @@ class AbstractNetwork(AbstractBaseline):
     def new_module(self, view: View, source: torch.Generator) -> nn.Module:
         """A module at its start; initial values are drawn on the CPU, whatever the device."""
         module = self.build(view, source.manual_seed(self.config.train.rng_seed))
-        if self.config.encoder.standardise:
+        inputs = [part for part in module.modules() if isinstance(part, InputLinear)]
+        if inputs and self.config.encoder.standardise:
             moments = column_moments(view.feature_rows.features, "none")
-            for part in module.modules():
-                if isinstance(part, InputLinear):
-                    part.standardise(*moments)
+            for part in inputs:
+                part.standardise(*moments)
         return module.to(self.device, self.dtype)
 
     @property

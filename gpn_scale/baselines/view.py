@@ -173,9 +173,12 @@ class View:
         """The part of the graph that a node's answer depends on, and the node's place in it.
 
         One hop more than features travel is kept, so that the degrees of all nodes within are
-        those of the whole graph. A part of more than half of the graph is not worth its making.
+        those of the whole graph. A directed graph stays whole: edges into a node count for its
+        degree, too, and are not found along edges. A part of more than half is not worth its making.
         """
         graph = self.graph
+        if graph.directed:
+            return self, node
         inside = np.array([node])
         for _ in range(hops + 1):
             inside = np.union1d(inside, _neighbours(graph, inside))

@@ -53,6 +53,12 @@ def shifted_nodes(graph: Graph, fraction: float, rng_seed: int) -> NodeIds:
     return np.sort(np.random.default_rng(rng_seed).choice(graph.num_nodes, count, replace=False))
 
 
+def without_edges(graph: Graph) -> Graph:
+    """The nodes, each by itself."""
+    indptr, indices = np.zeros(graph.num_nodes + 1, np.int64), np.empty(0, np.int32)
+    return replace(graph, indptr=indptr, indices=indices, edge_weight=None)
+
+
 def shifted_edges(graph: Graph, fraction: float, kind: EdgeShift, rng_seed: int) -> Graph:
     """The same nodes with a `fraction` of the edges changed.
 

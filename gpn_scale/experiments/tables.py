@@ -78,8 +78,15 @@ def with_relative(metrics: Metrics) -> Metrics:
         clean = metrics.get(f"{name}@clean", math.nan)
         for metric, value in metrics.items():
             if metric.startswith(f"{name}@"):
-                found[RELATIVE + metric] = value / clean if clean else math.nan
+                found[RELATIVE + metric] = _relative(value, clean)
     return found
+
+
+def _relative(confidence: float, clean: float) -> float:
+    """Above 1 for more confidence; below 0 it stands for a variance, whose inverse is compared."""
+    if clean > 0.0:
+        return confidence / clean
+    return clean / confidence if clean < 0.0 and confidence < 0.0 else math.nan
 
 
 def unit_of(metric: str) -> float:

@@ -102,33 +102,56 @@ def test_nothing_of_an_earlier_graph_is_left_in_a_process():
 
 def test_graphs_above_their_size_are_refused_with_an_estimate():
     graph = small_graph()
-    with pytest.raises(GraphError, match=r"GGP on graph .* needs about 0 GiB .* of 120 nodes"):
+    with pytest.raises(GraphError, match=r"GGP on graph .* needs about 0\.0006 GiB .* 120 nodes"):
         FeatureProcess(CONFIG, FeatureProcessOptions(memory_gib=1e-6)).fit(graph)
-    with pytest.raises(GraphError, match=r"Matern-GGP on graph .* 120 eigenvectors of 120 nodes"):
+    with pytest.raises(GraphError, match=r"Matern-GGP on graph .* 24 training, 24 validation"):
         MaternProcess(CONFIG, MaternOptions(memory_gib=1e-6)).fit(graph)
     with pytest.raises(ConfigError, match=r"model\.eigenpairs is 0"):
         MaternOptions(eigenpairs=0)
+    for options in (MaternOptions, FeatureProcessOptions):
+        with pytest.raises(ConfigError, match=r"model\.memory_gib is nan"):
+            options(memory_gib=float("nan"))
     with pytest.raises(ConfigError, match=r"model\.degree is 0"):
         FeatureProcessOptions(degree=0)
 
 
-def test_a_large_graph_is_refused_before_any_covariance():
-    count = 200_000
+def chain(count, train, val, **changes):
     ends = np.arange(count - 1)
-    labels = np.arange(count) % 2
     graph = build_graph(
-        ends, ends + 1, num_nodes=count, labels=labels, features=np.zeros((count, 1), np.float32)
+        *(ends, ends + 1),
+        num_nodes=count,
+        labels=np.arange(count) % 2,
+        features=np.zeros((count, 1), np.float32),
+        **changes,
     )
-    graph = graph.with_split(_halves(count))
-    with pytest.raises(GraphError, match=r"needs about 1,192 GiB .* of 200,000 nodes"):
-        FeatureProcess(CONFIG).fit(graph)
-    with pytest.raises(GraphError, match=r"needs about 2\.2 GiB for 500 eigenvectors"):
+    ids = np.arange(count)
+    return graph.with_split(
+        Split(train=ids[:train], val=ids[train : train + val], test=ids[train + val :])
+    )
+
+
+@pytest.mark.parametrize("kind", [FeatureProcess, MaternProcess])
+@pytest.mark.parametrize(
+    ("count", "train", "val"), [(300_000, 20_000, 2), (60_000, 140, 30_000), (80_000, 40_000, 2)]
+)
+def test_a_large_graph_is_refused_before_any_covariance(kind, count, train, val):
+    with pytest.raises(GraphError, match=rf"{kind.name} on graph .* needs about [\d.,]+ GiB"):
+        kind(CONFIG).fit(chain(count, train, val))
+
+
+def test_a_directed_graph_has_no_laplacian():
+    graph = chain(60, 20, 20, directed=True)
+    with pytest.raises(GraphError, match="Matern-GGP got the directed graph"):
         MaternProcess(CONFIG).fit(graph)
 
 
-def _halves(count):
-    ids = np.arange(count)
-    return Split(train=ids[: count // 2], val=ids[count // 2 :], test=np.empty(0, np.int64))
+def test_places_need_no_features():
+    standardised = replace(CONFIG, encoder=replace(CONFIG.encoder, standardise=True))
+    graph = small_graph()
+    bare = replace(graph, features=None)
+    found = MaternProcess(standardised).fit(bare).predict(bare)
+    expected = MaternProcess(standardised).fit(graph).predict(graph)
+    np.testing.assert_array_equal(found.probabilities, expected.probabilities)
 
 
 def test_without_gpytorch_the_way_to_it_is_named(monkeypatch):

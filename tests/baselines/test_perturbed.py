@@ -41,8 +41,9 @@ def test_features_of_some_nodes(kind):
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_one_node_at_a_time(kind):
-    graph = small_graph(nodes=400)
+@pytest.mark.parametrize("directed", [False, True])
+def test_one_node_at_a_time(kind, directed):
+    graph = small_graph(nodes=400, directed=directed)
     model = fitted(kind, graph)
     rows = noise_rows("normal", len(NODES), 6, 5)
     found = PerturbedBaseline(model, graph).isolated(NODES, rows.__getitem__)

@@ -2,15 +2,17 @@ import numpy as np
 import pytest
 import torch
 
+from gpn_scale.baselines.appnp import APPNP
 from gpn_scale.baselines.gcn import VGCN, energy
+from gpn_scale.baselines.layers import alone
 from gpn_scale.baselines.post_hoc import GraphEnergyOptions, SafeOptions, on_top_of
 from gpn_scale.errors import ConfigError
 from tests.baselines.graphs import CONFIG, small_graph
 from tests.oracles import dense_diffusion, dense_transition
 
 
-def fitted(method, **options):
-    kind = on_top_of(VGCN, method)
+def fitted(method, base=VGCN, **options):
+    kind = on_top_of(base, method)
     model = kind(CONFIG, kind.Options(**options), dtype=torch.float64)
     graph = small_graph()
     return model.fit(graph), graph, model.base_logits(model.view(graph))
@@ -40,15 +42,21 @@ def test_gnnsafe_averages_energies_of_neighbours():
     np.testing.assert_allclose(unmoved.predict(graph).epistemic, energy(logits), rtol=1e-6)
 
 
-def test_gebm_joins_three_energies():
-    model, graph, logits = fitted("GEBM", regulariser=0.0)
+@pytest.mark.parametrize("base", [VGCN, APPNP])
+def test_gebm_joins_three_energies_of_logits_without_edges(base):
+    model, graph, logits = fitted("GEBM", base, regulariser=0.0)
     diffusion = dense_diffusion(dense_transition(graph, "sym", True), 0.5, 10)
-    values = logits.numpy()
-    alone = -np.log(np.exp(values).sum(1))
-    group = -np.log(np.exp(diffusion @ values).sum(1))
-    parts = np.stack([alone, diffusion @ alone, group])
-    expected = -np.log(np.exp(-parts).sum(0))
-    np.testing.assert_allclose(model.predict(graph).epistemic, expected, rtol=1e-6)
+    layers, view = model._base.layers, model.view(graph)
+    with torch.no_grad():
+        values = layers(view, alone).numpy()
+    assert not np.allclose(values, logits)
+    independent = -np.log(np.exp(values).sum(1))
+    local = -np.log(np.exp(diffusion @ values).sum(1))
+    parts = np.stack([independent, local, diffusion @ independent])
+    expected = np.log(np.exp(parts).sum(0))
+    found = model.predict(graph)
+    np.testing.assert_allclose(found.epistemic, expected, rtol=1e-6)
+    np.testing.assert_allclose(found.probabilities, logits.softmax(1), rtol=1e-6)
 
 
 def test_gebm_knows_logits_that_no_training_node_has():

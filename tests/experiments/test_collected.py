@@ -72,6 +72,10 @@ def test_confidence_is_relative_to_the_same_run():
     assert found.means == pytest.approx((1.0, 0.375))
     assert found.errors == pytest.approx((0.0, 0.125))
     assert curves["accuracy"].means[0] == pytest.approx(505.0)
+    variances = shift(-0.1, (0.5, -0.4))
+    doubt = {Cell("G", "GPN", False, 1, 1): CellResult("f", {"feature-shift": variances})}
+    curves = {curve.quantity: curve for curve in shift_curves(entries(doubt))}
+    assert curves["relative_epistemic_confidence"].means == pytest.approx((1.0, 0.25))
     without = {Cell("G", "GPN", False, 1, 1): CellResult("f", {"feature-shift": {"accuracy": 1}})}
     assert shift_curves(entries(without)) == []
     lacking = shift(math.nan, (0.5, math.nan))
