@@ -20,10 +20,16 @@ from gpn_scale.data.splits import prepare_graph
 from gpn_scale.distributed import World, connected
 from gpn_scale.errors import ConfigError
 from gpn_scale.experiments.matrix import AnySetting, Cell, Matrix, cells_of
-from gpn_scale.experiments.measures import EXPERIMENTS, FRACTIONS, check_experiment
+from gpn_scale.experiments.measures import (
+    EXPERIMENTS,
+    FRACTIONS,
+    check_experiment,
+    check_possible,
+)
 from gpn_scale.experiments.paper import Figure, PaperKey, read_paper
 from gpn_scale.experiments.tables import entries, to_csv, to_latex, to_markdown
 from gpn_scale.files import claimed, write_text
+from gpn_scale.inference.inputs import required_features
 from gpn_scale.page.matrix_page import write_matrix_page
 from gpn_scale.page.png import find_browser, write_pngs
 from gpn_scale.progress import ProgressMeter
@@ -144,12 +150,15 @@ def evaluate(options: argparse.Namespace) -> None:
     todo = [
         (job, setting)
         for job in jobs
-        if matrix.missing(job.cell, job.experiments, setting := _setting(job))
+        if matrix.missing(job.cell, job.experiments, setting := _setting(job), job.fractions)
     ]
     for job, setting in todo:
+        graph = _graph(job.cell.dataset, job.data_dir)
+        check_possible(job.cell.wanted(job.experiments), graph)
         if isinstance(setting, BaselineSetting):
-            graph = prepare_graph(_graph(job.cell.dataset, job.data_dir), setting.config)
-            setting.new().check(graph)
+            setting.new().check(prepare_graph(graph, setting.config))
+        else:
+            required_features(graph)
     with connected(torch.device("cpu"), timeout_seconds=_A_DAY) as world:
         for job, setting in todo:
             store, diffusion = _store(job.cell.dataset, setting, options.out), _rows_of(setting)
@@ -164,7 +173,7 @@ def evaluate(options: argparse.Namespace) -> None:
         world.barrier()
         if not world.is_first:
             return
-    write_tables(matrix, cells, wanted.experiments, paper)
+    write_tables(matrix, cells, wanted, paper)
     if browser is not None:
         write_pngs(options.out / "plots", browser)
 
@@ -172,15 +181,14 @@ def evaluate(options: argparse.Namespace) -> None:
 def write_tables(
     matrix: Matrix,
     cells: Sequence[Cell],
-    experiments: Sequence[str],
+    wanted: Wanted,
     paper: Mapping[PaperKey, Figure] | None,
 ) -> None:
     """Tables and page of the cells, as far as they are there; what is missing is named."""
     found = {cell: result for cell in cells if (result := matrix.result(cell)) is not None}
     missing = []
     for cell in cells:
-        done = found[cell].results if cell in found else {}
-        lacking = [name for name in cell.wanted(experiments) if name not in done]
+        lacking = cell.lacking(found.get(cell), wanted.experiments, wanted.fractions)
         if lacking:
             missing.append(f"{cell.name}: {', '.join(lacking)}")
     table = entries(found, paper)
@@ -216,12 +224,13 @@ def _wanted(options: argparse.Namespace) -> Wanted:
             experiments.append(name)
     for model in models:
         parse_model(model)
-    if not experiments or not models or not options.datasets:
+    datasets = [name for name in _split_datasets(options.datasets) if name]
+    if not experiments or not models or not datasets:
         raise ConfigError("expected at least one experiment, one model and one dataset")
     return Wanted(
         tuple(dict.fromkeys(experiments)),
-        tuple(models),
-        tuple(name for name in _split_datasets(options.datasets) if name),
+        tuple(dict.fromkeys(models)),
+        tuple(dict.fromkeys(datasets)),
         _fractions(options.fractions),
     )
 

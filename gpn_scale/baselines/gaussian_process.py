@@ -81,8 +81,8 @@ class AbstractProcess(AbstractNetwork):
             raise GraphError(
                 f"{self.name} on graph {graph.name!r} needs about {_short(need)} GiB for "
                 f"{trained:,} training, {len(split.val):,} validation and in all "
-                f"{graph.num_nodes:,} nodes, expected at most {limit:g}: use a smaller graph or another model, or "
-                "raise model.memory_gib"
+                f"{graph.num_nodes:,} nodes, expected at most {limit:g}: use a smaller graph or "
+                "another model, or raise model.memory_gib"
             )
 
     def build(self, view: View, generator: torch.Generator) -> nn.Module:

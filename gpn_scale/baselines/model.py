@@ -20,6 +20,7 @@ from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.device import pick_device
 from gpn_scale.errors import ConfigError, GraphError
 from gpn_scale.evaluation.scored import ScoredPrediction
+from gpn_scale.inference.inputs import required_features
 from gpn_scale.train.task import checked_split
 
 
@@ -50,6 +51,8 @@ class AbstractBaseline(ABC):
     revision: ClassVar[int] = 0
     """Raised when the mathematics changes, so that results of before are not taken for new ones."""
 
+    _is_fitted = False
+
     def __init__(
         self,
         config: RunConfig | None = None,
@@ -68,6 +71,15 @@ class AbstractBaseline(ABC):
         """Over so many hops features act; 0 for a model without features, None for any number."""
         return None
 
+    @property
+    def is_fitted(self) -> bool:
+        """Whether it can predict."""
+        return self._is_fitted
+
+    def unfitted(self) -> GraphError:
+        """What to raise when it is asked too early."""
+        return GraphError(f"this {self.name} has learnt nothing yet: call fit first")
+
     def fit(self, graph: Graph, *, store: Path | None = None) -> Self:
         """Trains on the graph's split.
 
@@ -80,13 +92,15 @@ class AbstractBaseline(ABC):
         """
         self.check(graph)
         self.fit_view(self.view(graph), store)
+        self._is_fitted = True
         return self
 
     def check(self, graph: Graph) -> None:
         """Refuses what the model cannot be fitted on, before anything is computed.
 
         Raises:
-            GraphError: there are fewer than two classes, no split, or more nodes than it can take.
+            GraphError: there are fewer than two classes, no split, no features for a model that
+                learns from them, or more nodes than it can take.
             ConfigError: it does not train in the configured mode, or a package is not there.
         """
         if self.config.mode != self.mode:
@@ -99,6 +113,8 @@ class AbstractBaseline(ABC):
                 f"graph {graph.name!r} has {graph.num_classes} class(es) to learn, expected at "
                 "least 2: check the labels"
             )
+        if self.reach != 0:
+            required_features(graph)
         split = checked_split(graph)
         if self.mode == "minibatch":
             self.config.minibatch.roots_per_batch(len(split.train))
@@ -112,7 +128,12 @@ class AbstractBaseline(ABC):
         """Class probabilities and scores of every node.
 
         The graph may have other edges or features than that of training.
+
+        Raises:
+            GraphError: the model was neither fitted nor loaded.
         """
+        if not self.is_fitted:
+            raise self.unfitted()
         return self.predict_view(self.view(graph))
 
     def view(self, graph: Graph) -> View:
@@ -146,6 +167,11 @@ class AbstractBaseline(ABC):
         Raises:
             RunError: they are of another model; `source` is named.
         """
+        self.load_state(graph, tensors, source)
+        self._is_fitted = True
+
+    def load_state(self, graph: Graph, tensors: dict[str, Tensor], source: Path) -> None:
+        """What `load` does for this model; without tensors to keep, it is fitted."""
         self.fit(graph)
 
     def answer(self, probability_NC: Tensor, epistemic_N: Tensor | None = None) -> ScoredPrediction:

@@ -41,7 +41,7 @@ class AbstractPostHoc(AbstractBaseline):
         """The classifier's tensors; the rest is quickly found again."""
         return self._base.state()
 
-    def load(self, graph: Graph, tensors: dict[str, Tensor], source: Path) -> None:  # noqa: D102
+    def load_state(self, graph: Graph, tensors: dict[str, Tensor], source: Path) -> None:  # noqa: D102
         self._base = self._new_base()
         self._base.load(graph, tensors, source)
         self.adjust(self.view(graph))

@@ -176,7 +176,7 @@ class Ensemble(AbstractBaseline):
             for name, tensor in member.state().items()
         }
 
-    def load(self, graph: Graph, tensors: dict[str, Tensor], source: Path) -> None:  # noqa: D102
+    def load_state(self, graph: Graph, tensors: dict[str, Tensor], source: Path) -> None:  # noqa: D102
         self._members = self._new_members()
         for number, member in enumerate(self._members):
             prefix = f"member{number}."

@@ -19,7 +19,7 @@ from gpn_scale.baselines.model import AbstractBaseline
 from gpn_scale.baselines.view import View
 from gpn_scale.config import MinibatchConfig, TrainConfig
 from gpn_scale.data.graph import Graph, NodeIds
-from gpn_scale.errors import GraphError, NumericalError
+from gpn_scale.errors import NumericalError
 from gpn_scale.inference.inputs import column_moments
 from gpn_scale.nn.encoder import InputLinear
 from gpn_scale.train.checkpoint import check_tensors
@@ -98,6 +98,11 @@ class AbstractNetwork(AbstractBaseline):
     def validation_loss(self, view: View) -> float:
         """Decides early stopping."""
 
+    @property
+    def is_fitted(self) -> bool:
+        """Whether there are weights."""
+        return self._module is not None
+
     def fit_view(self, view: View, store: Path | None) -> None:  # noqa: D102
         self.prepare(view, store)
         self._module = self.new_module(view, torch.Generator())
@@ -130,14 +135,14 @@ class AbstractNetwork(AbstractBaseline):
             GraphError: there is none yet.
         """
         if self._module is None:
-            raise GraphError(f"this {self.name} has no weights yet: call fit first")
+            raise self.unfitted()
         return self._module
 
     def state(self) -> dict[str, Tensor]:
         """The module's tensors."""
         return self.module.state_dict()
 
-    def load(self, graph: Graph, tensors: dict[str, Tensor], source: Path) -> None:  # noqa: D102
+    def load_state(self, graph: Graph, tensors: dict[str, Tensor], source: Path) -> None:  # noqa: D102
         module = self.new_module(self.view(graph), torch.Generator())
         check_tensors(source, tensors, module.state_dict())
         module.load_state_dict(tensors)

@@ -174,7 +174,7 @@ class View:
 
         One hop more than features travel is kept, so that the degrees of all nodes within are
         those of the whole graph. A directed graph stays whole: edges into a node count for its
-        degree, too, and are not found along edges. A part of more than half is not worth its making.
+        degree, too, and are not found along edges. More than half of a graph is not worth it.
         """
         graph = self.graph
         if graph.directed:

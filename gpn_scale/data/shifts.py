@@ -53,6 +53,19 @@ def shifted_nodes(graph: Graph, fraction: float, rng_seed: int) -> NodeIds:
     return np.sort(np.random.default_rng(rng_seed).choice(graph.num_nodes, count, replace=False))
 
 
+def check_movable(graph: Graph) -> None:
+    """Refuses graphs whose edges cannot be shifted.
+
+    Raises:
+        GraphError: it is directed or weighted.
+    """
+    if graph.directed or graph.edge_weight is not None:
+        raise GraphError(
+            f"graph {graph.name!r} is directed or weighted, expected plain edges to move: edge "
+            "shifts are defined for these"
+        )
+
+
 def without_edges(graph: Graph) -> Graph:
     """The nodes, each by itself."""
     indptr, indices = np.zeros(graph.num_nodes + 1, np.int64), np.empty(0, np.int32)
@@ -73,11 +86,7 @@ def shifted_edges(graph: Graph, fraction: float, kind: EdgeShift, rng_seed: int)
     """
     check_fraction(fraction)
     _check_kind("edge shift", kind, get_args(EdgeShift))
-    if graph.directed or graph.edge_weight is not None:
-        raise GraphError(
-            f"graph {graph.name!r} is directed or weighted, expected plain edges to move: edge "
-            "shifts are defined for these"
-        )
+    check_movable(graph)
     rng = np.random.default_rng(rng_seed)
     source_E, target_E = _undirected_edges(graph)
     count = round(fraction * len(source_E))

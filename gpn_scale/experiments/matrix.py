@@ -21,7 +21,7 @@ from gpn_scale.data.splits import prepare_graph
 from gpn_scale.errors import ConfigError, NumericalError, RunError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.evaluate import Metrics
-from gpn_scale.experiments.measures import EXPERIMENTS, FRACTIONS, LEFT_OUT, Trained
+from gpn_scale.experiments.measures import EXPERIMENTS, FRACTIONS, LEFT_OUT, Trained, is_complete
 from gpn_scale.files import write_json
 from gpn_scale.train.checkpoint import load_tensors, save_tensors
 
@@ -44,6 +44,20 @@ class Cell(NamedTuple):
     def wanted(self, experiments: Iterable[str]) -> list[str]:
         """Those of the experiments that use this training."""
         return [name for name in experiments if (name == LEFT_OUT) == self.left_out]
+
+    def lacking(
+        self,
+        known: "CellResult | None",
+        experiments: Iterable[str],
+        fractions: Sequence[float] = FRACTIONS,
+    ) -> list[str]:
+        """Those of them that have no result, or a shift's that has not all fractions."""
+        results = {} if known is None else known.results
+        return [
+            name
+            for name in self.wanted(experiments)
+            if name not in results or not is_complete(name, results[name], fractions)
+        ]
 
 
 @dataclass(frozen=True)
@@ -136,21 +150,25 @@ class Matrix:
         }
         return CellResult(fingerprint, numbers)
 
-    def missing(self, cell: Cell, experiments: Iterable[str], setting: AnySetting) -> list[str]:
-        """Those of the experiments that the cell wants and that have no result yet.
+    def missing(
+        self,
+        cell: Cell,
+        experiments: Iterable[str],
+        setting: AnySetting,
+        fractions: Sequence[float] = FRACTIONS,
+    ) -> list[str]:
+        """Those of the experiments that the cell wants and that have no or half a result yet.
 
         Raises:
             RunError: what is there was made with another configuration or version.
         """
         known = self.result(cell)
-        if known is None:
-            return cell.wanted(experiments)
-        if known.fingerprint != setting.fingerprint:
+        if known is not None and known.fingerprint != setting.fingerprint:
             raise RunError(
                 f"{self._file(cell, '.json')} was made with another configuration: evaluate into "
                 "another directory, or delete it and run again"
             )
-        return [name for name in cell.wanted(experiments) if name not in known.results]
+        return cell.lacking(known, experiments, fractions)
 
     def run(
         self,
@@ -176,7 +194,7 @@ class Matrix:
             NumericalError: the trained model's prediction is not finite.
             RunError: what is there was made with another configuration or version.
         """
-        missing = self.missing(cell, experiments, setting)
+        missing = self.missing(cell, experiments, setting, fractions)
         known = self.result(cell) or CellResult(setting.fingerprint)
         if not missing:
             return known
@@ -186,16 +204,17 @@ class Matrix:
         trained = Trained(classifier, graph, rng_seed, store, fractions)
         for name in missing:
             try:
-                known.results[name] = EXPERIMENTS[name](trained)
+                found = EXPERIMENTS[name](trained)
             except NumericalError as error:
                 raise NumericalError(f"{cell.name}, {name}: {error}") from error
+            known.results[name] = known.results.get(name, {}) | found
             self._write(cell, known)
         return known
 
     def _trained(
         self, cell: Cell, setting: AnySetting, graph: Graph, store: Path | None
     ) -> GPNClassifier | AbstractBaseline:
-        path = self._file(cell, ".safetensors")
+        path = self._file_to_write(cell, ".safetensors")
         if isinstance(setting, BaselineSetting):
             return _fitted(path, setting, graph, store)
         classifier = _fitted_gpn(path, setting.config, graph, store)
@@ -208,12 +227,15 @@ class Matrix:
             for name, metrics in known.results.items()
         }
         content = {"version": __version__, "fingerprint": known.fingerprint, "results": results}
-        write_json(self._file(cell, ".json"), content)
+        write_json(self._file_to_write(cell, ".json"), content)
 
-    def _file(self, cell: Cell, suffix: str) -> Path:
-        path = self.path / "cells" / (cell.name + suffix)
+    def _file_to_write(self, cell: Cell, suffix: str) -> Path:
+        path = self._file(cell, suffix)
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
+
+    def _file(self, cell: Cell, suffix: str) -> Path:
+        return self.path / "cells" / (cell.name + suffix)
 
 
 def _fitted_gpn(path: Path, config: RunConfig, graph: Graph, store: Path | None) -> GPNClassifier:

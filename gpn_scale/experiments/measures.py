@@ -4,7 +4,7 @@ Names of numbers are `metric`, or `metric@setting` where an experiment has sever
 `accuracy@normal_0.10` for a tenth of the nodes with Gaussian features.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from gpn_scale.baselines.model import AbstractBaseline
 from gpn_scale.baselines.perturbed import PerturbedBaseline
 from gpn_scale.data.graph import Graph, NodeIds
-from gpn_scale.data.shifts import EdgeShift, FeatureNoise, noise_rows, shifted_edges, shifted_nodes
+from gpn_scale.data.shifts import (
+    EdgeShift,
+    FeatureNoise,
+    check_movable,
+    noise_rows,
+    shifted_edges,
+    shifted_nodes,
+)
 from gpn_scale.errors import ConfigError, NumericalError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.conformal import calibrated, coverage
@@ -30,6 +37,7 @@ from gpn_scale.evaluation.prediction import FloatArray, Prediction
 from gpn_scale.evaluation.scored import AnyPrediction
 from gpn_scale.evaluation.selective import risk_coverage
 from gpn_scale.experiments.trust import calibration
+from gpn_scale.inference.inputs import required_features
 from gpn_scale.inference.perturbed import Perturbed
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import row_of_entry
@@ -77,11 +85,13 @@ class Trained:
             NumericalError: it is not finite.
         """
         found = self.perturbed.as_it_is()
-        lost = np.count_nonzero(~np.isfinite(found.probabilities).all(1))
-        if lost:
+        is_finite = np.isfinite(found.probabilities).all(1)
+        for score in found.scores(np.arange(self.graph.num_nodes)).values():
+            is_finite &= True if score is None else np.isfinite(score)
+        if lost := np.count_nonzero(~is_finite):
             raise NumericalError(
                 f"the model's prediction of {lost} of {self.graph.num_nodes} nodes is not finite, "
-                "expected probabilities: train it with other settings, or leave it out"
+                "expected probabilities and scores: train it with other settings, or leave it out"
             )
         return found
 
@@ -203,6 +213,27 @@ def check_experiment(name: str) -> None:
     if name not in EXPERIMENTS:
         known = ", ".join([*EXPERIMENTS, "ablation", "hyper-parameters", "all"])
         raise ConfigError(f"--experiment got {name!r}, expected one of {known}")
+
+
+def check_possible(experiments: Iterable[str], graph: Graph) -> None:
+    """Refuses experiments that the graph is not made for.
+
+    Raises:
+        GraphError: features that it has not, or edges of another kind, would have to be changed.
+    """
+    wanted = set(experiments)
+    if "edge-shift" in wanted:
+        check_movable(graph)
+    if wanted & {"isolated", "feature-shift"}:
+        required_features(graph)
+
+
+def is_complete(experiment: str, metrics: Metrics, fractions: Iterable[float]) -> bool:
+    """Whether a result has all of the fractions, if it is that of a shift."""
+    kinds = {"feature-shift": _FEATURE_NOISES, "edge-shift": _EDGE_SHIFTS}.get(experiment, ())
+    return all(
+        f"accuracy@{kind}_{fraction:.2f}" in metrics for kind in kinds for fraction in fractions
+    )
 
 
 def _appended(first: FloatArray | None, second: FloatArray | None) -> FloatArray | None:

@@ -323,7 +323,7 @@ def test_refusals_of_graphs():
         VGCN(CONFIG).fit(replace(graph, features=None))
     with pytest.raises(GraphError, match="has no split"):
         VGCN(CONFIG).fit(replace(graph, split=None))
-    with pytest.raises(GraphError, match="this VGCN has no weights yet"):
+    with pytest.raises(GraphError, match="this VGCN has learnt nothing yet"):
         VGCN(CONFIG).predict(graph)
     weighted = replace(graph, edge_weight=np.ones(graph.num_edges, np.float32))
     with pytest.raises(GraphError, match="DropEdge is defined for these"):

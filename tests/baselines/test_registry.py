@@ -7,7 +7,7 @@ from gpn_scale.baselines.gcn import VGCN, EnergyOptions
 from gpn_scale.baselines.model import changed_options
 from gpn_scale.baselines.registry import BASELINES, BaselineSetting
 from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
-from gpn_scale.errors import ConfigError, MissingScoreError
+from gpn_scale.errors import ConfigError, GraphError, MissingScoreError
 from gpn_scale.experiments.matrix import Cell, Matrix
 from gpn_scale.experiments.measures import EXPERIMENTS
 from gpn_scale.experiments.tables import entries, to_markdown
@@ -114,6 +114,13 @@ def test_matrices_of_gpn_made_before_there_were_other_models_go_on():
     }
     for name, fingerprint in known.items():
         assert setting_of(name, recipe, [], unsplit()).fingerprint == fingerprint
+
+
+@pytest.mark.parametrize("kind", ["LP", "GKDE", "VGCN", "VGCN-Ensemble", "VGCN+GNNSafe"])
+def test_prediction_needs_a_fit(kind):
+    model = BaselineSetting.of(kind, CONFIG).new()
+    with pytest.raises(GraphError, match="has learnt nothing yet: call fit first"):
+        model.predict(small_graph())
 
 
 def test_unknown_options_are_refused():

@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gpn_scale.config import RunConfig, override
@@ -158,6 +159,50 @@ def test_finished_cells_of_another_setting_are_refused(tmp_path, capsys):
     assert main([*few, "--set", "train.epochs=3", "--tables-only"]) == 0
 
 
+def test_fractions_asked_for_later_join_the_others(tmp_path):
+    few = [*QUICK, "--models", "LP", "--experiment", "feature-shift", "--out", str(tmp_path)]
+    few[few.index("--fractions") + 1] = "0.2"
+    assert main(few) == 0
+    few[few.index("--fractions") + 1] = "0.5,0.2"
+    assert main(few) == 0
+    table = (tmp_path / "tables" / "results.csv").read_text()
+    for fraction in ("0.20", "0.50"):
+        assert table.count(f",accuracy@normal_{fraction},") == 1
+
+
+def test_what_a_graph_is_not_made_for_is_refused_before_any_training(tmp_path, capsys):
+    rng = np.random.default_rng(1)
+    ends = rng.integers(0, 60, (2, 300))
+    facts = {"edge_index": ends, "y": np.arange(60) % 3}
+    np.savez(tmp_path / "bare.npz", **facts)
+    weight = rng.random(300).astype(np.float32)
+    features = rng.random((60, 4)).astype(np.float32)
+    np.savez(tmp_path / "heavy.npz", **facts, x=features, edge_weight=weight)
+    words = [
+        "--splits",
+        "1",
+        "--inits",
+        "1",
+        "--set",
+        "train.epochs=2",
+        "--out",
+        str(tmp_path / "o"),
+    ]
+    for data, more, message in (
+        ("bare.npz", ["--models", "LP,VGCN", "--experiment", "clean"], "has no features"),
+        ("bare.npz", ["--models", "LP,GPN", "--experiment", "clean"], "has no features"),
+        ("bare.npz", ["--models", "LP", "--experiment", "isolated"], "has no features"),
+        (
+            "heavy.npz",
+            ["--models", "LP", "--experiment", "clean,edge-shift"],
+            "directed or weighted",
+        ),
+    ):
+        assert main([*words, "--datasets", str(tmp_path / data), *more]) == 2
+        assert message in capsys.readouterr().err
+    assert not list(tmp_path.rglob("split*"))
+
+
 def test_studies_are_models_with_one_field_changed(tmp_path):
     words = ["--experiment", "hyper-parameters", "--studies", "budget", "--models", "GPN"]
     assert main([*QUICK, *words, "--splits", "1", "--out", str(tmp_path)]) == 0
@@ -191,6 +236,8 @@ def test_every_study_is_a_configuration():
         (["--fractions", "0,0.5"], "shift fraction got 0.0"),
         (["--fractions", "half"], "--fractions got 'half'"),
         (["--splits", "0"], "got 0 splits"),
+        (["--datasets", ","], "expected at least one experiment, one model and one dataset"),
+        (["--models", "VGCN-Energy[model.temperature=inf]"], "is inf, expected a finite number"),
         (["--processes", "0"], "--processes got 0"),
         (["--left-out-classes", "3"], "cannot leave out 3 of 4 classes"),
         (["--left-out-classes", "paper"], "the paper has no figure for"),
