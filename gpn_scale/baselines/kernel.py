@@ -36,7 +36,10 @@ class KernelOptions:
     sigma: float = 1.0
     """Width of the Gaussian of distances."""
     cutoff: int = 7
-    """Labelled nodes farther away than so many hops do not count; 8 hops away g is below 1e-14."""
+    """Labelled nodes farther away than so many hops do not count.
+
+    With sigma = 1, g is below 1e-14 8 hops away; a wider Gaussian needs more hops.
+    """
 
     def __post_init__(self) -> None:
         if not self.sigma > 0.0:

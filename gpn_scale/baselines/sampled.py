@@ -34,11 +34,8 @@ class SamplingOptions:
         require_positive("model.samples", self.samples, "random pass")
 
 
-class DropoutGCN(AbstractGCN):
-    """VGCN that drops hidden units when it predicts, too."""
-
-    name = "VGCN-Dropout"
-    Options = SamplingOptions
+class AbstractRandomPasses(AbstractGCN):
+    """A network that stays random when it predicts; its options have `samples`."""
 
     def predict_view(self, view: View) -> ScoredPrediction:
         """Mean and variance of random passes."""
@@ -46,6 +43,13 @@ class DropoutGCN(AbstractGCN):
         with evaluating(self.module):
             passes = (self.logits(view, generator) for _ in range(self.options.samples))
             return sampled_answer(self, (logits_NC.softmax(1) for logits_NC in passes))
+
+
+class DropoutGCN(AbstractRandomPasses):
+    """VGCN that drops hidden units when it predicts, too."""
+
+    name = "VGCN-Dropout"
+    Options = SamplingOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +72,7 @@ class DropEdgeOptions:
             raise ConfigError(f"model.edge_dropout is {self.edge_dropout}, expected in [0, 1)")
 
 
-class DropEdge(AbstractGCN):
+class DropEdge(AbstractRandomPasses):
     """VGCN that leaves out edges as well as hidden units, in training and in prediction."""
 
     name = "DropEdge"
@@ -95,13 +99,6 @@ class DropEdge(AbstractGCN):
             matrix = thinned(view.edges, options.edge_dropout, generator, renormalised=renormalised)
         found: Tensor = self.layers(view, matrix.__matmul__, generator)
         return found
-
-    def predict_view(self, view: View) -> ScoredPrediction:
-        """Mean and variance of random passes."""
-        generator = self.generator(2)
-        with evaluating(self.module):
-            passes = (self.logits(view, generator) for _ in range(self.options.samples))
-            return sampled_answer(self, (logits_NC.softmax(1) for logits_NC in passes))
 
 
 def thinned(
