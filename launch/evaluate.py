@@ -85,7 +85,8 @@ def evaluation_parser() -> argparse.ArgumentParser:
         "--fractions",
         default=",".join(map(str, FRACTIONS)),
         metavar="A,B",
-        help="shares of nodes or edges that shifts change (default: %(default)s)",
+        help="shares of nodes or edges that shifts change; finished cells get those they lack "
+        "(default: %(default)s)",
     )
     add(
         "--studies",
@@ -173,6 +174,8 @@ def evaluate(options: argparse.Namespace) -> None:
         world.barrier()
         if not world.is_first:
             return
+    if options.tables_only:
+        wanted = wanted._replace(fractions=())  # whatever a matrix was made with will do
     write_tables(matrix, cells, wanted, paper)
     if browser is not None:
         write_pngs(options.out / "plots", browser)

@@ -79,7 +79,7 @@ class AbstractProcess(AbstractNetwork):
         need, limit = 8 * count / _GIB, self.options.memory_gib
         if need > limit:
             raise GraphError(
-                f"{self.name} on graph {graph.name!r} needs about {_short(need)} GiB for "
+                f"{self.name} on graph {graph.name!r} needs at least {_short(need)} GiB for "
                 f"{trained:,} training, {len(split.val):,} validation and in all "
                 f"{graph.num_nodes:,} nodes, expected at most {limit:g}: use a smaller graph or "
                 "another model, or raise model.memory_gib"

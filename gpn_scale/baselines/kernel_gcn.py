@@ -52,8 +52,8 @@ class KernelGCN(AbstractGCN):
     """alpha = exp(logits), trained by expected squared error, kernel and teacher.
 
     Deviation: alpha is not 1 + exp(logits), the teacher's weight does not rise over 200 epochs, and
-    weight decay is 1e-4. With them, training often ends before it has learnt the small classes
-    (docs/comparison.md).
+    weight decay is 1e-4. With 1 + exp(logits) or a rising weight, as in its paper, training often
+    ends before it has learnt the small classes (docs/comparison.md).
     """
 
     name = "GKDE-GCN"

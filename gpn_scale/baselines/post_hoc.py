@@ -134,7 +134,7 @@ class GraphEnergy(AbstractPostHoc):
     f are the classifier's logits on the graph without its edges, P is a diffusion: -lse f
     (independent), -lse P f (local) and P(-lse f) (group), joined by a soft maximum, since doubt of
     any kind is doubt. So that noise far away gets no low energy, the log-density of class c's
-    Gaussian, fitted to the training nodes' logits, joins f_c.
+    Gaussian, fitted to f of the training nodes, joins f_c.
 
     Deviation: the Gaussians have common variances, which few training nodes suffice for.
     """
@@ -145,7 +145,7 @@ class GraphEnergy(AbstractPostHoc):
     def adjust(self, view: View) -> None:
         """Means of the training nodes' logits by class, and their common variances."""
         nodes, labels = view.training
-        logits_BC = self.base_logits(view)[nodes].double()
+        logits_BC = self._logits_alone(view)[nodes].double()
         num_classes = logits_BC.shape[1]
         sum_CC = logits_BC.new_zeros(num_classes, num_classes).index_add_(0, labels, logits_BC)
         self._mean_CC = sum_CC / labels.bincount(minlength=num_classes).unsqueeze(1)
@@ -154,8 +154,7 @@ class GraphEnergy(AbstractPostHoc):
 
     def predict_view(self, view: View) -> ScoredPrediction:
         """Softmax, and the joint energy."""
-        alone_NC = self.base_logits(view.with_edges(without_edges(view.graph)))
-        evidence_NC = self._regularised(alone_NC)
+        evidence_NC = self._regularised(self._logits_alone(view))
         matrix = view.edges.transition("sym").to(self.device, torch.float64)
         diffuse = PowerIteration(
             matrix, teleport=self.options.teleport, steps=self.options.steps
@@ -165,6 +164,9 @@ class GraphEnergy(AbstractPostHoc):
         group_N = diffuse(independent_N.unsqueeze(1)).squeeze(1)
         joint_N = torch.stack([independent_N, local_N, group_N]).logsumexp(0)
         return self.answer(self.base_logits(view).softmax(1), joint_N)
+
+    def _logits_alone(self, view: View) -> Tensor:
+        return self.base_logits(view.with_edges(without_edges(view.graph)))
 
     def _regularised(self, logits_NC: Tensor) -> Tensor:
         """f_c + gamma / C log N(f; mean_c, variance), (N, C), in float64."""

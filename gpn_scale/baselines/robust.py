@@ -99,7 +99,7 @@ class RobustGCN(AbstractNetwork):
     """Logits are drawn from Gaussians in training and are their means in prediction.
 
     Deviation: units of hidden layers are dropped, not features (which changed nothing when tried),
-    and there is no batch-norm, with ogbn-arxiv's recipe either.
+    and there is no batch-norm, not even with ogbn-arxiv's recipe.
     """
 
     name = "RGCN"

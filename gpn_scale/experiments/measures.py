@@ -23,7 +23,7 @@ from gpn_scale.data.shifts import (
     shifted_edges,
     shifted_nodes,
 )
-from gpn_scale.errors import ConfigError, NumericalError
+from gpn_scale.errors import ConfigError, GraphError, NumericalError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.conformal import calibrated, coverage
 from gpn_scale.evaluation.evaluate import (
@@ -37,7 +37,6 @@ from gpn_scale.evaluation.prediction import FloatArray, Prediction
 from gpn_scale.evaluation.scored import AnyPrediction
 from gpn_scale.evaluation.selective import risk_coverage
 from gpn_scale.experiments.trust import calibration
-from gpn_scale.inference.inputs import required_features
 from gpn_scale.inference.perturbed import Perturbed
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import row_of_entry
@@ -224,8 +223,11 @@ def check_possible(experiments: Iterable[str], graph: Graph) -> None:
     wanted = set(experiments)
     if "edge-shift" in wanted:
         check_movable(graph)
-    if wanted & {"isolated", "feature-shift"}:
-        required_features(graph)
+    if graph.features is None and (feature := sorted(wanted & {"isolated", "feature-shift"})):
+        raise GraphError(
+            f"graph {graph.name!r} has no features, expected some for the experiment {feature[0]} "
+            "to change: leave it out of --experiment"
+        )
 
 
 def is_complete(experiment: str, metrics: Metrics, fractions: Iterable[float]) -> bool:

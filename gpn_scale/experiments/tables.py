@@ -83,7 +83,10 @@ def with_relative(metrics: Metrics) -> Metrics:
 
 
 def _relative(confidence: float, clean: float) -> float:
-    """Above 1 for more confidence; below 0 it stands for a variance, whose inverse is compared."""
+    """Above 1 for more confidence; nan where the two are not comparable.
+
+    Confidence below 0 is less of a variance (or of an energy), whose inverse is compared.
+    """
     if clean > 0.0:
         return confidence / clean
     return clean / confidence if clean < 0.0 and confidence < 0.0 else math.nan

@@ -59,6 +59,14 @@ def test_gebm_joins_three_energies_of_logits_without_edges(base):
     np.testing.assert_allclose(found.probabilities, logits.softmax(1), rtol=1e-6)
 
 
+def test_gebm_judges_training_nodes_by_gaussians_of_their_own():
+    model, graph, _ = fitted("GEBM", regulariser=1.0)
+    nodes, labels = model.view(graph).training
+    plain = model._logits_alone(model.view(graph))[nodes].double()
+    own = (plain - model._regularised(plain)).gather(1, labels.unsqueeze(1))
+    assert float(own.mean()) == pytest.approx(0.5)  # half of the mean squared distance, over C
+
+
 def test_gebm_knows_logits_that_no_training_node_has():
     model, graph, _ = fitted("GEBM")
     view = model.view(graph)

@@ -159,15 +159,18 @@ def test_finished_cells_of_another_setting_are_refused(tmp_path, capsys):
     assert main([*few, "--set", "train.epochs=3", "--tables-only"]) == 0
 
 
-def test_fractions_asked_for_later_join_the_others(tmp_path):
+def test_fractions_asked_for_later_join_the_others(tmp_path, capsys):
     few = [*QUICK, "--models", "LP", "--experiment", "feature-shift", "--out", str(tmp_path)]
     few[few.index("--fractions") + 1] = "0.2"
     assert main(few) == 0
-    few[few.index("--fractions") + 1] = "0.5,0.2"
+    few[few.index("--fractions") + 1] = "0.5"
     assert main(few) == 0
     table = (tmp_path / "tables" / "results.csv").read_text()
     for fraction in ("0.20", "0.50"):
         assert table.count(f",accuracy@normal_{fraction},") == 1
+    few = [word for word in few if word not in ("--fractions", "0.5")]
+    assert main([*few, "--tables-only"]) == 0
+    assert "lack results" not in capsys.readouterr().out
 
 
 def test_what_a_graph_is_not_made_for_is_refused_before_any_training(tmp_path, capsys):
