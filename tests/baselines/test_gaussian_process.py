@@ -102,9 +102,7 @@ def test_nothing_of_an_earlier_graph_is_left_in_a_process():
 
 def test_graphs_above_their_size_are_refused_with_an_estimate():
     graph = small_graph()
-    with pytest.raises(
-        GraphError, match=r"GGP on .* needs at least 0\.0006 GiB .* 120 nodes"
-    ):
+    with pytest.raises(GraphError, match=r"GGP on .* needs at least 0\.0006 GiB .* 120 nodes"):
         FeatureProcess(CONFIG, FeatureProcessOptions(memory_gib=1e-6)).fit(graph)
     with pytest.raises(GraphError, match=r"Matern-GGP on graph .* 24 training, 24 validation"):
         MaternProcess(CONFIG, MaternOptions(memory_gib=1e-6)).fit(graph)
