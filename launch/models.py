@@ -75,11 +75,12 @@ def parse_model(name: str) -> tuple[str, list[tuple[str, str]]]:
     """Name of the kind, and what is changed.
 
     Raises:
-        ConfigError: there is no such model, or the brackets do not close.
+        ConfigError: there is no such model, or the brackets do not close or hold no changes.
     """
     kind, bracket, rest = name.partition("[")
     if kind not in MODELS and kind not in BASELINES:
         raise ConfigError(f"--models got {kind!r}, expected some of {', '.join(known_models())}")
-    if bracket and not rest.endswith("]"):
+    parts = [part for part in rest[:-1].split(";") if part]
+    if (bracket and not rest.endswith("]")) or not all("=" in part for part in parts):
         raise ConfigError(f"--models got {name!r}, expected NAME[section.field=value;...]")
-    return kind, parse_assignments([part for part in rest[:-1].split(";") if part])
+    return kind, parse_assignments(parts)

@@ -235,6 +235,7 @@ def test_every_study_is_a_configuration():
         ),
         (["--models", "GPT"], "--models got 'GPT', expected some of GPN"),
         (["--models", "GPN[train.epochs=1"], "expected NAME[section.field=value;...]"),
+        (["--models", "GPN[train.epochs]"], "expected NAME[section.field=value;...]"),
         (["--models", "GPN[train.epoch=1]"], "there is no field 'train.epoch'"),
         (["--fractions", "0,0.5"], "shift fraction got 0.0"),
         (["--fractions", "half"], "--fractions got 'half'"),
