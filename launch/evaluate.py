@@ -16,7 +16,6 @@ from gpn_scale.config import DiffusionConfig, parse_assignments
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.shifts import check_fraction
-from gpn_scale.data.splits import prepare_graph
 from gpn_scale.distributed import World, connected
 from gpn_scale.errors import ConfigError
 from gpn_scale.experiments.matrix import AnySetting, Cell, Matrix, cells_of
@@ -29,7 +28,6 @@ from gpn_scale.experiments.measures import (
 from gpn_scale.experiments.paper import Figure, PaperKey, read_paper
 from gpn_scale.experiments.tables import entries, to_csv, to_latex, to_markdown
 from gpn_scale.files import claimed, write_text
-from gpn_scale.inference.inputs import required_features
 from gpn_scale.page.matrix_page import write_matrix_page
 from gpn_scale.page.png import find_browser, write_pngs
 from gpn_scale.progress import ProgressMeter
@@ -156,10 +154,7 @@ def evaluate(options: argparse.Namespace) -> None:
     for job, setting in todo:
         graph = _graph(job.cell.dataset, job.data_dir)
         check_possible(job.cell.wanted(job.experiments), graph)
-        if isinstance(setting, BaselineSetting):
-            setting.new().check(prepare_graph(graph, setting.config))
-        else:
-            required_features(graph)
+        setting.check(graph)
     with connected(torch.device("cpu"), timeout_seconds=_A_DAY) as world:
         for job, setting in todo:
             store, diffusion = _store(job.cell.dataset, setting, options.out), _rows_of(setting)

@@ -74,12 +74,13 @@ class AbstractProcess(AbstractNetwork):
             ) from error
         split = checked_split(graph)
         trained, judged = len(split.train), len(split.train) + len(split.val)
-        # The factors of the posterior with gradient and moments, and the covariances of validation.
+        # The factors of the posterior with gradient and moments, and the covariances of validation:
+        # measured peaks were 0.9 to 3.6 times as high.
         count = 5 * graph.num_classes * trained**2 + 3 * judged**2 + self.own_numbers(graph)
         need, limit = 8 * count / _GIB, self.options.memory_gib
         if need > limit:
             raise GraphError(
-                f"{self.name} on graph {graph.name!r} needs at least {_short(need)} GiB for "
+                f"{self.name} on graph {graph.name!r} needs about {_short(need)} GiB for "
                 f"{trained:,} training, {len(split.val):,} validation and in all "
                 f"{graph.num_nodes:,} nodes, expected at most {limit:g}: use a smaller graph or "
                 "another model, or raise model.memory_gib"

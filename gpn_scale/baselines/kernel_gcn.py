@@ -75,7 +75,7 @@ class KernelGCN(AbstractGCN):
         self._log_teacher_NC: Tensor | None = None
         if self.options.teacher_weight > 0.0:
             teacher = VGCN(self.config, device=str(self.device), dtype=self.dtype)
-            teacher.fit_view(view, store)
+            teacher.fit_on(view, store)
             self._log_teacher_NC = teacher.final_logits(view).log_softmax(1)
 
     def losses(self, view: View, generator: torch.Generator, epoch: int) -> Iterator[Tensor]:  # noqa: D102

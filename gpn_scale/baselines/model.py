@@ -71,11 +71,6 @@ class AbstractBaseline(ABC):
         """Over so many hops features act; 0 for a model without features, None for any number."""
         return None
 
-    @property
-    def is_fitted(self) -> bool:
-        """Whether it can predict."""
-        return self._is_fitted
-
     def unfitted(self) -> GraphError:
         """What to raise when it is asked too early."""
         return GraphError(f"this {self.name} has learnt nothing yet: call fit first")
@@ -91,7 +86,11 @@ class AbstractBaseline(ABC):
             GraphError: `check` refuses the graph.
         """
         self.check(graph)
-        self.fit_view(self.view(graph), store)
+        return self.fit_on(self.view(graph), store)
+
+    def fit_on(self, view: View, store: Path | None) -> Self:
+        """The same on a view that is there already, without `check`."""
+        self.fit_view(view, store)
         self._is_fitted = True
         return self
 
@@ -132,7 +131,7 @@ class AbstractBaseline(ABC):
         Raises:
             GraphError: the model was neither fitted nor loaded.
         """
-        if not self.is_fitted:
+        if not self._is_fitted:
             raise self.unfitted()
         return self.predict_view(self.view(graph))
 

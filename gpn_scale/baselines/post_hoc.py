@@ -34,7 +34,7 @@ class AbstractPostHoc(AbstractBaseline):
     def fit_view(self, view: View, store: Path | None) -> None:
         """Trains the classifier, then adjusts to it."""
         self._base = self._new_base()
-        self._base.fit_view(view, store)
+        self._base.fit_on(view, store)
         self.adjust(view)
 
     def state(self) -> dict[str, Tensor]:

@@ -19,6 +19,8 @@ from gpn_scale.baselines.propagation import LabelPropagation
 from gpn_scale.baselines.robust import RobustGCN
 from gpn_scale.baselines.sampled import DropEdge, DropoutGCN, Ensemble
 from gpn_scale.config import RunConfig, override
+from gpn_scale.data.graph import Graph
+from gpn_scale.data.splits import prepare_graph
 
 Configure = Callable[[RunConfig], RunConfig]
 """The dataset's configuration -> the model's own on that dataset."""
@@ -184,6 +186,14 @@ class BaselineSetting:
     def needs_rows(self) -> bool:
         """Whether the model trains on stored rows."""
         return BASELINES[self.kind].model.needs_rows
+
+    def check(self, graph: Graph) -> None:
+        """Refuses a dataset that the model cannot be fitted on.
+
+        Raises:
+            GraphError, ConfigError: as `AbstractBaseline.check`, of the graph with its split.
+        """
+        self.new().check(prepare_graph(graph, self.config))
 
     def new(self) -> AbstractBaseline:
         """The model, not fitted yet."""

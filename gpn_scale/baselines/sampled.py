@@ -84,7 +84,7 @@ class DropEdge(AbstractRandomPasses):
         Raises:
             GraphError: the graph is directed or weighted.
         """
-        if graph.directed or graph.edge_weight is not None:
+        if not graph.has_plain_edges:
             raise GraphError(
                 f"graph {graph.name!r} is directed or weighted, expected plain edges: DropEdge is "
                 "defined for these"
@@ -158,7 +158,7 @@ class Ensemble(AbstractBaseline):
     def fit_view(self, view: View, store: Path | None) -> None:  # noqa: D102
         self._members = self._new_members()
         for member in self._members:
-            member.fit_view(view, store)
+            member.fit_on(view, store)
 
     def predict_view(self, view: View) -> ScoredPrediction:
         """Mean and variance of the members."""

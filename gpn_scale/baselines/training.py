@@ -98,11 +98,6 @@ class AbstractNetwork(AbstractBaseline):
     def validation_loss(self, view: View) -> float:
         """Decides early stopping."""
 
-    @property
-    def is_fitted(self) -> bool:
-        """Whether there are weights."""
-        return self._module is not None
-
     def fit_view(self, view: View, store: Path | None) -> None:  # noqa: D102
         self.prepare(view, store)
         self._module = self.new_module(view, torch.Generator())

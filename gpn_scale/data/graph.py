@@ -152,6 +152,11 @@ class Graph:
         return 0 if self.features is None else self.features.shape[-1]
 
     @property
+    def has_plain_edges(self) -> bool:
+        """Whether edges have neither direction nor weight."""
+        return not self.directed and self.edge_weight is None
+
+    @property
     def out_degree(self) -> NDArray[np.int64]:
         """Number of stored neighbours per node, (N,)."""
         return np.diff(self.indptr)

@@ -59,7 +59,7 @@ def check_movable(graph: Graph) -> None:
     Raises:
         GraphError: it is directed or weighted.
     """
-    if graph.directed or graph.edge_weight is not None:
+    if not graph.has_plain_edges:
         raise GraphError(
             f"graph {graph.name!r} is directed or weighted, expected plain edges to move: edge "
             "shifts are defined for these"

@@ -23,6 +23,7 @@ from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.evaluate import Metrics
 from gpn_scale.experiments.measures import EXPERIMENTS, FRACTIONS, LEFT_OUT, Trained, is_complete
 from gpn_scale.files import write_json
+from gpn_scale.inference.inputs import required_features
 from gpn_scale.train.checkpoint import load_tensors, save_tensors
 
 
@@ -73,6 +74,14 @@ class Setting:
         return replace(self.config, diffusion=self.predicts_with).fingerprint() + (
             "" if self.predicts_with == self.config.diffusion else f" {self.config.fingerprint()}"
         )
+
+    def check(self, graph: Graph) -> None:
+        """Refuses a dataset that a GPN cannot be trained on.
+
+        Raises:
+            GraphError: it has no features.
+        """
+        required_features(graph)
 
 
 AnySetting = Setting | BaselineSetting
@@ -162,13 +171,7 @@ class Matrix:
         Raises:
             RunError: what is there was made with another configuration or version.
         """
-        known = self.result(cell)
-        if known is not None and known.fingerprint != setting.fingerprint:
-            raise RunError(
-                f"{self._file(cell, '.json')} was made with another configuration: evaluate into "
-                "another directory, or delete it and run again"
-            )
-        return cell.lacking(known, experiments, fractions)
+        return cell.lacking(self._result_of(cell, setting), experiments, fractions)
 
     def run(
         self,
@@ -194,8 +197,8 @@ class Matrix:
             NumericalError: the trained model's prediction is not finite.
             RunError: what is there was made with another configuration or version.
         """
-        missing = self.missing(cell, experiments, setting, fractions)
-        known = self.result(cell) or CellResult(setting.fingerprint)
+        known = self._result_of(cell, setting) or CellResult(setting.fingerprint)
+        missing = cell.lacking(known, experiments, fractions)
         if not missing:
             return known
         graph = prepare_graph(load(), setting.config)
@@ -209,6 +212,16 @@ class Matrix:
                 raise NumericalError(f"{cell.name}, {name}: {error}") from error
             known.results[name] = known.results.get(name, {}) | found
             self._write(cell, known)
+        return known
+
+    def _result_of(self, cell: Cell, setting: AnySetting) -> CellResult | None:
+        """`result`, if it is the setting's."""
+        known = self.result(cell)
+        if known is not None and known.fingerprint != setting.fingerprint:
+            raise RunError(
+                f"{self._file(cell, '.json')} was made with another configuration: evaluate into "
+                "another directory, or delete it and run again"
+            )
         return known
 
     def _trained(
