@@ -62,7 +62,7 @@ def prepare(options: argparse.Namespace) -> None:
     """The graph as memory-mapped arrays, and the rows of all its nodes."""
     from gpn_scale.data.datasets import load_graph
     from gpn_scale.data.graph_folder import save_graph
-    from launch.recipes import recipe_for
+    from gpn_scale.recipes import recipe_for
     from precompute.cli import main as precompute
 
     folder = options.work / "graphs" / options.dataset
@@ -86,7 +86,10 @@ def train(options: argparse.Namespace, mode: str, seed: int) -> None:
     from gpn_scale.data.datasets import load_graph
     from gpn_scale.data.splits import prepare_graph
     from gpn_scale.estimator import GPNClassifier
-    from gpn_scale.evaluation.evaluate import classification_metrics, out_of_distribution_metrics
+    from gpn_scale.evaluation.prediction_metrics import (
+        classification_metrics,
+        out_of_distribution_metrics,
+    )
     from gpn_scale.files import write_json
     from gpn_scale.memory import (
         KEPT_BLOCK_BYTES,
@@ -94,8 +97,8 @@ def train(options: argparse.Namespace, mode: str, seed: int) -> None:
         keep_freed_blocks,
         peak_rss_bytes,
     )
+    from gpn_scale.recipes import LEFT_OUT_CLASSES, in_minibatches, recipe_for
     from gpn_scale.train.checkpoint import restore_checkpoint, save_checkpoint
-    from launch.recipes import LEFT_OUT_CLASSES, in_minibatches, recipe_for
 
     keep_freed_blocks(KEPT_BLOCK_BYTES[mode])
     torch.set_num_threads(options.threads)

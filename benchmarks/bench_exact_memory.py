@@ -25,7 +25,7 @@ def measure(arguments: tuple[str, Path, int, int]) -> dict[str, Any]:
     from gpn_scale.data.splits import prepare_graph
     from gpn_scale.estimator import GPNClassifier
     from gpn_scale.memory import peak_rss_bytes
-    from launch.recipes import recipe_for
+    from gpn_scale.recipes import recipe_for
 
     dataset, data_dir, epochs, memory_mib = arguments
     graph = load_graph(dataset, data_dir)

@@ -34,7 +34,7 @@ def prepared(setting: Setting) -> tuple[Any, Any, Any]:
     from gpn_scale.data.datasets import load_graph
     from gpn_scale.data.graph_folder import open_graph
     from gpn_scale.nn.model import GPN
-    from launch.recipes import recipe_for
+    from gpn_scale.recipes import recipe_for
 
     dataset, data_dir, folder = setting
     graph = load_graph(dataset, data_dir) if folder is None else open_graph(folder)
@@ -49,7 +49,7 @@ def predict(graph: Any, config: Any, model: Any, memory_bytes: int) -> Any:
     """All nodes, within the budget."""
     import torch
 
-    from gpn_scale.inference.full import predict_all
+    from gpn_scale.inference.all_nodes import predict_all
 
     return predict_all(
         model,
@@ -81,7 +81,7 @@ def measure_seconds(
     """Seconds of every repeat by what was done, and the number of diffusion steps."""
     import torch
 
-    from gpn_scale.inference.exact import config_steps, exact_diffusion
+    from gpn_scale.diffusion.exact import config_steps, exact_diffusion
 
     graph, config, model = prepared(setting)
     steps = config_steps(config.diffusion)
@@ -156,7 +156,7 @@ def measure(options: argparse.Namespace, setting: Setting) -> dict[str, Any]:
     os.environ["OMP_NUM_THREADS"] = str(options.threads)  # also of the processes started below
     import torch
 
-    from gpn_scale.inference.budget import plan
+    from gpn_scale.inference.memory_plan import plan
 
     torch.set_num_threads(options.threads)
     budgets = [mib << 20 for mib in options.budgets_mib]

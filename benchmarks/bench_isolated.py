@@ -38,7 +38,7 @@ def measure(dataset: str, data_dir: Path, repeats: int) -> dict[str, object]:
     from gpn_scale.data.splits import prepare_graph
     from gpn_scale.estimator import GPNClassifier
     from gpn_scale.inference.perturbed import Perturbed
-    from launch.recipes import recipe_for
+    from gpn_scale.recipes import recipe_for
 
     graph = load_graph(dataset, data_dir)
     config = override(recipe_for(dataset, graph), [("train.epochs", "0")])

@@ -130,7 +130,7 @@ def train(setting: Setting, phases: Phases) -> Record:
     from gpn_scale.config import override
     from gpn_scale.data.datasets import load_graph
     from gpn_scale.estimator import GPNClassifier
-    from launch.recipes import in_minibatches, recipe_for
+    from gpn_scale.recipes import in_minibatches, recipe_for
 
     torch.set_num_threads(setting.threads)
     graph = load_graph(setting.name, setting.work / "graphs")

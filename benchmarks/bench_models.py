@@ -53,17 +53,20 @@ def measure(model: str, run: str, options: argparse.Namespace, path: Path) -> No
     import torch
 
     from gpn_scale.baselines.registry import BaselineSetting
+    from gpn_scale.cli.models import setting_of
+    from gpn_scale.cli.run_inputs import build_rows
     from gpn_scale.config import parse_assignments
     from gpn_scale.data.datasets import load_graph
     from gpn_scale.data.splits import prepare_graph
     from gpn_scale.distributed import World
     from gpn_scale.estimator import GPNClassifier
-    from gpn_scale.evaluation.evaluate import classification_metrics, out_of_distribution_metrics
+    from gpn_scale.evaluation.prediction_metrics import (
+        classification_metrics,
+        out_of_distribution_metrics,
+    )
     from gpn_scale.files import write_json
     from gpn_scale.memory import peak_rss_bytes
-    from launch.inputs import build_rows
-    from launch.models import setting_of
-    from launch.recipes import left_out_count, recipe_for
+    from gpn_scale.recipes import left_out_count, recipe_for
 
     torch.set_num_threads(1)
     graph = load_graph(options.dataset, options.data_dir)

@@ -35,8 +35,8 @@ def timed_sweeps(dataset: str, data_dir: Path, sweeps: int, comm: Any, threads: 
     """Seconds of so many sweeps over all nodes, compilation and loading outside the clock."""
     from gpn_scale.config import DiffusionConfig, PPRConfig
     from gpn_scale.data.datasets import load_graph
-    from gpn_scale.data.transition import transition_matrix
-    from precompute.driver import Engine
+    from gpn_scale.diffusion.transition import transition_matrix
+    from precompute.engine import Engine
 
     graph = load_graph(dataset, data_dir)
     diffusion = DiffusionConfig(teleport=0.2, normalisation="rw", steps="inf")

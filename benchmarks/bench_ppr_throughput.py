@@ -22,8 +22,8 @@ import scipy.sparse
 from gpn_scale.config import DiffusionConfig, PPRConfig
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph
-from gpn_scale.data.transition import steps_to_tolerance, transition_matrix
-from precompute.driver import Engine
+from gpn_scale.diffusion.transition import steps_to_tolerance, transition_matrix
+from precompute.engine import Engine
 from precompute.kernels import Rows, finish_rows_into
 from precompute.mpi import SingleProcess
 

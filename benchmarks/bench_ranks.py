@@ -109,7 +109,7 @@ def coraml(kind: str, seed: int, options: argparse.Namespace) -> list[str]:
 def rows_of(dataset: str, options: argparse.Namespace) -> Path:
     """The rows of all nodes, with the diffusion of the dataset's recipe."""
     from gpn_scale.data.datasets import load_graph
-    from launch.recipes import recipe_for
+    from gpn_scale.recipes import recipe_for
     from precompute.cli import main as precompute
 
     store = options.work / dataset

@@ -25,8 +25,8 @@ from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.splits import prepare_graph
 from gpn_scale.estimator import GPNClassifier
-from gpn_scale.evaluation.evaluate import out_of_distribution_metrics
 from gpn_scale.evaluation.prediction import Prediction
+from gpn_scale.evaluation.prediction_metrics import out_of_distribution_metrics
 from gpn_scale.files import write_json
 from precompute.cli import main as precompute
 

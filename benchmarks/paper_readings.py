@@ -25,10 +25,10 @@ from gpn_scale.data.graph import Graph
 from gpn_scale.data.shifts import noise_rows
 from gpn_scale.data.splits import prepare_graph
 from gpn_scale.estimator import GPNClassifier
-from gpn_scale.evaluation.evaluate import Metrics, detection_metrics
-from gpn_scale.experiments.crossed import Seeds, mean_and_error
+from gpn_scale.evaluation.prediction_metrics import Metrics, detection_metrics
 from gpn_scale.experiments.measures import ISOLATED_NODES, Trained
-from gpn_scale.experiments.paper import Figure, PaperKey, read_paper
+from gpn_scale.experiments.paper_figures import Figure, PaperKey, read_paper
+from gpn_scale.experiments.standard_errors import Seeds, mean_and_error
 from gpn_scale.experiments.tables import Entry, cell_text
 
 GRAPHS = ("CoraML", "CiteSeer", "AmazonPhotos", "CoauthorCS")

@@ -11,22 +11,22 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from gpn_scale.experiments.collected import paired_differences, stored_results
+from gpn_scale.cli.models import ABLATION
 from gpn_scale.experiments.curves import shift_curves
 from gpn_scale.experiments.matrix import Cell, CellResult
-from gpn_scale.experiments.paper import (
+from gpn_scale.experiments.paper_figures import (
     ABLATION_GRAPH,
     Figure,
     PaperKey,
     read_ablation,
     read_paper,
 )
+from gpn_scale.experiments.stored_results import paired_differences, stored_results
 from gpn_scale.experiments.tables import Entry, cell_text, entries
 from gpn_scale.files import write_text
+from gpn_scale.page.components import Section
 from gpn_scale.page.document import write_plots
-from gpn_scale.page.parts import Section
 from gpn_scale.page.shift_plots import shift_picture
-from launch.models import ABLATION
 
 GRAPHS = ("CoraML", "CiteSeer", "AmazonPhotos", "CoauthorCS")
 MODELS = ("GPN", "GPN-minibatch")

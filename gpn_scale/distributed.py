@@ -19,7 +19,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.parallel import DistributedDataParallel
 
 from gpn_scale.errors import ConfigError, ElsewhereError, GpnScaleError, RunError
-from gpn_scale.share import Share
+from gpn_scale.rank_part import RankPart
 
 _PIECE_BYTES = 16 << 20
 _MESSAGE_BYTES = 2048
@@ -42,7 +42,7 @@ class World:
     are the same everywhere.
     """
 
-    share: Share = field(default_factory=Share)
+    part: RankPart = field(default_factory=RankPart)
     local_rank: int = 0
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     seconds: float = 0.0
@@ -51,12 +51,12 @@ class World:
     @property
     def rank(self) -> int:
         """Number of this process."""
-        return self.share.rank
+        return self.part.rank
 
     @property
     def size(self) -> int:
         """Number of processes."""
-        return self.share.size
+        return self.part.size
 
     @property
     def is_first(self) -> bool:
@@ -261,7 +261,7 @@ def connected(device: torch.device, *, timeout_seconds: float) -> Iterator[World
             "port with torchrun's --master-port or --rdzv-endpoint"
         ) from error
     try:
-        share = Share(dist.get_rank(), dist.get_world_size())
-        yield World(share=share, local_rank=local_rank, device=device)
+        part = RankPart(dist.get_rank(), dist.get_world_size())
+        yield World(part=part, local_rank=local_rank, device=device)
     finally:
         dist.destroy_process_group()

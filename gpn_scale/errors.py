@@ -1,32 +1,47 @@
-"""The exceptions a caller may want to catch; each message says what, got, expected, next step."""
+"""The exceptions that a caller may want to catch.
+
+A message says what is wrong, what was given, what is expected and what to do next, in terms of the
+arguments of a Python call. `arguments` names them, so that a command can add its own flags.
+"""
+
+from collections.abc import Sequence
 
 
 class GpnScaleError(Exception):
-    """Root of all errors that are the caller's to mend."""
+    """The root of all errors that the caller can fix.
+
+    Args:
+        message: One sentence.
+        arguments: Names of the arguments or configuration fields (`section.field`) to change.
+    """
+
+    def __init__(self, message: str, *, arguments: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.arguments = tuple(arguments)
 
 
 class ConfigError(GpnScaleError, ValueError):
-    """A configuration field, command-line option or override is wrong."""
+    """An argument or a configuration field has a value that is not allowed."""
 
 
 class GraphError(GpnScaleError, ValueError):
-    """A graph, a split or the file that should hold one is wrong."""
+    """A graph, a split or a file that should hold one is not valid."""
 
 
 class StoreError(GpnScaleError, ValueError):
-    """A store of PPR rows, or the directory that should hold one, cannot be used as asked."""
+    """A PPR store, or the directory that should hold one, cannot be used as requested."""
 
 
 class RunError(GpnScaleError):
-    """A run directory or a checkpoint cannot be used as asked."""
+    """A run directory, a model file or a checkpoint cannot be used as requested."""
 
 
 class ElsewhereError(GpnScaleError):
-    """Another process of the run has failed and says why; this one only ends with it."""
+    """Another process of the run has failed and reports the reason; this one only stops."""
 
 
 class NumericalError(GpnScaleError, ArithmeticError):
-    """A non-finite number appeared where the mathematics has none."""
+    """A number that should be finite is not."""
 
 
 class MissingScoreError(GpnScaleError):

@@ -10,24 +10,24 @@ from numpy.typing import ArrayLike
 
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Features, Graph, as_node_ids
-from gpn_scale.data.growth import new_nodes
 from gpn_scale.data.splits import class_prior, prepare_graph
 from gpn_scale.device import pick_device
+from gpn_scale.diffusion.growth import new_nodes
 from gpn_scale.distributed import World
 from gpn_scale.errors import ConfigError, GraphError, RunError, StoreError
 from gpn_scale.evaluation.prediction import Prediction
-from gpn_scale.inference.clusters import ClusterSummary, num_summarised
+from gpn_scale.inference.all_nodes import DEFAULT_MEMORY_BYTES, Progress, node_evidence, predict_all
+from gpn_scale.inference.cluster_summary import ClusterSummary, num_summarised
+from gpn_scale.inference.encoder_inputs import column_moments, required_features
 from gpn_scale.inference.evidence import FeatureEvidence
-from gpn_scale.inference.full import DEFAULT_MEMORY_BYTES, Progress, node_evidence, predict_all
-from gpn_scale.inference.inputs import column_moments, required_features
 from gpn_scale.inference.new_nodes import NewPrediction, predict_new
-from gpn_scale.inference.rows import RowPrediction, predict_rows
+from gpn_scale.inference.some_nodes import RowPrediction, predict_rows
 from gpn_scale.nn.aggregation import ClusterEvidence
 from gpn_scale.nn.model import GPN
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import AbstractTail, make_tail
 from gpn_scale.train.checkpoint import check_tensors, load_tensors, save_tensors
-from gpn_scale.train.minibatch import MinibatchTask
+from gpn_scale.train.minibatch_task import MinibatchTask
 from gpn_scale.train.task import AbstractTask, ExactTask
 from gpn_scale.train.trainer import EpochRecord, Trainer
 
@@ -40,7 +40,7 @@ class GPNClassifier:
     """A Graph Posterior Network, trained on the whole graph or on batches of stored rows.
 
     Args:
-        config: What to build and how to train it; `launch.recipes` has the paper's settings.
+        config: What to build and how to train it; `gpn_scale.recipes` has the paper's settings.
         device: `auto`, `cpu`, `cuda`, ...
         dtype: Of all real numbers; float64 is for tests and studies of round-off.
         world: The processes that train and predict together, each with this very call.

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from gpn_scale.config import PPRConfig
 from gpn_scale.data.graph import Graph, NodeIds
-from gpn_scale.data.transition import steps_to_tolerance, transition_matrix
+from gpn_scale.diffusion.transition import steps_to_tolerance, transition_matrix
 from gpn_scale.errors import ConfigError, GraphError
 from gpn_scale.ppr.writer import StoreWriter
 from gpn_scale.progress import ProgressMeter
 from precompute.clusters import arriving_mass, cluster_masses, diffused_columns, partition_nodes
-from precompute.driver import Engine, chosen_method, compiled_before
+from precompute.engine import Engine, chosen_method, compiled_before
 from precompute.kernels import Rows
 from precompute.mpi import AbstractComm
 from precompute.planner import Plan, Target, plan_build

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpn_scale.data.metis import metis_partition
-from precompute.joining import (
+from precompute.coarsening_kernels import (
     contract_into,
     join_lone_into,
     list_members_into,

@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-from precompute.selection import partition_top_into, sort_row_into
+from precompute.selection_kernels import partition_top_into, sort_row_into
 
 _CHUNK = 16  # nodes that a slot takes at a time: small, since the costs of neighbours differ
 

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from gpn_scale.config import PPRConfig
 from gpn_scale.data.graph import NodeIds
-from gpn_scale.data.transition import steps_to_tolerance
+from gpn_scale.diffusion.transition import steps_to_tolerance
 from gpn_scale.errors import ConfigError
 from gpn_scale.memory import resident_bytes
 from precompute.clusters import COLUMNS_AT_A_TIME
 from precompute.coarsening import partition_bytes, partition_seconds
-from precompute.driver import UNLIMITED, Engine
+from precompute.engine import UNLIMITED, Engine
 from precompute.kernels import Rows, finish_rows_into, push_roots_into, sweep_block_into
 from precompute.partition import sweep_blocks
 from precompute.workspace import PUSH_BYTES, new_rows, new_work

@@ -9,9 +9,10 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[1]
 LAYERS = [
-    {"compressed", "errors", "files", "memory", "progress", "share", "__init__"},
+    {"csr", "errors", "files", "flags", "memory", "progress", "rank_part", "__init__"},
     {"config", "device", "distributed", "scratch"},
     {"data", "nn"},
+    {"diffusion", "recipes"},
     {"ppr"},
     {"evaluation"},
     {"inference"},
@@ -19,6 +20,7 @@ LAYERS = [
     {"baselines", "estimator"},
     {"experiments"},
     {"page"},
+    {"cli"},
 ]
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
 FORBIDDEN = {"numba", "mpi4py", "precompute", "launch"}

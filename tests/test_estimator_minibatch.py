@@ -19,7 +19,7 @@ from gpn_scale.config import (
     TrainConfig,
 )
 from gpn_scale.data.building import build_graph
-from gpn_scale.data.growth import grown_graph, new_nodes
+from gpn_scale.diffusion.growth import grown_graph, new_nodes
 from gpn_scale.errors import ConfigError, GraphError, RunError, StoreError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.ppr.store import PPRStore

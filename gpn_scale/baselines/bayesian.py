@@ -20,7 +20,7 @@ from gpn_scale.baselines.model import require_positive, sampled_answer
 from gpn_scale.baselines.training import AbstractNetwork, cross_entropy, evaluating
 from gpn_scale.baselines.view import View
 from gpn_scale.errors import ConfigError
-from gpn_scale.evaluation.scored import ScoredPrediction
+from gpn_scale.evaluation.scored_prediction import ScoredPrediction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

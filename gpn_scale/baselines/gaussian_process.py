@@ -26,9 +26,9 @@ from gpn_scale.baselines.view import Edges, View
 from gpn_scale.config import RunConfig
 from gpn_scale.data.features import take_rows
 from gpn_scale.data.graph import CSRFeatures, Graph, NodeIds
-from gpn_scale.data.transition import transition_matrix
+from gpn_scale.diffusion.transition import transition_matrix
 from gpn_scale.errors import ConfigError, GraphError
-from gpn_scale.evaluation.scored import ScoredPrediction
+from gpn_scale.evaluation.scored_prediction import ScoredPrediction
 from gpn_scale.train.task import checked_split
 
 if TYPE_CHECKING:

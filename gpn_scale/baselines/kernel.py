@@ -19,7 +19,7 @@ from gpn_scale.baselines.model import AbstractBaseline, counted_answer
 from gpn_scale.baselines.view import View
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.errors import ConfigError
-from gpn_scale.evaluation.scored import ScoredPrediction
+from gpn_scale.evaluation.scored_prediction import ScoredPrediction
 
 _BLOCK_BYTES = 1 << 28
 """Of the searches that are under way together: their frontier."""

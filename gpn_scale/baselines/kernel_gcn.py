@@ -18,7 +18,7 @@ from gpn_scale.baselines.kernel import kernel_evidence
 from gpn_scale.baselines.model import dirichlet_answer
 from gpn_scale.baselines.view import View
 from gpn_scale.errors import ConfigError
-from gpn_scale.evaluation.scored import ScoredPrediction
+from gpn_scale.evaluation.scored_prediction import ScoredPrediction
 
 _LOG_LIMIT = 30.0
 """Logits are clamped to it, so that noise far from all data stays a finite number."""

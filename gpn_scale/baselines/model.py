@@ -19,8 +19,8 @@ from gpn_scale.config import RunConfig, parse_value
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.device import pick_device
 from gpn_scale.errors import ConfigError, GraphError
-from gpn_scale.evaluation.scored import ScoredPrediction
-from gpn_scale.inference.inputs import required_features
+from gpn_scale.evaluation.scored_prediction import ScoredPrediction
+from gpn_scale.inference.encoder_inputs import required_features
 from gpn_scale.train.task import checked_split
 
 

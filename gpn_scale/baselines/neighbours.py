@@ -20,9 +20,9 @@ from gpn_scale.baselines.gcn import AbstractGCN
 from gpn_scale.baselines.sampled import Ensemble
 from gpn_scale.baselines.training import random_batches
 from gpn_scale.baselines.view import View
-from gpn_scale.compressed import ranges
+from gpn_scale.csr import ranges
 from gpn_scale.data.graph import Graph, NodeIds
-from gpn_scale.data.transition import transition_factors
+from gpn_scale.diffusion.transition import transition_factors
 from gpn_scale.nn.sparse import SparseMatrix
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from gpn_scale.baselines.model import AbstractBaseline
 from gpn_scale.data.graph import Graph, NodeIds
-from gpn_scale.evaluation.scored import ScoredPrediction
+from gpn_scale.evaluation.scored_prediction import ScoredPrediction
 from gpn_scale.inference.perturbed import RowsOf
 
 

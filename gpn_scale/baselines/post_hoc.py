@@ -19,10 +19,10 @@ from gpn_scale.baselines.model import AbstractBaseline
 from gpn_scale.baselines.view import View
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.shifts import without_edges
+from gpn_scale.diffusion.power_iteration import PowerIteration
 from gpn_scale.errors import ConfigError
-from gpn_scale.evaluation.scored import ScoredPrediction
+from gpn_scale.evaluation.scored_prediction import ScoredPrediction
 from gpn_scale.evaluation.temperature import fitted_temperature
-from gpn_scale.nn.diffusion import PowerIteration
 
 
 class AbstractPostHoc(AbstractBaseline):

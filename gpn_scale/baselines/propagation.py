@@ -11,9 +11,9 @@ from torch import Tensor
 
 from gpn_scale.baselines.model import AbstractBaseline, counted_answer
 from gpn_scale.baselines.view import View
-from gpn_scale.evaluation.scored import ScoredPrediction
-from gpn_scale.inference.exact import config_steps
-from gpn_scale.nn.diffusion import PowerIteration
+from gpn_scale.diffusion.exact import config_steps
+from gpn_scale.diffusion.power_iteration import PowerIteration
+from gpn_scale.evaluation.scored_prediction import ScoredPrediction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

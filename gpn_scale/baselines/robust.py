@@ -16,7 +16,7 @@ from gpn_scale.baselines.training import AbstractNetwork, cross_entropy, evaluat
 from gpn_scale.baselines.view import View
 from gpn_scale.config import EncoderConfig
 from gpn_scale.errors import ConfigError
-from gpn_scale.evaluation.scored import ScoredPrediction
+from gpn_scale.evaluation.scored_prediction import ScoredPrediction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

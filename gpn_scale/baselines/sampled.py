@@ -19,7 +19,7 @@ from gpn_scale.baselines.training import evaluating
 from gpn_scale.baselines.view import Edges, View
 from gpn_scale.data.graph import Graph
 from gpn_scale.errors import ConfigError, GraphError
-from gpn_scale.evaluation.scored import ScoredPrediction
+from gpn_scale.evaluation.scored_prediction import ScoredPrediction
 from gpn_scale.nn.sparse import SparseMatrix
 
 

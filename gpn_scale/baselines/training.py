@@ -20,7 +20,7 @@ from gpn_scale.baselines.view import View
 from gpn_scale.config import MinibatchConfig, TrainConfig
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.errors import NumericalError
-from gpn_scale.inference.inputs import column_moments
+from gpn_scale.inference.encoder_inputs import column_moments
 from gpn_scale.nn.encoder import InputLinear
 from gpn_scale.train.checkpoint import check_tensors
 

@@ -13,13 +13,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gpn_scale.compressed import entries_of
 from gpn_scale.config import FeatureScaling, Normalisation
+from gpn_scale.csr import entries_of
 from gpn_scale.data.features import scale_features, take_rows
 from gpn_scale.data.graph import CSRFeatures, Features, Graph, NodeIds
-from gpn_scale.data.transition import transition_matrix
+from gpn_scale.diffusion.transition import transition_matrix
+from gpn_scale.inference.encoder_inputs import as_inputs, required_features
 from gpn_scale.inference.evidence import CHUNK_ROWS
-from gpn_scale.inference.inputs import as_inputs, required_features
 from gpn_scale.inference.perturbed import RowsOf
 from gpn_scale.nn.encoder import Inputs
 from gpn_scale.nn.sparse import SparseMatrix

@@ -8,8 +8,8 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from gpn_scale.compressed import entries_of
 from gpn_scale.config import FeatureScaling
+from gpn_scale.csr import entries_of
 from gpn_scale.data.graph import CSRFeatures, Features, NodeIds
 from gpn_scale.errors import ConfigError, GraphError
 

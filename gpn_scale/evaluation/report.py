@@ -8,8 +8,11 @@ from typing import Any
 from gpn_scale import __version__
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph
-from gpn_scale.evaluation.evaluate import classification_metrics, out_of_distribution_metrics
 from gpn_scale.evaluation.prediction import SCORES, Prediction
+from gpn_scale.evaluation.prediction_metrics import (
+    classification_metrics,
+    out_of_distribution_metrics,
+)
 from gpn_scale.files import write_json, write_text
 from gpn_scale.memory import peak_rss_bytes
 

@@ -20,10 +20,10 @@ from gpn_scale.data.graph import Graph
 from gpn_scale.data.splits import prepare_graph
 from gpn_scale.errors import ConfigError, NumericalError, RunError
 from gpn_scale.estimator import GPNClassifier
-from gpn_scale.evaluation.evaluate import Metrics
+from gpn_scale.evaluation.prediction_metrics import Metrics
 from gpn_scale.experiments.measures import EXPERIMENTS, FRACTIONS, LEFT_OUT, Trained, is_complete
 from gpn_scale.files import write_json
-from gpn_scale.inference.inputs import required_features
+from gpn_scale.inference.encoder_inputs import required_features
 from gpn_scale.train.checkpoint import load_tensors, save_tensors
 
 

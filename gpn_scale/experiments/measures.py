@@ -26,17 +26,17 @@ from gpn_scale.data.shifts import (
 from gpn_scale.errors import ConfigError, GraphError, NumericalError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.conformal import calibrated, coverage
-from gpn_scale.evaluation.evaluate import (
+from gpn_scale.evaluation.metrics import accuracy, expected_calibration_error
+from gpn_scale.evaluation.prediction import FloatArray, Prediction
+from gpn_scale.evaluation.prediction_metrics import (
     Metrics,
     classification_metrics,
     detection_metrics,
     out_of_distribution_metrics,
 )
-from gpn_scale.evaluation.metrics import accuracy, expected_calibration_error
-from gpn_scale.evaluation.prediction import FloatArray, Prediction
-from gpn_scale.evaluation.scored import AnyPrediction
-from gpn_scale.evaluation.selective import risk_coverage
-from gpn_scale.experiments.trust import calibration
+from gpn_scale.evaluation.risk_coverage import risk_coverage
+from gpn_scale.evaluation.scored_prediction import AnyPrediction
+from gpn_scale.experiments.calibration import calibration
 from gpn_scale.inference.perturbed import Perturbed
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import row_of_entry

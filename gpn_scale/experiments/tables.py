@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpn_scale.evaluation.evaluate import Metrics
-from gpn_scale.experiments.crossed import Seeds, mean_and_error
+from gpn_scale.evaluation.prediction_metrics import Metrics
 from gpn_scale.experiments.matrix import Cell, CellResult
 from gpn_scale.experiments.measures import EXPERIMENTS
-from gpn_scale.experiments.paper import Figure, PaperKey, paper_key
+from gpn_scale.experiments.paper_figures import Figure, PaperKey, paper_key
+from gpn_scale.experiments.standard_errors import Seeds, mean_and_error
 
 _NOT_SHARES = ("aurc", "nll", "conformal_size", "epistemic_confidence", "temperature")
 """Metrics that are no shares, and so not in percent."""

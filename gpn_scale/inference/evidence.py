@@ -10,7 +10,7 @@ from torch import Tensor
 from gpn_scale.config import FeatureScaling
 from gpn_scale.data.features import scale_features, take_rows
 from gpn_scale.data.graph import Features, NodeIds
-from gpn_scale.inference.inputs import as_inputs
+from gpn_scale.inference.encoder_inputs import as_inputs
 from gpn_scale.nn.model import GPN
 
 CHUNK_ROWS = 1 << 13

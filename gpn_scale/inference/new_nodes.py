@@ -13,12 +13,12 @@ from torch import Tensor
 
 from gpn_scale.config import DiffusionConfig, FeatureScaling
 from gpn_scale.data.graph import Graph, NodeIds
-from gpn_scale.data.growth import GrownTransition, NewNodes, SparseRows, push_rows
+from gpn_scale.diffusion.exact import config_steps
+from gpn_scale.diffusion.growth import GrownTransition, NewNodes, SparseRows, push_rows
 from gpn_scale.errors import ConfigError, GraphError
 from gpn_scale.evaluation.prediction import Prediction
+from gpn_scale.inference.encoder_inputs import required_features
 from gpn_scale.inference.evidence import FeatureEvidence, evaluating
-from gpn_scale.inference.exact import config_steps
-from gpn_scale.inference.inputs import required_features
 from gpn_scale.nn.model import GPN, GPNOutput
 from gpn_scale.nn.posterior import DirichletPosterior
 from gpn_scale.nn.sparse import SparseMatrix
@@ -63,7 +63,7 @@ def predict_new(
 
     >>> from gpn_scale.config import RunConfig
     >>> from gpn_scale.data.building import build_graph
-    >>> from gpn_scale.data.growth import new_nodes
+    >>> from gpn_scale.diffusion.growth import new_nodes
     >>> path = build_graph([0, 1], [1, 2], features=[[0.0], [1.0], [2.0]])
     >>> prior, source = torch.tensor([0.5, 0.5]), torch.Generator().manual_seed(1)
     >>> model = GPN(RunConfig(), num_features=1, class_prior_C=prior, generator=source)

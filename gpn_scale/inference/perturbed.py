@@ -15,11 +15,11 @@ from torch import Tensor
 
 from gpn_scale.config import DiffusionConfig, FeatureScaling
 from gpn_scale.data.graph import Graph, NodeIds
+from gpn_scale.diffusion.exact import exact_diffusion
+from gpn_scale.diffusion.power_iteration import from_logs
 from gpn_scale.evaluation.prediction import Prediction
+from gpn_scale.inference.encoder_inputs import as_inputs, required_features
 from gpn_scale.inference.evidence import CHUNK_ROWS, FeatureEvidence, evaluating
-from gpn_scale.inference.exact import exact_diffusion
-from gpn_scale.inference.inputs import as_inputs, required_features
-from gpn_scale.nn.diffusion import from_logs
 from gpn_scale.nn.model import GPN, GPNOutput
 from gpn_scale.nn.posterior import DirichletPosterior
 

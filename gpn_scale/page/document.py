@@ -8,8 +8,8 @@ from pathlib import Path
 
 from gpn_scale import __version__
 from gpn_scale.files import write_text
+from gpn_scale.page.components import Section
 from gpn_scale.page.markup import escaped, tag
-from gpn_scale.page.parts import Section
 
 
 def document(title: str, kicker: str, heading: str, sections: Sequence[Section]) -> str:

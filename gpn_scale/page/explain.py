@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from gpn_scale.config import DiffusionConfig
 from gpn_scale.data.graph import Graph, NodeIds
+from gpn_scale.diffusion.exact import exact_diffusion
 from gpn_scale.errors import StoreError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.prediction import Prediction
+from gpn_scale.inference.all_nodes import node_evidence
+from gpn_scale.inference.encoder_inputs import required_features
 from gpn_scale.inference.evidence import CHUNK_ROWS, FeatureEvidence, evaluating
-from gpn_scale.inference.exact import exact_diffusion
-from gpn_scale.inference.full import node_evidence
-from gpn_scale.inference.inputs import required_features
-from gpn_scale.inference.rows import Contributors
+from gpn_scale.inference.some_nodes import Contributors
 from gpn_scale.page.facts import ContributorFacts, Explained, ExplainedNode
 from gpn_scale.ppr.store import PPRStore
 

@@ -11,9 +11,9 @@ from gpn_scale.experiments.curves import (
 )
 from gpn_scale.experiments.tables import Entry, cell_text
 from gpn_scale.files import write_text
+from gpn_scale.page.components import Section, columns, figure, paragraph, table
 from gpn_scale.page.document import document, write_plots
 from gpn_scale.page.markup import escaped, tag
-from gpn_scale.page.parts import Section, columns, figure, paragraph, table
 from gpn_scale.page.shift_plots import anchor, shift_plots
 from gpn_scale.page.study_plots import study_plot, study_table
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from gpn_scale.page.components import Section, class_badge, class_list, name_of, paragraph, table
 from gpn_scale.page.facts import ContributorFacts, ExplainedNode, PredictionFacts
 from gpn_scale.page.markup import escaped, figures, part_of_whole, percent, tag
 from gpn_scale.page.neighbourhood import neighbourhood
-from gpn_scale.page.parts import Section, class_badge, class_list, name_of, paragraph, table
 from gpn_scale.page.svg import Plot
 
 _HEADING = "Which nodes the model does not know, and why"

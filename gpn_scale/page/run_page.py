@@ -1,14 +1,14 @@
 """`RunFacts` -> the page `report.html` and its plots as files."""
 
 from gpn_scale.files import write_text
+from gpn_scale.page.components import Section
 from gpn_scale.page.document import document, write_plots
 from gpn_scale.page.facts import RunFacts
 from gpn_scale.page.markup import escaped, tag
 from gpn_scale.page.node_section import nodes
-from gpn_scale.page.parts import Section
-from gpn_scale.page.record_sections import details, training
+from gpn_scale.page.posterior_sections import kinds
 from gpn_scale.page.sections import evidence, latent, missing_mass, overview, trust
-from gpn_scale.page.view_sections import kinds
+from gpn_scale.page.training_sections import details, training
 from gpn_scale.train.run_directory import RunDirectory
 
 

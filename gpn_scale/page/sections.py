@@ -10,9 +10,7 @@ from gpn_scale.page.charts import (
     points_by_evidence,
     reliability_diagram,
 )
-from gpn_scale.page.facts import ConformalFacts, PredictionFacts, RunFacts
-from gpn_scale.page.markup import escaped, figures, percent, tag
-from gpn_scale.page.parts import (
+from gpn_scale.page.components import (
     Section,
     class_list,
     columns,
@@ -22,8 +20,10 @@ from gpn_scale.page.parts import (
     table,
     tiles,
 )
+from gpn_scale.page.facts import ConformalFacts, PredictionFacts, RunFacts
+from gpn_scale.page.markup import escaped, figures, percent, tag
+from gpn_scale.page.posterior_sections import temperature_plot, temperature_words
 from gpn_scale.page.svg import Plot, log_label, percent_label
-from gpn_scale.page.view_sections import temperature_plot, temperature_words
 
 SCORES = {
     "aleatoric_no_network": (

@@ -7,8 +7,8 @@ import numpy as np
 from gpn_scale.experiments.curves import STUDIED, StudyCurve
 from gpn_scale.experiments.tables import cell_text
 from gpn_scale.page.charts import Line, curves
+from gpn_scale.page.components import table
 from gpn_scale.page.markup import escaped
-from gpn_scale.page.parts import table
 from gpn_scale.page.shift_plots import anchor
 from gpn_scale.page.svg import Axis, Plot, percent_label
 

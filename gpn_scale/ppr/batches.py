@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from gpn_scale.config import FeatureScaling, MinibatchConfig
 from gpn_scale.data.features import scale_features, take_rows
 from gpn_scale.data.graph import Features, NodeIds
-from gpn_scale.ppr.coverage import Coverage
 from gpn_scale.ppr.grouping import local_ordering, shuffled_groups
+from gpn_scale.ppr.inclusion import Coverage
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import AbstractTail
-from gpn_scale.share import ALONE, Share
+from gpn_scale.rank_part import ALONE, RankPart
 
 GROUPS_PER_BATCH = 4
 """With the order `local`: groups of neighbouring roots that chance brings together in a batch."""
@@ -85,7 +85,7 @@ def assemble_batch(
     *,
     coverage: Coverage | None = None,
     of_all: float = 1.0,
-    share: Share = ALONE,
+    part: RankPart = ALONE,
     block: int = 1,
 ) -> PPRBatch:
     """The batch of some roots; reads their rows and the support's features, and nothing else.
@@ -100,7 +100,7 @@ def assemble_batch(
         coverage: How likely the nodes are in such a batch, for one that estimates the clusters'
             evidence; some nodes are then drawn from the whole graph.
         of_all: Which part of the roots that batches are made of these are.
-        share: Which process of how many this is.
+        part: Which of the processes this is, and how many there are.
         block: Nodes to encode are divided at multiples of this.
     """
     rows = tail.apply(root_global, store.rows(root_global), rng)
@@ -116,7 +116,7 @@ def assemble_batch(
         cluster = tail.cluster_of(support)
         inverse = 1.0 / coverage.probability(support, of_all)
         weight = (tail.weight_of(support) * inverse).astype(np.float32)
-    own, encoded = share.of(len(root_global)), share.of(len(support), block=block)
+    own, encoded = part.slice_of(len(root_global)), part.slice_of(len(support), block=block)
     row_ptr = rows.row_ptr[own.start : own.stop + 1]
     entries = slice(row_ptr[0], row_ptr[-1])
     chosen = None
@@ -153,7 +153,7 @@ class BatchLoader:
         scaling: Of the feature rows.
         config: Batch size, order, drawn nodes, workers.
         rng_seed: Of the order, the drawn nodes and the walks; at least 0.
-        share: Which process of how many this is.
+        part: Which of the processes this is, and how many there are.
         block: Nodes to encode are divided among processes at multiples of this.
 
     Raises:
@@ -171,10 +171,10 @@ class BatchLoader:
         config: MinibatchConfig,
         *,
         rng_seed: int,
-        share: Share = ALONE,
+        part: RankPart = ALONE,
         block: int = 1,
     ) -> None:
-        self._share, self._block = share, block
+        self._part, self._block = part, block
         self.batch_size = config.roots_per_batch(len(root_global))
         check_roots(root_global, store)
         self.root_global = root_global
@@ -215,7 +215,7 @@ class BatchLoader:
                 _generator(self._rng_seed, number, index),
                 coverage=self._coverage,
                 of_all=len(roots[index]) / len(self.root_global),
-                share=self._share,
+                part=self._part,
                 block=self._block,
             )
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gpn_scale.compressed import ranges
+from gpn_scale.csr import ranges
 from gpn_scale.errors import StoreError
 from gpn_scale.ppr.shard import (
     FORMAT,

@@ -6,8 +6,8 @@ Shapes: M walks (or nodes asked for), U distinct nodes, E edges of these.
 import numpy as np
 from numpy.typing import NDArray
 
-from gpn_scale.compressed import entries_of
 from gpn_scale.config import DiffusionConfig
+from gpn_scale.csr import entries_of
 from gpn_scale.data.graph import Graph, NodeIds
 
 

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph, NodeIds, Split
+from gpn_scale.diffusion.exact import exact_diffusion
 from gpn_scale.distributed import World
 from gpn_scale.errors import GraphError
-from gpn_scale.inference.exact import exact_diffusion
-from gpn_scale.inference.inputs import model_inputs
+from gpn_scale.inference.encoder_inputs import model_inputs
 from gpn_scale.nn.losses import bayesian_loss
 from gpn_scale.nn.model import GPN, GPNOutput
 from gpn_scale.nn.noise import Noise

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from gpn_scale.baselines.registry import BASELINES
-from launch.evaluate import main
+from gpn_scale.cli.evaluate import main
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "adding_a_model.md"
 GRAPH = "synthetic:nodes=150,classes=4,unseen_classes=0,features=6"

@@ -6,13 +6,13 @@ import pytest
 from gpn_scale.baselines.gcn import VGCN, EnergyOptions
 from gpn_scale.baselines.model import changed_options
 from gpn_scale.baselines.registry import BASELINES, BaselineSetting
+from gpn_scale.cli.models import setting_of
 from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
 from gpn_scale.errors import ConfigError, GraphError, MissingScoreError
 from gpn_scale.experiments.matrix import Cell, Matrix
 from gpn_scale.experiments.measures import EXPERIMENTS
 from gpn_scale.experiments.tables import entries, to_markdown
-from launch.models import setting_of
-from launch.recipes import arxiv, citation
+from gpn_scale.recipes import arxiv, citation
 from tests.baselines.graphs import CONFIG, small_graph
 from tests.ppr.stored import write_store
 

@@ -17,13 +17,13 @@ from gpn_scale.distributed import World, connected
 from gpn_scale.errors import ConfigError, ElsewhereError, RunError, StoreError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.ppr.store import PPRStore
-from gpn_scale.share import Share
+from gpn_scale.rank_part import RankPart
 from tests.distributed.ranks import free_port, run_ranks
 
 
 @given(count=st.integers(0, 40), size=st.integers(1, 7), block=st.integers(1, 5))
 def test_shares_cover_everything_once_and_evenly(count, size, block):
-    parts = [Share(rank, size).of(count, block=block) for rank in range(size)]
+    parts = [RankPart(rank, size).slice_of(count, block=block) for rank in range(size)]
     covered = [i for part in parts for i in range(count)[part]]
     assert covered == list(range(count))
     assert all(part.start % block == 0 or part.start == count for part in parts)

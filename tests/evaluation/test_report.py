@@ -9,8 +9,11 @@ import pytest
 from gpn_scale.config import RunConfig
 from gpn_scale.data.splits import leave_out_classes
 from gpn_scale.evaluation import prediction as prediction_module
-from gpn_scale.evaluation.evaluate import classification_metrics, out_of_distribution_metrics
 from gpn_scale.evaluation.prediction import SCORES, Prediction
+from gpn_scale.evaluation.prediction_metrics import (
+    classification_metrics,
+    out_of_distribution_metrics,
+)
 from gpn_scale.evaluation.prediction_table import write_predictions
 from gpn_scale.evaluation.report import make_report
 

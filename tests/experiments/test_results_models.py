@@ -13,7 +13,7 @@ from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.experiments.matrix import Cell, CellResult
 from gpn_scale.experiments.measures import Trained
-from gpn_scale.experiments.paper import Figure, PaperKey
+from gpn_scale.experiments.paper_figures import Figure, PaperKey
 
 REPOSITORY = Path(__file__).parents[2]
 

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.results_paper import put, sections
 from gpn_scale.experiments.matrix import Cell, CellResult
-from gpn_scale.experiments.paper import Figure, PaperKey
+from gpn_scale.experiments.paper_figures import Figure, PaperKey
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results.md"
 PAPER = {PaperKey("CoraML", "GPN", "clean", "accuracy"): Figure(70.0, 0.1)}

@@ -5,7 +5,7 @@ import pytest
 
 from gpn_scale.errors import ConfigError
 from gpn_scale.experiments.matrix import Cell, CellResult
-from gpn_scale.experiments.paper import Figure, PaperKey, read_ablation, read_paper
+from gpn_scale.experiments.paper_figures import Figure, PaperKey, read_ablation, read_paper
 from gpn_scale.experiments.tables import Entry, cell_text, entries, to_csv, to_latex, to_markdown
 
 PAPER = {PaperKey("G", "GPN", "clean", "accuracy"): Figure(80.0, 0.5)}

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from gpn_scale.config import DiffusionConfig, EncoderConfig, RunConfig
 from gpn_scale.data.building import build_graph
-from gpn_scale.data.growth import grown_graph, in_weights, new_nodes
+from gpn_scale.diffusion.exact import exact_diffusion
+from gpn_scale.diffusion.growth import grown_graph, in_weights, new_nodes
 from gpn_scale.errors import ConfigError, GraphError
 from gpn_scale.inference import evidence
 from gpn_scale.inference import new_nodes as module
-from gpn_scale.inference.exact import exact_diffusion
-from gpn_scale.inference.inputs import model_inputs
+from gpn_scale.inference.encoder_inputs import model_inputs
 from gpn_scale.inference.new_nodes import predict_new
 from gpn_scale.nn.model import GPN
 from tests.data.test_growth import growths

@@ -13,9 +13,9 @@ import pytest
 
 from gpn_scale.config import RunConfig
 from gpn_scale.page.facts import Explained, TrainingCurves
-from gpn_scale.page.gather import conformal_facts, principal_components
+from gpn_scale.page.posterior_sections import temperature_words
+from gpn_scale.page.prediction_facts import conformal_facts, principal_components
 from gpn_scale.page.run_page import page_sections, page_text, write_page
-from gpn_scale.page.view_sections import temperature_words
 from gpn_scale.train.run_directory import RunDirectory
 from tests.page.samples import run_facts
 

@@ -21,7 +21,7 @@ from gpn_scale.ppr.batches import (
     check_roots,
     epoch_cost,
 )
-from gpn_scale.ppr.coverage import Coverage
+from gpn_scale.ppr.inclusion import Coverage
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import make_tail
 from tests.ppr.stored import write_store

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gpn_scale.data.building import build_graph
 from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
-from gpn_scale.data.transition import transition_matrix
+from gpn_scale.diffusion.transition import transition_matrix
 from gpn_scale.errors import ConfigError
 from precompute import clusters, coarsening
 from precompute.clusters import (
@@ -234,7 +234,7 @@ def test_ranks_get_the_same_bytes_as_one_process(graph, num_ranks, ranks_per_mac
 import hashlib, sys
 import numpy as np
 from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
-from gpn_scale.data.transition import transition_matrix
+from gpn_scale.diffusion.transition import transition_matrix
 from precompute.clusters import cluster_masses, partition_nodes
 from precompute.mpi import MPIComm
 graph = synthetic_graph(SyntheticConfig(nodes=2000, features=2))

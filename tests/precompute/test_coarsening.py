@@ -19,7 +19,7 @@ from precompute.coarsening import (
     partition_seconds,
     unweighted,
 )
-from precompute.joining import refine_into
+from precompute.coarsening_kernels import refine_into
 
 
 def adjacency_of(source, target, num_nodes):

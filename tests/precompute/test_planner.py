@@ -11,13 +11,13 @@ import pytest
 
 from gpn_scale.config import DiffusionConfig, PPRConfig
 from gpn_scale.data.building import build_graph
-from gpn_scale.data.transition import transition_matrix
+from gpn_scale.diffusion.transition import transition_matrix
 from gpn_scale.errors import ConfigError
 from gpn_scale.ppr.store import PPRStore
 from precompute import planner
 from precompute.build import Resources, build_store
 from precompute.cli import main
-from precompute.driver import Engine
+from precompute.engine import Engine
 from precompute.kernels import Rows
 from precompute.mpi import SingleProcess
 from precompute.planner import Target, plan_build

@@ -15,7 +15,7 @@ from gpn_scale.train.checkpoint import (
     save_checkpoint,
     save_tensors,
 )
-from gpn_scale.train.log import MetricsLog, metrics_log, read_metrics
+from gpn_scale.train.metrics_log import MetricsLog, metrics_log, read_metrics
 from gpn_scale.train.trainer import EpochRecord, Timing
 
 CONFIG = RunConfig(train=TrainConfig(epochs=6, warmup_steps=2))

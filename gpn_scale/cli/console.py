@@ -1,0 +1,106 @@
+"""How entry points talk to a person: one sentence per error, exit codes, signals, summaries."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, NoReturn
+
+from gpn_scale.errors import ElsewhereError, GpnScaleError
+from gpn_scale.evaluation.report import Report
+from gpn_scale.flags import with_flags
+from gpn_scale.train.run_directory import RunDirectory
+
+BAD_INPUT = 2
+
+
+class Stopped(BaseException):
+    """The user or the system asked the process to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def exit_code_of(run: Callable[[], None]) -> int:
+    """Runs an entry point: 0 when done, 2 with one sentence for bad input, 128 + n for signal n."""
+    try:
+        run()
+    except ElsewhereError:
+        return BAD_INPUT
+    except GpnScaleError as error:
+        print(f"error: {with_flags(error)}", file=sys.stderr)
+        return BAD_INPUT
+    except Stopped as stopped:
+        return 128 + stopped.number
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    return 0
+
+
+def leave(code: int) -> NoReturn:
+    """Ends the process; one of several ranks without tidying up.
+
+    gloo's threads may outlive their process group (torch's DistributedDataParallel keeps it even
+    when it is destroyed). At the interpreter's end they may ask for what is gone already, and a
+    rank that has done its work would abort, and torchrun end the others with it.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        os._exit(code)
+    sys.exit(code)
+
+
+@contextmanager
+def stop_requests() -> Iterator[Callable[[], int | None]]:
+    """Yields a function that tells which of SIGINT and SIGTERM came; a second one ends at once."""
+    received: list[int] = []
+
+    def remember(number: int, frame: FrameType | None) -> None:
+        if received:
+            raise Stopped(number)
+        received.append(number)
+
+    previous: dict[int, Any] = {}
+    for watched in (signal.SIGINT, signal.SIGTERM):
+        previous[watched] = signal.signal(watched, remember)
+    try:
+        yield lambda: received[0] if received else None
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def print_summary(report: Report, directory: RunDirectory) -> None:
+    """The few lines that a person reads after a run."""
+    test = report.metrics["test"]
+    print(f"\n{report.dataset}: {report.graph['nodes']:,} nodes, {report.epochs} epochs, ", end="")
+    print(
+        f"{report.seconds['train']:.1f} s training, {report.seconds['inference']:.2f} s inference"
+    )
+    print(f"  test accuracy            {_percent(test['accuracy'])}")
+    print(f"  calibration error (ECE)  {_percent(test['ece'])}")
+    if report.ood:
+        _print_detection(report.ood)
+    print("\nwritten:")
+    for file in directory.files:
+        if file.exists():
+            print(f"  {file}")
+
+
+def _print_detection(ood: dict[str, Any]) -> None:
+    print(f"  accuracy on known nodes  {_percent(ood['id_accuracy'])}")
+    print("\nhow well uncertainty finds nodes the model cannot know (AUC-ROC, 50 % is chance):")
+    print(f"  {'':<20}{'nodes':>7}  {'aleatoric':>10}{'epistemic':>11}{'without network':>17}")
+    for name, values in ood["marks"].items():
+        scores = (values[f"auroc_{s}"] for s in ("aleatoric", "epistemic", "epistemic_no_network"))
+        aleatoric, epistemic, alone = (_percent(score) for score in scores)
+        print(f"  {name.replace('_', ' '):<20}{values['ood_nodes']:>7,}", end="")
+        print(f"  {aleatoric:>10}{epistemic:>11}{alone:>17}")
+
+
+def _percent(value: float) -> str:
+    return "n.a." if value != value else f"{100 * value:.1f} %"

@@ -1,0 +1,397 @@
+"""Nodes that join a graph after training: their edges, and their rows of the grown diffusion.
+
+The known graph is only read, never copied: a row of the grown transition matrix is the known row,
+plus a patch where a new node is its neighbour.
+
+Shapes: N known nodes, M new nodes, F feature columns, R roots.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+
+from gpn_scale.config import Normalisation
+from gpn_scale.csr import entries_of
+from gpn_scale.data.building import build_graph, check_features
+from gpn_scale.data.graph import (
+    MISSING_LABEL,
+    CSRFeatures,
+    Features,
+    Graph,
+    NodeIds,
+    as_array,
+    as_node_ids,
+)
+from gpn_scale.errors import ConfigError, GraphError
+
+_EDGE_CHUNK = 1 << 24
+
+SparseRows = Any
+"""A `scipy.sparse.csr_array`; scipy ships no types."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NewNodes:
+    """M nodes with features and edges; new node j has the id N + j. Made by `new_nodes`."""
+
+    num_known: int
+    """N."""
+    features: Features
+    """(M, F), dense or sparse like those of the graph."""
+    changed: NodeIds
+    """The known neighbours and all new nodes, sorted."""
+    patch: Graph
+    """What is added to the rows of `changed`: the new edges alone, merged, over these nodes."""
+
+    @property
+    def num_new(self) -> int:
+        """M."""
+        return int(self.features.shape[0])
+
+    @property
+    def ids(self) -> NodeIds:
+        """N to N + M - 1."""
+        return np.arange(self.num_known, self.num_known + self.num_new)
+
+
+def new_nodes(
+    graph: Graph,
+    features: ArrayLike | CSRFeatures,
+    neighbours: Sequence[ArrayLike],
+    edge_weights: Sequence[ArrayLike] | None = None,
+) -> NewNodes:
+    """Checked nodes that join `graph`, with edges to known nodes and to each other.
+
+    Edges merge as in `build_graph`: self-loops are dropped; repeated edges collapse, or add up when
+    weighted. Undirected: an edge holds in both directions, however often it is listed, and of two
+    weights the larger holds. Directed: new nodes point to their neighbours, known nodes never to
+    new ones.
+
+    >>> triangle = build_graph([0, 1, 2], [1, 2, 0], features=[[0.0], [1.0], [2.0]])
+    >>> new = new_nodes(triangle, [[0.5], [1.5]], [[0, 2], [3]])  # the second one knows the first
+    >>> grown_graph(triangle, new)
+    Graph('graph', nodes=5, edges=12, features=1, classes=0)
+
+    Args:
+        graph: The graph of the N known nodes.
+        features: Finite numbers, (M, F), or sparse rows.
+        neighbours: Node ids per new node; N + j is the j-th new node.
+        edge_weights: A positive weight per neighbour, for graphs with weights; by default 1.
+
+    Raises:
+        GraphError: lengths differ, an id is unknown, a feature or weight is not what it should be.
+    """
+    checked = _check_features(graph, features, len(neighbours))
+    num_known, num_nodes = graph.num_nodes, graph.num_nodes + len(neighbours)
+    targets = [_check_neighbours(ids, j, num_nodes) for j, ids in enumerate(neighbours)]
+    counts = [len(ids) for ids in targets]
+    source = np.repeat(np.arange(num_known, num_nodes), counts)
+    target = np.concatenate([np.empty(0, np.int64), *targets])
+    changed = np.union1d(target[target < num_known], np.arange(num_known, num_nodes))
+    patch = build_graph(
+        np.searchsorted(changed, source),
+        np.searchsorted(changed, target),
+        name=f"new nodes of {graph.name}",
+        num_nodes=max(len(changed), 1),  # a graph has at least one node
+        edge_weight=_check_weights(graph, edge_weights, counts),
+        directed=graph.directed,
+    )
+    return NewNodes(num_known=num_known, features=checked, changed=changed, patch=patch)
+
+
+def grown_graph(graph: Graph, new: NewNodes) -> Graph:
+    """The graph rebuilt with the new nodes: a copy of everything, by `build_graph`.
+
+    New nodes have no label and, where known nodes have names, are called `new 0`, `new 1`, ...
+    """
+    _check_belongs(graph, new)
+    source, target, weight = _edges(graph, np.arange(graph.num_nodes))
+    more_source, more_target, more_weight = _edges(new.patch, np.arange(len(new.changed)))
+    structure = build_graph(
+        np.concatenate([source, new.changed[more_source]]),
+        np.concatenate([target, new.changed[more_target]]),
+        name=graph.name,
+        num_nodes=graph.num_nodes + new.num_new,
+        edge_weight=None if graph.edge_weight is None else np.append(weight, more_weight),
+        directed=graph.directed,
+    )
+    names = np.array([f"new {j}" for j in range(new.num_new)], np.str_)
+    return replace(
+        graph,
+        indptr=structure.indptr,
+        indices=structure.indices,
+        edge_weight=structure.edge_weight,
+        features=None if graph.features is None else _stacked(graph.features, new.features),
+        labels=np.append(graph.labels, np.full(new.num_new, MISSING_LABEL, np.int32)),
+        node_names=None if graph.node_names is None else np.append(graph.node_names, names),
+    )
+
+
+def in_weights(graph: Graph) -> NDArray[np.float64]:
+    """Weights of the edges into every node, (N,); no loops. One pass over the edges, in chunks."""
+    if graph.edge_weight is None and not graph.directed:
+        return graph.out_degree.astype(np.float64)
+    weight = np.zeros(graph.num_nodes)
+    for start in range(0, graph.num_edges, _EDGE_CHUNK):
+        part = slice(start, start + _EDGE_CHUNK)
+        given = None if graph.edge_weight is None else graph.edge_weight[part]
+        weight += np.bincount(graph.indices[part], given, minlength=graph.num_nodes)
+    return weight
+
+
+class GrownTransition:
+    """S of the grown graph, row by row on demand; equals `transition_matrix(grown_graph(...))`.
+
+    Args:
+        graph: The known graph; may be memory-mapped.
+        new: Nodes that join it.
+        normalisation: `sym` or `rw`.
+        self_loops: Whether every node also counts as its own neighbour.
+        weights: `in_weights(graph)` where the caller has kept it; used by `sym` only.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        new: NewNodes,
+        normalisation: Normalisation,
+        self_loops: bool,
+        weights: NDArray[np.float64] | None = None,
+    ) -> None:
+        _check_belongs(graph, new)
+        self.graph, self.patch = graph, new.patch
+        self.num_nodes = graph.num_nodes + new.num_new
+        self.self_loops = self_loops
+        self._changed = new.changed
+        self.normalisation = normalisation
+        if normalisation == "sym":
+            self._in_weights = in_weights(graph) if weights is None else weights
+            self._patch_weights = in_weights(new.patch)
+
+    def rows(self, nodes: NodeIds) -> SparseRows:
+        """Rows of S, (len(nodes), N + M), in float64; reads the edges of `nodes` and no others."""
+        known = np.flatnonzero(nodes < self.graph.num_nodes)
+        row_known, id_known, weight_known = _edges(self.graph, nodes[known])
+        patched, place = self._patched(nodes)
+        row_patch, id_patch, weight_patch = _edges(self.patch, place)
+        looped = np.flatnonzero(self._has_loop(nodes))
+        row = np.concatenate([known[row_known], patched[row_patch], looped])
+        column = np.concatenate([id_known, self._changed[id_patch], nodes[looped]])
+        weight = np.concatenate([weight_known, weight_patch, np.ones(len(looped))])
+        out_weight = np.bincount(row, weight, minlength=len(nodes))
+        if self.normalisation == "rw":
+            weight /= out_weight[row]
+        else:
+            weight /= np.sqrt(out_weight[row] * self._in_weight(column))
+        shape = (len(nodes), self.num_nodes)
+        return scipy.sparse.coo_array((weight, (row, column)), shape=shape).tocsr()
+
+    def step(self, rows: SparseRows) -> SparseRows:
+        """`rows @ S`, by the rows of S that have a part in it."""
+        active, middle = np.unique(rows.indices, return_inverse=True)
+        matrix = self.rows(active)
+        # Only local columns: scipy's product takes scratch memory for every column there is.
+        reached, inner = np.unique(matrix.indices, return_inverse=True)
+        left = _csr(rows.data, middle, rows.indptr, len(active))
+        product = left @ _csr(matrix.data, inner, matrix.indptr, len(reached))
+        product.sort_indices()
+        return _csr(product.data, reached[product.indices], product.indptr, self.num_nodes)
+
+    def largest_sum(self, rows: SparseRows) -> NDArray[np.float64]:
+        """A bound of the row sums of `rows @ S^j` for every j >= 1; (R,).
+
+        `rw`: S keeps sums. `sym`: S has no singular value above 1 (Cauchy-Schwarz), so a sum is at
+        most sqrt(N + M) |row|_2. Undirected, S also keeps d^1/2, the roots of the weights: e_u S^j
+        sums to at most (d_u / min d)^1/2.
+        """
+        if self.normalisation == "rw":
+            return _row_sums(rows, rows.data)
+        by_norm = np.sqrt(self.num_nodes * _row_sums(rows, rows.data**2))
+        if self.graph.directed:
+            return by_norm
+        ratio = np.sqrt(self._in_weight(rows.indices) / self._least_weight)
+        return np.minimum(by_norm, _row_sums(rows, rows.data * ratio))
+
+    def _patched(self, nodes: NodeIds) -> tuple[NodeIds, NodeIds]:
+        """Which of `nodes` have new edges, and their ids in the patch."""
+        if not len(self._changed):
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        place = np.minimum(np.searchsorted(self._changed, nodes), len(self._changed) - 1)
+        found = np.flatnonzero(self._changed[place] == nodes)
+        return found, place[found]
+
+    def _has_loop(self, nodes: NodeIds) -> NDArray[np.bool_]:
+        loop = np.ones(len(nodes), bool)
+        if not self.self_loops:
+            known = np.flatnonzero(nodes < self.graph.num_nodes)
+            loop[known] = self.graph.indptr[nodes[known]] == self.graph.indptr[nodes[known] + 1]
+            patched, place = self._patched(nodes)
+            loop[patched] &= self.patch.out_degree[place] == 0
+        return loop
+
+    def _in_weight(self, nodes: NodeIds) -> NDArray[np.float64]:
+        """In-weights in the grown graph, with loops."""
+        total = self._has_loop(nodes).astype(np.float64)
+        known = np.flatnonzero(nodes < self.graph.num_nodes)
+        total[known] += self._in_weights[nodes[known]]
+        patched, place = self._patched(nodes)
+        total[patched] += self._patch_weights[place]
+        return total
+
+    @cached_property
+    def _least_weight(self) -> float:
+        """A bound from below of all weights d of an undirected grown graph, with loops."""
+        known = self._in_weights
+        # A node without edges has a loop of 1 in any case.
+        least = 1.0 + known.min() if self.self_loops else known.min(where=known > 0, initial=1.0)
+        return float(self._in_weight(self._changed).min(initial=least))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PushedRows:
+    """Rows of a K-step diffusion, from below."""
+
+    weight: SparseRows
+    """(R, N + M); no entry is above the exact one."""
+    dropped: NDArray[np.float64]
+    """Bound of what the exact row's sum has beyond the kept one, (R,); 0 with tolerance 0."""
+
+
+def push_rows(
+    transition: GrownTransition, roots: NodeIds, *, teleport: float, steps: int, tolerance: float
+) -> PushedRows:
+    """Rows of t sum_{i<K} (1-t)^i S^i + (1-t)^K S^K, which is K steps of B <- (1-t) S B + t I.
+
+    Level by level: of what arrives at a node, the share t stays and the rest moves on along S;
+    after K levels all stays. What arrives with less than `tolerance` leaves its t and is not
+    pushed on: exact rows minus kept ones are then x (1-t) S B summed over all such x, which is
+    non-negative and of bounded sum (`GrownTransition.largest_sum`). Memory grows with the number
+    of roots times the nodes they reach: give many roots in blocks.
+
+    >>> path = build_graph([0, 1], [1, 2], num_nodes=3)
+    >>> new = new_nodes(path, np.empty((1, 0)), [[0]])
+    >>> walk = GrownTransition(path, new, "rw", self_loops=False)
+    >>> push_rows(walk, new.ids, teleport=0.5, steps=2, tolerance=0.0).weight.toarray()
+    array([[0.25 , 0.125, 0.   , 0.625]])
+
+    Raises:
+        ConfigError: the tolerance is negative or not a number.
+    """
+    if not tolerance >= 0.0:
+        raise ConfigError(f"tolerance is {tolerance!r}, expected at least 0 (0 drops nothing)")
+    arrived = _csr(np.ones(len(roots)), roots, np.arange(len(roots) + 1), transition.num_nodes)
+    kept, dropped = 0.0 * arrived, np.zeros(len(roots))
+    for _ in range(steps):
+        kept = kept + teleport * arrived
+        small = arrived.data < tolerance
+        if small.any():
+            dropped += (1.0 - teleport) * transition.largest_sum(_masked(arrived, small))
+            arrived = _masked(arrived, ~small)
+        if not arrived.nnz:
+            break
+        arrived = (1.0 - teleport) * transition.step(arrived)
+    return PushedRows(weight=kept + arrived, dropped=dropped)
+
+
+def _edges(graph: Graph, nodes: NodeIds) -> tuple[NodeIds, NodeIds, NDArray[np.float64]]:
+    """The edges of `nodes`: position in `nodes`, neighbour, weight."""
+    row_ptr, at = entries_of(graph.indptr, nodes)
+    row = np.repeat(np.arange(len(nodes)), np.diff(row_ptr))
+    weight = np.ones(len(at)) if graph.edge_weight is None else graph.edge_weight[at]
+    return row, graph.indices[at].astype(np.int64), weight.astype(np.float64)
+
+
+def _csr(values: NDArray[Any], columns: NDArray[Any], offsets: NDArray[Any], width: int) -> Any:
+    return scipy.sparse.csr_array((values, columns, offsets), shape=(len(offsets) - 1, width))
+
+
+def _row_sums(rows: SparseRows, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    return np.bincount(row, values, minlength=rows.shape[0]).astype(np.float64)
+
+
+def _masked(rows: SparseRows, mask: NDArray[np.bool_]) -> SparseRows:
+    """The entries where `mask` holds; the others are no longer stored."""
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(mask)])[rows.indptr]
+    return _csr(rows.data[mask], rows.indices[mask], offsets, rows.shape[1])
+
+
+def _check_belongs(graph: Graph, new: NewNodes) -> None:
+    if new.num_known != graph.num_nodes:
+        raise GraphError(
+            f"graph {graph.name!r} has {graph.num_nodes} nodes, but the new nodes were made for "
+            f"one of {new.num_known}: make them with new_nodes(graph, ...)"
+        )
+
+
+def _check_features(graph: Graph, features: ArrayLike | CSRFeatures, count: int) -> Features:
+    """Rows of the graph's own kind, one per new node."""
+    if not isinstance(features, CSRFeatures) and count == 0 and np.size(features) == 0:
+        features = np.empty((0, graph.num_features), np.float16)  # no nodes, so [] will do
+    checked = check_features(features, f"new nodes of {graph.name}")
+    expected = (count, graph.num_features)
+    if checked.shape != expected:
+        raise GraphError(
+            f"new nodes: features have shape {checked.shape}, expected {expected}: give one row "
+            "per list of neighbours, with the feature columns of the graph"
+        )
+    if isinstance(graph.features, CSRFeatures) and not isinstance(checked, CSRFeatures):
+        row, column = np.nonzero(checked)
+        return CSRFeatures(
+            indptr=np.searchsorted(row, np.arange(count + 1)),
+            indices=column.astype(np.int32),
+            values=checked[row, column].astype(np.float32),
+            num_columns=graph.num_features,
+        )
+    if isinstance(checked, CSRFeatures) and not isinstance(graph.features, CSRFeatures):
+        return checked.to_dense()
+    return checked
+
+
+def _check_neighbours(ids: ArrayLike, new: int, num_nodes: int) -> NodeIds:
+    array = as_node_ids(ids, f"new node {new}: neighbours")
+    if len(array) and not (array.min() >= 0 and array.max() < num_nodes):
+        wrong = array.min() if array.min() < 0 else array.max()
+        raise GraphError(
+            f"new node {new}: neighbour {wrong} is unknown, expected ids in [0, {num_nodes}): "
+            "known nodes come first, then the new ones in their order"
+        )
+    return array.astype(np.int64)
+
+
+def _check_weights(
+    graph: Graph, weights: Sequence[ArrayLike] | None, counts: list[int]
+) -> NDArray[Any] | None:
+    """One per edge; `build_graph` looks at the numbers themselves."""
+    if graph.edge_weight is None:
+        if weights is not None:
+            raise GraphError(
+                f"new nodes: got edge weights, but graph {graph.name!r} has none: leave them out"
+            )
+        return None
+    if weights is None:
+        return np.ones(sum(counts), np.float32)
+    arrays = [as_array(given, f"new node {j}: edge weights") for j, given in enumerate(weights)]
+    shapes, expected = [array.shape for array in arrays], [(count,) for count in counts]
+    if shapes != expected:
+        raise GraphError(
+            f"new nodes: edge weights have shapes {shapes}, expected {expected}: give one weight "
+            "per neighbour"
+        )
+    return np.concatenate([np.empty(0, np.float32), *arrays])
+
+
+def _stacked(known: Features, new: Features) -> Features:
+    if isinstance(known, CSRFeatures) and isinstance(new, CSRFeatures):
+        return CSRFeatures(
+            indptr=np.concatenate([known.indptr, known.indptr[-1] + new.indptr[1:]]),
+            indices=np.concatenate([known.indices, new.indices]),
+            values=np.concatenate([known.values, new.values]),
+            num_columns=known.num_columns,
+        )
+    return np.concatenate([known, new])

@@ -1,0 +1,70 @@
+"""All results that a matrix on disk has, whoever asked for them; and differences between models."""
+
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from gpn_scale.evaluation.prediction_metrics import Metrics
+from gpn_scale.experiments.matrix import Cell, CellResult, Matrix
+from gpn_scale.experiments.standard_errors import Seeds, mean_and_error
+from gpn_scale.experiments.tables import Entry, unit_of, with_relative
+
+_KINDS = {"all_classes": False, "left_out": True}
+
+
+def stored_results(path: Path) -> dict[Cell, CellResult]:
+    """Results of all cells in the directory of a matrix, in the order of `cells_of`.
+
+    Raises:
+        RunError: a file is damaged or of another version.
+    """
+    matrix = Matrix(path)
+    found = {}
+    for cell in sorted(_cells(path), key=lambda cell: (cell.split, cell.init, *cell)):
+        result = matrix.result(cell)
+        if result is not None and result.results:
+            found[cell] = result
+    return found
+
+
+def paired_differences(
+    results: Mapping[Cell, CellResult], model: str, reference: str
+) -> list[Entry]:
+    """`model` less `reference`, run by run: means and errors over the seeds that both have.
+
+    Seeds of split and initial values are the same in each pair, so that what they do to both
+    models drops out of the difference.
+    """
+    values: dict[tuple[str, str, str], dict[Seeds, float]] = {}
+    for cell, result in results.items():
+        other = results.get(cell._replace(model=reference)) if cell.model == model else None
+        if other is None:
+            continue
+        for experiment, metrics in result.results.items():
+            if experiment in other.results:
+                for metric, difference in _differences(metrics, other.results[experiment]):
+                    runs = values.setdefault((cell.dataset, experiment, metric), {})
+                    runs[cell.split, cell.init] = difference
+    name = f"{model} - {reference}"
+    return [
+        Entry(dataset, name, experiment, metric, *mean_and_error(found), len(found))
+        for (dataset, experiment, metric), found in values.items()
+    ]
+
+
+def _differences(own: Metrics, other: Metrics) -> Iterable[tuple[str, float]]:
+    first, second = with_relative(own), with_relative(other)
+    for metric in first:
+        if metric in second:
+            difference = first[metric] - second[metric]
+            if not math.isnan(difference):
+                yield metric, unit_of(metric) * difference
+
+
+def _cells(path: Path) -> Iterable[Cell]:
+    """Those that have a file; `cells/GRAPH/MODEL/KIND/splitS_initI.json`."""
+    for file in (path / "cells").glob("*/*/*/split*_init*.json"):
+        dataset, model, kind, name = file.relative_to(path / "cells").parts
+        split, _, init = name.removesuffix(".json").removeprefix("split").partition("_init")
+        if kind in _KINDS and split.isdecimal() and init.isdecimal():
+            yield Cell(dataset, model, _KINDS[kind], int(split), int(init))

@@ -1,0 +1,255 @@
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gpn_scale.cli.evaluate import main
+from gpn_scale.cli.models import parse_model
+from gpn_scale.config import RunConfig, override
+from gpn_scale.experiments.matrix import Cell
+from gpn_scale.experiments.studies import studied_models
+from tests.page.browser import shown
+
+SMALL = "synthetic:nodes=200,classes=4,unseen_classes=0,features=6"
+QUICK = ["--datasets", SMALL, "--splits", "2", "--inits", "1", "--set", "train.epochs=2"]
+QUICK += ["--left-out-classes", "1", "--fractions", "0.2,0.8"]
+EVERYTHING = [*QUICK, "--experiment", "all,ablation"]
+EVALUATE = Path(__file__).parents[2] / "launch" / "evaluate.py"
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Tables of one call that nothing disturbed."""
+    out = tmp_path_factory.mktemp("whole")
+    assert main([*EVERYTHING, "--out", str(out)]) == 0
+    return out / "tables"
+
+
+def evaluation(*words, launcher=(sys.executable,)):
+    """The command in a process group of its own."""
+    command = [*map(str, launcher), str(EVALUATE), *map(str, words)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        command,
+        env=environment,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def kill_when(process, out, results, delay):
+    """SIGKILL to the process and all its children, soon after the matrix has so many results."""
+    while process.poll() is None and len(list(out.rglob("split*.json"))) < results:
+        time.sleep(0.01)
+    time.sleep(delay)
+    assert process.poll() is None, process.communicate()[0]
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def test_a_matrix_in_parts_killed_at_random_gives_the_same_tables(whole, tmp_path):
+    few = [*QUICK, "--out", str(tmp_path), "--models", "GPN", "--experiment", "clean"]
+    few[few.index("--splits") + 1] = "1"
+    assert main(few) == 0
+    rng = random.Random()
+    for results in sorted(rng.sample(range(1, 13), 2)):
+        process = evaluation(*EVERYTHING, "--out", tmp_path, "--processes", "2")
+        kill_when(process, tmp_path, results, rng.uniform(0.0, 0.2))
+    assert main([*EVERYTHING, "--out", str(tmp_path)]) == 0
+    for name in ("results.csv", "results.md", "results.tex"):
+        assert (tmp_path / "tables" / name).read_bytes() == (whole / name).read_bytes()
+    assert (tmp_path / "report.html").read_bytes() == (whole.parent / "report.html").read_bytes()
+
+
+def share_the_cells(whole, tmp_path, *command):
+    """Ranks that `command` starts on a part of the matrix: the same numbers as of one process."""
+    words = [*QUICK, "--models", "GPN,GPN-minibatch", "--experiment", "clean,left-out-classes"]
+    process = evaluation(*words, "--out", tmp_path, launcher=command)
+    told = process.communicate(timeout=300)[0]
+    assert process.returncode == 0, told
+    found = sorted((tmp_path / "cells").rglob("*.json"))
+    assert len(found) == 8
+    for path in found:
+        alone = json.loads((whole.parent / path.relative_to(tmp_path)).read_text())["results"]
+        for experiment, metrics in json.loads(path.read_text())["results"].items():
+            assert metrics == alone[experiment]
+    page = (tmp_path / "report.html").read_text()
+    assert "8 of 8 trainings have all their results" in page
+    return told
+
+
+@pytest.mark.ddp
+def test_ranks_of_torchrun_share_the_cells(whole, tmp_path):
+    ranks = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    told = share_the_cells(whole, tmp_path, sys.executable, *ranks)
+    assert told.count("page: ") == 1
+
+
+@pytest.mark.mpi
+def test_ranks_of_mpi_share_the_cells(whole, tmp_path):
+    mpiexec = Path(sys.executable).parent / "mpiexec"
+    if not mpiexec.exists():
+        pytest.skip("no mpiexec here")
+    told = share_the_cells(whole, tmp_path, mpiexec, "-n", "2", sys.executable)
+    assert told.count("computing rows") == 1  # by one of the ranks, for both
+
+
+def test_tables_have_every_model_and_experiment(whole):
+    text = (whole / "results.md").read_text()
+    for model in ("GPN", "GPN-minibatch", "PostNet", "PostNet-Diff", "GPN-LOG-beta"):
+        assert f"| {SMALL} | {model} |" in text
+    for name in ("clean", "misclassification", "left-out-classes", "isolated", "edge-shift"):
+        assert f"## {name}\n" in text
+    assert "nan" not in text
+    page = (whole.parent / "report.html").read_text()
+    # Five models, with and without left-out classes, two splits.
+    assert "20 of 20 trainings have all their results" in page
+    assert "What is missing here" not in page
+
+
+@pytest.mark.slow
+def test_a_browser_shows_the_page_without_complaint(whole, tmp_path):
+    text, complaints = shown(whole.parent / "report.html", tmp_path)
+    assert not complaints
+    assert 'id="tip"' in text
+
+
+def test_what_is_missing_is_named_without_training(tmp_path, capsys):
+    one = [*QUICK, "--models", "GPN", "--experiment", "clean", "--out", str(tmp_path)]
+    assert main([*one, "--tables-only"]) == 0
+    assert "2 of 2 trainings lack results" in capsys.readouterr().out
+    assert not list(tmp_path.rglob("*.safetensors"))
+    fewer = list(one)
+    fewer[fewer.index("--splits") + 1] = "1"
+    assert main(fewer) == 0
+    assert main([*one, "--experiment", "clean,isolated", "--tables-only"]) == 0
+    page = (tmp_path / "report.html").read_text()
+    assert "0 of 2 trainings have all their results" in page
+    assert "split1_init1: isolated</li>" in page
+    assert "split2_init1: clean, isolated</li>" in page
+    assert "| GPN |" in (tmp_path / "tables" / "results.md").read_text()
+
+
+def test_cells_of_another_version_are_refused(tmp_path, capsys):
+    cell = Cell(SMALL, "GPN", False, 1, 1)
+    path = tmp_path / "cells" / f"{cell.name}.json"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"version": "0.0.0", "fingerprint": "f", "results": {}}')
+    words = [*QUICK, "--models", "GPN", "--experiment", "clean", "--out", str(tmp_path)]
+    for more in ([], ["--tables-only"]):
+        assert main([*words, *more]) == 2
+        assert "was written by version 0.0.0" in capsys.readouterr().err
+
+
+def test_finished_cells_of_another_setting_are_refused(tmp_path, capsys):
+    few = [*QUICK, "--models", "LP,GPN", "--experiment", "clean", "--out", str(tmp_path)]
+    assert main(few) == 0
+    capsys.readouterr()
+    assert main([*few, "--set", "train.epochs=3"]) == 2
+    assert "was made with another configuration" in capsys.readouterr().err
+    assert main([*few, "--set", "train.epochs=3", "--tables-only"]) == 0
+
+
+def test_fractions_asked_for_later_join_the_others(tmp_path, capsys):
+    few = [*QUICK, "--models", "LP", "--experiment", "feature-shift", "--out", str(tmp_path)]
+    few[few.index("--fractions") + 1] = "0.2"
+    assert main(few) == 0
+    few[few.index("--fractions") + 1] = "0.5"
+    assert main(few) == 0
+    table = (tmp_path / "tables" / "results.csv").read_text()
+    for fraction in ("0.20", "0.50"):
+        assert table.count(f",accuracy@normal_{fraction},") == 1
+    few = [word for word in few if word not in ("--fractions", "0.5")]
+    assert main([*few, "--tables-only"]) == 0
+    assert "lack results" not in capsys.readouterr().out
+
+
+def test_what_a_graph_is_not_made_for_is_refused_before_any_training(tmp_path, capsys):
+    rng = np.random.default_rng(1)
+    ends = rng.integers(0, 60, (2, 300))
+    facts = {"edge_index": ends, "y": np.arange(60) % 3}
+    np.savez(tmp_path / "bare.npz", **facts)
+    weight = rng.random(300).astype(np.float32)
+    features = rng.random((60, 4)).astype(np.float32)
+    np.savez(tmp_path / "heavy.npz", **facts, x=features, edge_weight=weight)
+    words = [
+        "--splits",
+        "1",
+        "--inits",
+        "1",
+        "--set",
+        "train.epochs=2",
+        "--out",
+        str(tmp_path / "o"),
+    ]
+    for data, more, message in (
+        ("bare.npz", ["--models", "LP,VGCN", "--experiment", "clean"], "has no features"),
+        ("bare.npz", ["--models", "LP,GPN", "--experiment", "clean"], "has no features"),
+        ("bare.npz", ["--models", "LP", "--experiment", "isolated"], "has no features"),
+        (
+            "heavy.npz",
+            ["--models", "LP", "--experiment", "clean,edge-shift"],
+            "directed or weighted",
+        ),
+    ):
+        assert main([*words, "--datasets", str(tmp_path / data), *more]) == 2
+        assert message in capsys.readouterr().err
+    assert not list(tmp_path.rglob("split*"))
+
+
+def test_studies_are_models_with_one_field_changed(tmp_path):
+    words = ["--experiment", "hyper-parameters", "--studies", "budget", "--models", "GPN"]
+    assert main([*QUICK, *words, "--splits", "1", "--out", str(tmp_path)]) == 0
+    text = (tmp_path / "tables" / "results.md").read_text()
+    for value in ("latent", "latent_classes"):
+        assert f"| GPN[evidence.budget={value}] |" in text
+    assert list((tmp_path / "plots").glob("study-*-evidence-budget.svg"))
+    assert "Hyper-parameters" in (tmp_path / "report.html").read_text()
+
+
+def test_every_study_is_a_configuration():
+    for model in studied_models(["GPN", "GPN-minibatch"], "all"):
+        kind, changes = parse_model(model)
+        assert override(RunConfig(), changes) is not None
+        assert model.startswith(kind)
+    assert len(studied_models(["GPN"], "latent,budget")) == 5
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--experiment", "cleen"], "--experiment got 'cleen', expected one of clean"),
+        (["--experiment", "hyper-parameters", "--studies", "hidden"], "--studies got 'hidden'"),
+        (
+            ["--experiment", "hyper-parameters", "--models", "GPN[train.epochs=1]"],
+            "hyper-parameters studies models by name",
+        ),
+        (["--models", "GPT"], "--models got 'GPT', expected some of GPN"),
+        (["--models", "GPN[train.epochs=1"], "expected NAME[section.field=value;...]"),
+        (["--models", "GPN[train.epochs]"], "expected NAME[section.field=value;...]"),
+        (["--models", "GPN[train.epoch=1]"], "there is no field 'train.epoch'"),
+        (["--fractions", "0,0.5"], "shift fraction got 0.0"),
+        (["--fractions", "half"], "--fractions got 'half'"),
+        (["--splits", "0"], "got 0 splits"),
+        (["--datasets", ","], "expected at least one experiment, one model and one dataset"),
+        (["--models", "VGCN-Energy[model.temperature=inf]"], "is inf, expected a finite number"),
+        (["--processes", "0"], "--processes got 0"),
+        (["--left-out-classes", "3"], "cannot leave out 3 of 4 classes"),
+        (["--left-out-classes", "paper"], "the paper has no figure for"),
+        (["--paper", "nowhere"], "clean_and_left_out_classes.csv is missing"),
+    ],
+)
+def test_bad_input_is_one_sentence(tmp_path, capsys, words, message):
+    assert main([*QUICK, "--out", str(tmp_path), *words]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("error:") == 1

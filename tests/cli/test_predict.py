@@ -1,0 +1,191 @@
+"""Prediction from the command line: all nodes, some with reasons, and refusals."""
+
+import re
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from gpn_scale import estimator
+from gpn_scale.cli.predict import main
+from gpn_scale.cli.train import main as train
+from precompute.cli import main as precompute
+
+SMALL = "synthetic:nodes=300,classes=3,features=8,separation=4"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a store of rows and a minibatch run that leaves a class out."""
+    folder = tmp_path_factory.mktemp("trained")
+    rows = ["--dataset", SMALL, "--out", str(folder / "store"), "--threads", "1"]
+    assert precompute([*rows, "--k", "8", "--clusters", "4", "--steps", "10"]) == 0
+    options = ["--dataset", SMALL, "--mode", "minibatch", "--ppr", str(folder / "store")]
+    options += ["--epochs", "3", "--left-out-classes", "1", "--out", str(folder / "run")]
+    assert train(options) == 0
+    return folder
+
+
+@pytest.fixture
+def nodes(tmp_path):
+    """A file of eleven node ids, one of them twice."""
+    path = tmp_path / "nodes.txt"
+    path.write_text("\n".join(map(str, [7, 0, 299, 7, *range(20, 27)])) + "\n")
+    return path
+
+
+def predict(folder, out, *more):
+    return main(["--run", str(folder / "run"), "--out", str(out), *more])
+
+
+def some(folder, nodes):
+    return ["--nodes", str(nodes), "--ppr", str(folder / "store")]
+
+
+def assert_one_sentence(capsys, message):
+    errors = capsys.readouterr().err
+    assert errors.startswith("error: ")
+    assert errors.count("\n") == 1
+    assert "Traceback" not in errors
+    assert re.search(message, errors), errors
+
+
+def test_all_nodes_are_what_training_wrote(folder, tmp_path, capsys):
+    assert predict(folder, tmp_path / "all.parquet") == 0
+    assert f"written: {tmp_path / 'all.parquet'}" in capsys.readouterr().out
+    found = pq.read_table(tmp_path / "all.parquet")
+    assert found.equals(pq.read_table(folder / "run" / "predictions.parquet"))
+    assert found["split"].null_count < 300
+
+
+def test_another_graph_has_no_split_of_the_run(folder, tmp_path):
+    other = SMALL.replace("nodes=300", "nodes=200")
+    assert predict(folder, tmp_path / "other.parquet", "--dataset", other) == 0
+    found = pq.read_table(tmp_path / "other.parquet")
+    assert found.num_rows == 200
+    assert found["split"].null_count == 200
+
+
+def test_some_nodes_come_with_intervals_and_reasons(folder, nodes, tmp_path, capsys, monkeypatch):
+    def no_summary(*_, **__):
+        raise AssertionError("the run has summarised its clusters already")
+
+    monkeypatch.setattr(estimator, "node_evidence", no_summary)
+    out = tmp_path / "some.parquet"
+    assert predict(folder, out, *some(folder, nodes), "--explain", "2") == 0
+    table = pq.read_table(out)
+    assert table["node"].to_pylist() == [7, 0, 299, 7, *range(20, 27)]
+    exact = pq.read_table(folder / "run" / "predictions.parquet").take(table["node"])
+    for name in ("label", "split", "mark_unseen_class", "mark_left_out_classes"):
+        assert table[name].to_pylist() == exact[name].to_pylist()
+    value = exact["alpha_0"].to_numpy()
+    assert (table["alpha_0_lower"].to_numpy() <= value).all()
+    assert (value <= table["alpha_0_upper"].to_numpy()).all()
+    names = ["contributor", "contributor_share", "contributor_weight", "contributor_class"]
+    for row in table.select([*names, "tail_share"]).to_pylist():
+        assert all(len(row[name]) == 2 for name in names)
+        assert sum(row["contributor_share"]) + row["tail_share"] <= 1 + 1e-5
+        assert 0 <= row["contributor"][0] < 300
+    lines = capsys.readouterr().out.splitlines()
+    assert "certified interval of alpha_0" in lines[0]
+    assert re.fullmatch(r" +7 +\d +[\d.]+ +\S+  \S+ to \S+", lines[1])
+    assert re.fullmatch(r" +evidence from \d+ \(\d+%, class \d\).*; tail \d+%", lines[2])
+    assert sum("evidence from" in line for line in lines) == 10
+    assert lines[-2] == "  ... and 1 more in the file"
+    assert lines[-1] == f"written: {out}"
+
+
+def test_without_explain_there_are_no_reasons(folder, nodes, tmp_path, capsys):
+    assert predict(folder, tmp_path / "some.parquet", *some(folder, nodes)) == 0
+    columns = pq.read_table(tmp_path / "some.parquet").column_names
+    assert "alpha_0_upper" in columns
+    assert not [name for name in columns if name.startswith(("contributor", "tail"))]
+    assert "evidence from" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, r"nodes.txt cannot be read \(.*\), expected one node id a line"),
+        ("0\n300\n", r"holds node 300, expected ids in \[0, 300\)"),
+        ("-1\n", r"holds node -1, expected ids in \[0, 300\)"),
+        ("a\n", "cannot be read"),
+        ("1.5\n", "cannot be read"),
+        ("1 2\n3 4\n", r"cannot be read \(2 numbers a line\), expected one node id a line"),
+        ("", r"cannot be read \(.*no data.*\), expected one node id a line"),
+    ],
+)
+def test_node_files_that_do_not_fit_are_refused(folder, tmp_path, capsys, text, message):
+    path = tmp_path / "nodes.txt"
+    if text is not None:
+        path.write_text(text)
+    assert predict(folder, tmp_path / "some.parquet", *some(folder, path)) == 2
+    assert_one_sentence(capsys, message)
+    assert not (tmp_path / "some.parquet").exists()
+
+
+def test_one_id_and_rows_of_two_lines_are_read(folder, tmp_path):
+    for number, text in enumerate(["5", "5\n6\n"]):
+        (tmp_path / "nodes.txt").write_text(text)
+        out = tmp_path / f"{number}.parquet"
+        assert predict(folder, out, *some(folder, tmp_path / "nodes.txt")) == 0
+        assert pq.read_table(out).num_rows == number + 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--explain", "3"], "--ppr and --explain are for single nodes: name them with --nodes"),
+        (["--ppr", "store"], "--ppr and --explain are for single nodes"),
+        (["--nodes", "nodes.txt"], "--nodes needs the rows of these nodes: give --ppr STORE"),
+        (
+            ["--nodes", "nodes.txt", "--ppr", "store", "--explain", "-1"],
+            "--explain got -1, expected at least 0",
+        ),
+        (["--threads", "0"], "--threads got 0, expected at least 1"),
+        (["--memory-budget", "0"], "--memory-budget got 0.0, expected gigabytes above 0"),
+        (["--dataset", "CoraMl"], "did you mean 'CoraML'"),
+        (
+            ["--dataset", SMALL.replace("features=8", "features=5")],
+            "has 5 feature columns, the model was trained on 8",
+        ),
+    ],
+)
+def test_bad_options_are_refused(folder, tmp_path, capsys, options, message):
+    more = ["--data-dir", str(tmp_path), *options]
+    assert predict(folder, tmp_path / "out.parquet", *more) == 2
+    assert_one_sentence(capsys, message)
+
+
+def test_stores_that_do_not_fit_are_refused(folder, nodes, tmp_path, capsys):
+    more = ["--nodes", str(nodes), "--ppr", str(tmp_path)]
+    assert predict(folder, tmp_path / "out.parquet", *more) == 2
+    assert_one_sentence(capsys, "is not a PPR store")
+    more = [*some(folder, nodes), "--dataset", SMALL.replace("nodes=300", "nodes=310")]
+    assert predict(folder, tmp_path / "out.parquet", *more) == 2
+    assert_one_sentence(capsys, "is not the store wanted: graph fingerprint")
+
+
+def test_the_output_is_not_written_over_and_has_a_place(folder, nodes, tmp_path, capsys):
+    out = tmp_path / "out.parquet"
+    out.write_text("mine")
+    assert predict(folder, out, *some(folder, nodes)) == 2
+    assert_one_sentence(capsys, "exists already; use --overwrite to replace it")
+    assert out.read_text() == "mine"
+    assert predict(folder, out, *some(folder, nodes), "--overwrite") == 0
+    assert pq.read_table(out).num_rows == 11
+    capsys.readouterr()
+    assert predict(folder, tmp_path / "none" / "out.parquet") == 2
+    assert_one_sentence(capsys, "is not a file in a folder that exists")
+    assert predict(folder, tmp_path, "--overwrite") == 2
+    assert_one_sentence(capsys, "is not a file in a folder that exists")
+
+
+def test_a_run_without_a_model_is_refused(tmp_path, capsys):
+    assert predict(tmp_path, tmp_path / "out.parquet") == 2
+    assert_one_sentence(capsys, r"run/model.safetensors does not exist, expected a file written by")
+    (tmp_path / "run").mkdir()
+    np.save(tmp_path / "run" / "model.npy", np.zeros(1))
+    (tmp_path / "run" / "model.npy").rename(tmp_path / "run" / "model.safetensors")
+    assert predict(tmp_path, tmp_path / "out.parquet") == 2
+    assert_one_sentence(capsys, "cannot be read")

@@ -1,0 +1,227 @@
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from gpn_scale.cli.arguments import field_docs
+from gpn_scale.cli.train import main
+from gpn_scale.config import known_fields
+from gpn_scale.data.npz import write_npz
+from gpn_scale.estimator import GPNClassifier
+from gpn_scale.train.checkpoint import load_tensors
+from gpn_scale.train.metrics_log import read_metrics
+
+REPOSITORY = Path(__file__).parents[2]
+SMALL = "synthetic:nodes=300,classes=3,features=8,separation=4"
+RUN_FILES = {
+    "config.json",
+    "checkpoint.safetensors",
+    "model.safetensors",
+    "metrics.jsonl",
+    "tensorboard",
+    "report.json",
+    "report.md",
+    "report.html",
+    "plots",
+    "predictions.parquet",
+}
+
+
+def run(out, *more, dataset=SMALL, epochs=3):
+    return main(["--dataset", dataset, "--out", str(out), "--epochs", str(epochs), *more])
+
+
+def same_weights(first: Path, second: Path) -> bool:
+    one, other = (load_tensors(path / "model.safetensors")[0] for path in (first, second))
+    return one.keys() == other.keys() and all(bool((one[k] == other[k]).all()) for k in one)
+
+
+@pytest.fixture
+def graph_file(small_graph, tmp_path):
+    """The small graph as tmp_path/mine.npz, with its public split."""
+    write_npz(small_graph, tmp_path / "mine.npz")
+    return tmp_path
+
+
+def test_a_run_writes_everything_and_says_so(tmp_path, capsys):
+    assert run(tmp_path / "run") == 0
+    assert {path.name for path in (tmp_path / "run").iterdir()} == RUN_FILES
+    report = json.loads((tmp_path / "run" / "report.json").read_text())
+    assert report["mode"] == "exact"
+    assert report["epochs"] == 8
+    assert set(report["seconds"]) == {"precompute", "train", "inference"}
+    assert set(report["ood"]["marks"]) == {"isolated", "foreign_features", "unseen_class"}
+    output = capsys.readouterr()
+    assert "test accuracy" in output.out
+    assert str(tmp_path / "run" / "predictions.parquet") in output.out
+    assert "epoch 8/8" in output.err
+    assert len(read_metrics(tmp_path / "run" / "metrics.jsonl")) == 8
+    assert pq.read_table(tmp_path / "run" / "predictions.parquet").num_rows == 300
+
+
+def test_the_model_file_predicts_what_was_written(graph_file, small_graph):
+    assert run(graph_file / "run", "--data-dir", str(graph_file), dataset="mine") == 0
+    prediction = GPNClassifier.load(graph_file / "run" / "model.safetensors").predict(small_graph)
+    table = pq.read_table(graph_file / "run" / "predictions.parquet")
+    np.testing.assert_array_equal(table["alpha_0"].to_numpy(), prediction.alpha_0)
+    config = json.loads((graph_file / "run" / "config.json").read_text())
+    assert config["split"]["kind"] == "public"
+    assert config["encoder"]["standardise"] is True
+
+
+def test_left_out_classes(tmp_path):
+    assert run(tmp_path / "run", "--left-out-classes", "1") == 0
+    report = json.loads((tmp_path / "run" / "report.json").read_text())
+    assert report["graph"]["classes"] == 2
+    assert "left_out_classes" in report["ood"]["marks"]
+
+
+def test_more_epochs_by_resuming_are_the_same_as_all_at_once(tmp_path):
+    assert run(tmp_path / "whole", epochs=6) == 0
+    assert run(tmp_path / "parts", epochs=2) == 0
+    assert run(tmp_path / "parts", "--resume", epochs=6) == 0
+    assert same_weights(tmp_path / "whole", tmp_path / "parts")
+    epochs = [line["epoch"] for line in read_metrics(tmp_path / "parts" / "metrics.jsonl")]
+    assert epochs == list(range(1, 12))
+
+
+def test_resuming_what_is_not_there_starts_it(tmp_path):
+    assert run(tmp_path / "run", "--resume") == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_a_stopped_run_resumes_to_the_same_weights(tmp_path, number):
+    options = ["--dataset", SMALL, "--epochs", "150", "--threads", "1"]
+    options += ["--checkpoint-seconds", "0", "--set", "train.patience=1000"]
+    command = [sys.executable, "launch/train.py", *options, "--out", str(tmp_path / "stopped")]
+    metrics = tmp_path / "stopped" / "metrics.jsonl"
+    with subprocess.Popen(command, cwd=REPOSITORY, stderr=subprocess.PIPE, text=True) as process:
+        while len(read_metrics(metrics)) < 20 and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(number)
+        errors = process.communicate()[1]
+    if number != signal.SIGKILL:
+        assert process.returncode == 128 + number
+        assert "go on with --resume" in errors
+        assert "Traceback" not in errors
+    assert not (tmp_path / "stopped" / "model.safetensors").exists()
+    assert main([*options, "--out", str(tmp_path / "stopped"), "--resume"]) == 0
+    assert main([*options, "--out", str(tmp_path / "whole")]) == 0
+    assert same_weights(tmp_path / "whole", tmp_path / "stopped")
+    logs = [read_metrics(tmp_path / name / "metrics.jsonl") for name in ("whole", "stopped")]
+    assert logs[0] == logs[1]
+
+
+def test_another_run_is_not_written_over(tmp_path, capsys):
+    assert run(tmp_path) == 0
+    report = (tmp_path / "report.json").read_text()
+    assert run(tmp_path) == 2
+    assert "holds a run already" in capsys.readouterr().err
+    assert (tmp_path / "report.json").read_text() == report
+    (tmp_path / "notes.txt").write_text("mine")
+    assert run(tmp_path, "--overwrite", epochs=2) == 0
+    assert json.loads((tmp_path / "report.json").read_text())["epochs"] == 7
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+def test_a_bad_option_costs_no_earlier_run(tmp_path, capsys):
+    assert run(tmp_path) == 0
+    before = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    assert run(tmp_path, "--overwrite", "--set", "train.lerning_rate=1") == 2
+    assert "did you mean train.learning_rate" in capsys.readouterr().err
+    assert run(tmp_path, "--resume", "--seed", "9") == 2
+    assert "train.rng_seed=1, now it is 9" in capsys.readouterr().err
+    assert {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
+
+
+def bad_graph(**arrays):
+    settings = {"edge_index": np.array([[0, 1], [1, 2]]), "y": np.array([0, 1, 1])}
+    settings |= {"x": np.eye(3), **arrays}
+    return {key: value for key, value in settings.items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"edge_index": np.array([[0, 1], [1, 9]])}, r"edge 1 \(1 -> 9\) names a node outside"),
+        ({"x": np.full((3, 3), np.nan)}, "features hold NaN or infinity at node 0"),
+        ({"y": np.array([0, 1, -5])}, "node 2 has label -5, expected a class"),
+        ({"y": np.array([0, 0, 0])}, r"1 class\(es\) to learn, expected at least 2"),
+        (
+            {
+                "train_idx": np.array([0]),
+                "val_idx": np.array([1]),
+                "test_idx": np.array([2]),
+            },
+            "class 1 has no node in the training set",
+        ),
+        ({"edge_index": None}, "has no array 'edge_index'"),
+    ],
+)
+def test_a_bad_graph_gives_one_sentence(tmp_path, capsys, arrays, message):
+    np.savez(tmp_path / "bad.npz", **bad_graph(**arrays))
+    assert run(tmp_path / "run", "--data-dir", str(tmp_path), dataset="bad") == 2
+    errors = capsys.readouterr().err
+    assert errors.startswith("error: ")
+    assert errors.count("\n") == 1
+    assert re.search(message, errors)
+
+
+def test_no_edges_and_isolated_nodes_work(tmp_path):
+    np.savez(
+        tmp_path / "g.npz",
+        edge_index=np.zeros((2, 0), int),
+        y=np.repeat([0, 1], 20),
+        x=np.repeat(np.eye(2), 20, axis=0),
+    )
+    more = ["--data-dir", str(tmp_path), "--set", "split.train=0.3"]
+    assert run(tmp_path / "run", *more, dataset="g") == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--dataset", "CoraMl"], "CoraML"),
+        (["--left-out-classes", "many"], "expected a number or paper"),
+        (["--left-out-classes", "paper"], "the paper has no figure for 'synthetic"),
+        (["--left-out-classes", "5"], "leav"),
+        (["--device", "abacus"], "device 'abacus' cannot be used"),
+        (["--set", "diffusion.teleport=2"], "diffusion.teleport is 2.0, expected"),
+        (["--threads", "0"], "--threads got 0, expected at least 1"),
+    ],
+)
+def test_bad_options_give_one_sentence(tmp_path, capsys, options, message):
+    assert run(tmp_path / "run", "--data-dir", str(tmp_path), *options) == 2
+    errors = capsys.readouterr().err
+    assert message in errors
+    assert errors.count("\n") == 1
+
+
+def test_an_out_that_cannot_be_made_is_refused(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert run(tmp_path / "file" / "run") == 2
+    assert "cannot be made (Not a directory); choose another" in capsys.readouterr().err
+
+
+def test_an_out_that_cannot_be_written_is_refused(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert run(tmp_path / "run") == 2
+    assert "cannot be written; choose another directory" in capsys.readouterr().err
+
+
+def test_help_explains_every_field(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["--help"])
+    assert stopped.value.code == 0
+    text = capsys.readouterr().out
+    assert "diffusion.teleport\n      Probability of returning to the root" in text
+    assert "(default: 0.1)" in text
+    assert field_docs().keys() == known_fields().keys()

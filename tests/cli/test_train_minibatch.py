@@ -1,0 +1,269 @@
+"""Minibatch training from the command line: what it writes, resuming, and refusals."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from gpn_scale.cli import train as launcher
+from gpn_scale.cli.train import main
+from gpn_scale.data.building import build_graph
+from gpn_scale.data.graph_folder import save_graph
+from gpn_scale.train import minibatch
+from gpn_scale.train.checkpoint import load_tensors
+from gpn_scale.train.metrics_log import read_metrics
+from precompute.cli import main as precompute
+
+SMALL = "synthetic:nodes=300,classes=3,features=8,separation=4"
+BATCHES = ["--set", "minibatch.batch_size=4", "--set", "minibatch.tail_nodes=32"]
+QUICK = ["--set", "train.warmup_steps=1", "--set", "train.patience=1000"]
+
+
+def rows_of(out, *more, dataset=SMALL):
+    assert precompute(["--dataset", dataset, "--out", str(out), "--threads", "1", *more]) == 0
+    return out
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    out = tmp_path_factory.mktemp("rows") / "store"
+    return rows_of(out, "--k", "8", "--clusters", "4", "--steps", "10")
+
+
+def run(out, *more, dataset=SMALL, epochs=3):
+    options = ["--dataset", dataset, "--mode", "minibatch", "--out", str(out)]
+    return main([*options, "--epochs", str(epochs), *BATCHES, *QUICK, *more])
+
+
+def tensors_of(path, file="model.safetensors"):
+    return load_tensors(path / file)[0]
+
+
+def assert_one_sentence(capsys, message):
+    errors = capsys.readouterr().err
+    assert errors.startswith("error: ")
+    assert errors.count("\n") == 1
+    assert "Traceback" not in errors
+    assert re.search(message, errors), errors
+
+
+def test_a_run_reports_how_its_batches_were_made(tmp_path, store, capsys):
+    assert run(tmp_path / "run", "--ppr", str(store)) == 0
+    report = json.loads((tmp_path / "run" / "report.json").read_text())
+    assert report["mode"] == "minibatch"
+    assert report["epochs"] == 3
+    assert report["seconds"]["precompute"] > 0
+    facts = report["minibatch"]
+    assert facts["k"] == 8
+    assert facts["clusters"] == 4
+    assert facts["tail"] == "clustered"
+    assert facts["order"] == "random"
+    assert facts["batch_size"] == 4
+    assert facts["steps_per_epoch"] > 1
+    assert 0.0 < facts["mean_missing_mass"] < 1.0
+    assert 0.0 <= facts["repeated_encodings"] < 1.0
+    assert "Rows keep up to 8 entries" in (tmp_path / "run" / "report.md").read_text()
+    assert "test accuracy" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("order", ["random", "local"])
+@pytest.mark.parametrize("stop_after", [1, 6])
+def test_a_stopped_run_resumes_to_the_same_weights(tmp_path, store, monkeypatch, order, stop_after):
+    more = ["--ppr", str(store), "--set", f"minibatch.order={order}", "--checkpoint-seconds", "0"]
+    assert run(tmp_path / "whole", *more, epochs=4) == 0
+    with monkeypatch.context() as patched:
+        asked = iter(range(stop_after - 1))
+
+        def stop():
+            return 15 if next(asked, None) is None else None
+
+        class Requests:
+            __enter__ = staticmethod(lambda: stop)
+            __exit__ = staticmethod(lambda *_: None)
+
+        patched.setattr(launcher, "stop_requests", Requests)
+        assert run(tmp_path / "parts", *more, epochs=4) == 128 + 15
+    _, facts = load_tensors(tmp_path / "parts" / "checkpoint.safetensors")
+    steps = json.loads((tmp_path / "whole" / "report.json").read_text())["minibatch"]
+    assert facts["epoch"] * steps["steps_per_epoch"] + facts["step"] == stop_after
+    tracked = tensors_of(tmp_path / "parts", "checkpoint.safetensors")["model.clusters.mean_PC"]
+    assert (tracked > 0).all()
+    resumed = [*more, "--resume", "--set", "minibatch.workers=0"]
+    assert run(tmp_path / "parts", *resumed, epochs=4) == 0
+    one, other = (tensors_of(tmp_path / name) for name in ("whole", "parts"))
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    one, other = (
+        tensors_of(tmp_path / name, "checkpoint.safetensors") for name in ("whole", "parts")
+    )
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    logs = [read_metrics(tmp_path / name / "metrics.jsonl") for name in ("whole", "parts")]
+    assert logs[0] == logs[1]
+
+
+@pytest.mark.parametrize(
+    ("pause", "kept"),
+    [("0", r"the last good checkpoint is \S*checkpoint.safetensors, epoch 2$"), ("999", "no che")],
+)
+def test_a_loss_that_is_not_finite_tells_where_and_where_to_go_back_to(
+    tmp_path, store, capsys, monkeypatch, pause, kept
+):
+    real, calls = minibatch.bayesian_loss, []
+
+    def spoilt(*arguments, **options):
+        calls.append(1)
+        loss = real(*arguments, **options)
+        return loss * np.nan if len(calls) == 2 * steps + 2 else loss
+
+    monkeypatch.setattr(minibatch, "bayesian_loss", spoilt)
+    monkeypatch.setattr(launcher, "ProgressMeter", Silent)
+    steps = 3
+    size = ["--set", "minibatch.batch_size=5"]
+    more = ["--ppr", str(store), "--checkpoint-seconds", pause, *size]
+    assert run(tmp_path / "run", *more) == 2
+    assert_one_sentence(
+        capsys, rf"training loss is nan in step 2 of {steps} of epoch 3 \(main\), .*{kept}"
+    )
+
+
+class Silent:
+    """A progress meter that says nothing."""
+
+    def __init__(self, *_, **__):
+        self.update = lambda *_: None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+
+def test_rows_are_made_where_none_are_given(tmp_path, capfd):
+    assert run(tmp_path / "run", epochs=1) == 0
+    assert "computing rows of 128 entries" in capfd.readouterr().err
+    assert (tmp_path / "run" / "store" / "manifest.json").exists()
+
+
+def test_the_store_must_be_one_and_is_for_minibatches_only(tmp_path, store, capsys):
+    assert run(tmp_path / "run", "--ppr", str(tmp_path / "none")) == 2
+    assert_one_sentence(capsys, r"none is not a PPR store .*: build one with `python -m precompute")
+    assert run(tmp_path / "run", "--ppr", str(store), "--mode", "exact") == 2
+    assert_one_sentence(capsys, "--ppr is for --mode minibatch, got --mode exact")
+    assert not list((tmp_path / "run").iterdir())
+
+
+def test_a_store_of_another_graph_or_diffusion_is_refused(tmp_path, store, capsys):
+    other = SMALL.replace("nodes=300", "nodes=310")
+    assert run(tmp_path / "run", "--ppr", str(store), dataset=other) == 2
+    assert_one_sentence(capsys, r"is not the store wanted: graph fingerprint: .*--overwrite")
+    more = ["--ppr", str(store), "--set", "diffusion.teleport=0.3"]
+    assert run(tmp_path / "run", *more) == 2
+    assert_one_sentence(
+        capsys,
+        r"rows of teleport 0.2, the model diffuses with 0.3: build the store again with "
+        r"`--teleport 0.3 --overwrite`, or train with `--set diffusion.teleport=0.2`",
+    )
+
+
+def test_the_hint_for_self_loops_is_an_option_that_precompute_takes(tmp_path, store, capsys):
+    more = ["--ppr", str(store), "--set", "diffusion.self_loops=false"]
+    assert run(tmp_path / "run", *more) == 2
+    errors = capsys.readouterr().err
+    (hint,) = re.findall(r"`(--self-loops \S+) --overwrite`", errors)
+    again = rows_of(tmp_path / "store", *hint.split(), "--k", "8", "--clusters", "4")
+    assert run(tmp_path / "run", *more[2:], "--ppr", str(again)) == 0
+
+
+def test_training_nodes_without_rows_are_refused(tmp_path, capsys):
+    (tmp_path / "roots").write_text("0\n1\n2\n")
+    few = rows_of(tmp_path / "few", "--k", "8", "--roots", str(tmp_path / "roots"))
+    capsys.readouterr()
+    assert run(tmp_path / "run", "--ppr", str(few)) == 2
+    assert_one_sentence(capsys, r"node \d+ is not among the 3 roots .*`--roots all --overwrite`")
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("minibatch.batch_size=0", "batch_size is 0, expected at least 1, or auto"),
+        ("minibatch.batch_size=299", r"is 299, expected auto or at most the \d+ nodes to train on"),
+        ("minibatch.batch_size=few", "batch_size got 'few', expected a whole number or auto"),
+        ("minibatch.tail=fancy", "minibatch.tail got 'fancy', expected clustered or"),
+    ],
+)
+def test_batches_that_cannot_be_are_refused(tmp_path, store, capsys, value, message):
+    assert run(tmp_path / "run", "--ppr", str(store), "--set", value) == 2
+    assert_one_sentence(capsys, message)
+
+
+def test_another_batch_size_does_not_resume(tmp_path, store, capsys):
+    assert run(tmp_path / "run", "--ppr", str(store)) == 0
+    capsys.readouterr()
+    more = ["--ppr", str(store), "--resume", "--set", "minibatch.batch_size=5"]
+    assert run(tmp_path / "run", *more) == 2
+    assert_one_sentence(capsys, "minibatch.batch_size=4, now it is 5")
+
+
+@pytest.mark.parametrize("rows", [("--k", "8", "--clusters", "6"), ("--k", "7", "--clusters", "4")])
+def test_another_store_does_not_resume(tmp_path, store, capsys, rows):
+    assert run(tmp_path / "run", "--ppr", str(store)) == 0
+    other = rows_of(tmp_path / "store", *rows)
+    capsys.readouterr()
+    assert run(tmp_path / "run", "--ppr", str(other), "--resume") == 2
+    assert_one_sentence(capsys, "trained on another graph, split or store")
+
+
+@pytest.fixture
+def folder(small_graph, tmp_path):
+    """The small graph as a folder of arrays, tmp_path/mine."""
+    save_graph(small_graph, tmp_path / "mine")
+    return tmp_path / "mine"
+
+
+def edit(folder, change):
+    path = folder / "graph.json"
+    manifest = json.loads(path.read_text())
+    change(manifest)
+    path.write_text(json.dumps(manifest))
+
+
+def test_features_shorter_than_the_graph_says_are_refused(folder, small_graph, store, capsys):
+    (path,) = folder.glob("x-*.npy")
+    options = {"dataset": str(folder)}
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-64])
+    assert run(folder.parent / "run", "--ppr", str(store), **options) == 2
+    assert_one_sentence(capsys, r"x-\w+\.npy is missing or damaged \(.*\).*: save the graph again")
+    np.save(path, small_graph.features[:-1])
+    assert run(folder.parent / "run", "--ppr", str(store), **options) == 2
+    assert_one_sentence(capsys, r"holds <f4 of shape \[299, 8\], graph.json says .*\[300, 8\]")
+    edit(folder, lambda manifest: manifest["arrays"]["x"].update(shape=[299, 8]))
+    assert run(folder.parent / "run", "--ppr", str(store), **options) == 2
+    assert_one_sentence(capsys, r"features has shape \(299, 8\), expected \(300, 8\)")
+
+
+@pytest.mark.parametrize("kind", ["public", "stratified"])
+def test_a_class_without_training_nodes_is_refused(tmp_path, capsys, kind):
+    labels = np.repeat([0, 1, 2], 4)
+    labels = np.where(labels == 1, -1, labels) if kind == "stratified" else labels
+    graph = build_graph(
+        np.arange(11), np.arange(1, 12), labels=labels, features=np.eye(12), num_classes=3
+    )
+    split = {"train": [0, 8], "val": [1, 5, 9], "test": [2, 6, 10]}
+    np.savez(
+        tmp_path / "g.npz",
+        edge_index=np.stack([np.arange(11), np.arange(1, 12)]),
+        x=graph.features,
+        y=graph.labels,
+        **(
+            {f"{part}_idx": np.array(ids) for part, ids in split.items()}
+            if kind == "public"
+            else {}
+        ),
+    )
+    dataset = str(tmp_path / "g.npz")
+    assert run(tmp_path / "run", "--ppr", str(tmp_path / "none"), dataset=dataset) == 2
+    assert_one_sentence(capsys, "class 1 has no ")

@@ -1,0 +1,94 @@
+"""Summaries of clusters, against a plain loop over nodes."""
+
+from itertools import pairwise
+from tempfile import TemporaryDirectory
+from unittest import mock
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpn_scale.config import DiffusionConfig, MinibatchConfig
+from gpn_scale.data.building import build_graph
+from gpn_scale.inference.cluster_summary import ClusterSummary, num_summarised
+from gpn_scale.nn.aggregation import ClusterEvidence
+from gpn_scale.ppr.tails import make_tail
+from tests.ppr.stored import write_store
+from tests.strategies import graphs
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_waiting_for_the_disk():
+    with mock.patch("os.fsync"):
+        yield
+
+
+def tail_of(folder, graph, kind, normalisation="sym", clusters=3):
+    diffusion = DiffusionConfig(normalisation=normalisation, steps=2)
+    store = write_store(str(folder), graph, diffusion, k=2, clusters=clusters)
+    return make_tail(MinibatchConfig(tail=kind), store, graph, diffusion)
+
+
+def summarised(tail, evidence_NC, pieces):
+    summary = ClusterSummary(tail, evidence_NC.shape[1], CPU)
+    for start, stop in pieces:
+        summary.observe(start, stop, evidence_NC[start:stop])
+    clusters = ClusterEvidence(num_summarised(tail), evidence_NC.shape[1]).double()
+    summary.store_into(clusters)
+    return clusters
+
+
+@settings(max_examples=25)
+@given(
+    graph=graphs(),
+    kind=st.sampled_from(["clustered", "stationary", "truncated"]),
+    normalisation=st.sampled_from(["sym", "rw"]),
+    cuts=st.sets(st.integers(1, 7)),
+)
+def test_any_chunking_gives_what_a_loop_gives(graph, kind, normalisation, cuts):
+    num_nodes = graph.num_nodes
+    with TemporaryDirectory() as folder:
+        tail = tail_of(folder, graph, kind, normalisation)
+        nodes = np.arange(num_nodes)
+        weight, cluster_of = tail.weight_of(nodes).tolist(), tail.cluster_of(nodes).tolist()
+        evidence = np.random.default_rng(num_nodes).lognormal(sigma=4, size=(num_nodes, 2))
+        ends = [0, *sorted(cut for cut in cuts if cut < num_nodes), num_nodes]
+        pieces = pairwise(ends)
+        clusters = summarised(tail, torch.from_numpy(evidence), pieces)
+    assert cluster_of == [node % 3 if kind == "clustered" else 0 for node in nodes]
+    assert clusters.num_clusters == (3 if kind == "clustered" else 1)
+    for cluster in range(clusters.num_clusters):
+        total, sums, largest = 0.0, [0.0, 0.0], 0.0
+        for node in range(num_nodes):
+            if cluster_of[node] == cluster:
+                total += weight[node]
+                sums = [s + weight[node] * e for s, e in zip(sums, evidence[node], strict=True)]
+                largest = max(largest, sum(evidence[node]))
+        mean = [s / total if total else 0.0 for s in sums]
+        assert clusters.mean_PC[cluster].tolist() == pytest.approx(mean, rel=1e-12)
+        assert clusters.largest_total_P[cluster].item() == pytest.approx(largest, rel=1e-12)
+    assert clusters.summarised
+
+
+@pytest.mark.parametrize("kind", ["truncated", "renormalised", "sampled"])
+def test_a_tail_without_clusters_counts_as_one(tmp_path, kind):
+    graph = build_graph([0, 1], [1, 2])
+    tail = tail_of(tmp_path, graph, kind, "rw", clusters=0)
+    assert tail.num_clusters == 0
+    assert num_summarised(tail) == 1
+    clusters = summarised(tail, torch.tensor([[1.0], [2.0], [6.0]]), [(0, 3)])
+    # Out-weights with their loops: 2, 3, 2.
+    assert clusters.mean_PC.tolist() == [[pytest.approx(20 / 7)]]
+    assert clusters.largest_total_P.tolist() == [6.0]
+
+
+def test_sums_run_in_float64(tmp_path):
+    """In float32, 1e8 + 2 would be 1e8."""
+    graph = build_graph([], [], num_nodes=3)
+    evidence_NC = torch.tensor([[1e8], [1.0], [1.0]])
+    clusters = summarised(tail_of(tmp_path, graph, "stationary"), evidence_NC, [(0, 1), (1, 3)])
+    assert clusters.mean_PC.item() == pytest.approx((1e8 + 2) / 3, rel=1e-12)

@@ -1,0 +1,222 @@
+"""The engine against dense matrices: the certificate of docs/certificate.md, and its laws."""
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpn_scale.config import DiffusionConfig, PPRConfig
+from gpn_scale.data.building import build_graph
+from gpn_scale.diffusion.transition import transition_matrix
+from precompute.engine import Engine, chosen_method, round_up_to_half, row_sums
+from precompute.mpi import SingleProcess
+from tests.oracles import dense_diffusion, dense_ppr, dense_transition
+from tests.strategies import graphs
+
+ROUND_OFF = 2e-6  # float32 sums of at most a few dozen terms
+
+CASES = {
+    "normalisation": st.sampled_from(["rw", "sym"]),
+    "self_loops": st.booleans(),
+    "teleport": st.sampled_from([0.1, 0.5]),
+    "steps": st.sampled_from(["inf", 0, 1, 3]),
+}
+
+
+def engine_for(graph, threads=1, **options):
+    names = ("normalisation", "self_loops", "teleport", "steps")
+    diffusion = DiffusionConfig(**{name: options.pop(name) for name in names if name in options})
+    config = PPRConfig(diffusion=diffusion, **options)
+    transition = transition_matrix(graph, diffusion.normalisation, diffusion.self_loops)
+    return Engine(transition, config, SingleProcess(), threads=threads)
+
+
+def truth_for(graph, normalisation="sym", self_loops=True, teleport=0.1, steps=10):
+    transition = dense_transition(graph, normalisation, self_loops)
+    if steps == "inf":
+        return dense_ppr(transition, teleport)
+    return dense_diffusion(transition, teleport, steps)
+
+
+def densify(rows, num_nodes):
+    dense = np.zeros((len(rows.sizes), num_nodes))
+    for row, size in enumerate(rows.sizes):
+        ids = rows.ids[row, :size]
+        assert len(set(ids.tolist())) == size
+        dense[row, ids] = rows.weights[row, :size]
+    return dense
+
+
+def all_rows(engine, method):
+    if method == "sweep":
+        return engine.sweep(lambda *_: None)
+    return engine.push(np.arange(engine.num_nodes))
+
+
+@pytest.mark.parametrize("method", ["sweep", "push"])
+@given(graph=graphs(), **CASES)
+def test_with_room_for_all_entries_nothing_is_lost(method, graph, **case):
+    accuracy = {"sweep_tolerance": 1e-9, "push_tolerance": 1e-9}
+    engine = engine_for(graph, k=graph.num_nodes, **accuracy, **case)
+    rows = densify(all_rows(engine, method), graph.num_nodes)
+    np.testing.assert_allclose(rows, truth_for(graph, **case), atol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["sweep", "push"])
+@given(graph=graphs(), k=st.integers(1, 4), **CASES)
+def test_cut_rows_stay_below_the_truth(method, graph, k, **case):
+    engine = engine_for(graph, k=k, sweep_tolerance=0.01, push_tolerance=1e-2, **case)
+    rows = densify(all_rows(engine, method), graph.num_nodes)
+    assert (rows <= truth_for(graph, **case) + ROUND_OFF).all()
+    assert (rows >= 0).all()
+
+
+@given(graph=graphs(), k=st.integers(1, 3), parts=st.integers(1, 3), **CASES)
+def test_the_certificate_holds(graph, k, parts, **case):
+    """Kept + missing = total, and lost evidence <= sum over clusters of cut mass x largest."""
+    truth = truth_for(graph, **case)
+    cluster = np.arange(graph.num_nodes, dtype=np.int32) % parts
+    one_hot = np.eye(parts)[cluster]
+    engine = engine_for(graph, k=k, sweep_tolerance=0.01, **case)
+    rows = engine.sweep(lambda *_: None)
+    chunk = engine.finish(rows, truth.sum(1), cluster, (truth @ one_hot).astype(np.float32))
+    dense = densify(rows, graph.num_nodes)
+    np.testing.assert_allclose(dense.sum(1) + chunk.missing_mass, truth.sum(1), atol=ROUND_OFF)
+    lost_clusters = (truth - dense) @ one_hot
+    cut = chunk.cluster_mass.astype(np.float64)
+    assert (cut >= lost_clusters - ROUND_OFF).all()
+    evidence = np.random.default_rng(0).gamma(0.5, size=(graph.num_nodes, 2))
+    largest = np.stack([evidence[cluster == c].max(0, initial=0.0) for c in range(parts)])
+    lost = (truth - dense) @ evidence
+    assert (lost >= -1e-5).all()
+    assert (lost <= cut @ largest + 1e-5).all()
+    by_missing = chunk.missing_mass[:, None] * evidence.max(0) + 1e-5
+    assert (lost <= by_missing).all()
+
+
+@given(graph=graphs(), k=st.integers(1, 5))
+def test_finished_rows_are_sorted_with_ties_to_the_smaller_id(graph, k):
+    engine = engine_for(graph, k=k, steps="inf")
+    rows = engine.sweep(lambda *_: None)
+    chunk = engine.finish(rows, np.ones(graph.num_nodes), None, None)
+    for start, stop in zip(chunk.row_ptr, chunk.row_ptr[1:], strict=False):
+        assert stop - start <= k
+        entries = list(zip(-chunk.weights[start:stop], chunk.ids[start:stop], strict=True))
+        assert entries == sorted(entries)
+
+
+def hub_graph(num_nodes=3000, rng_seed=0):
+    """A hub, random edges with weights, isolated nodes, and two components."""
+    rng = np.random.default_rng(rng_seed)
+    half = num_nodes // 2
+    source = np.concatenate([np.zeros(half - 1, int), rng.integers(num_nodes - 50, size=num_nodes)])
+    target = np.concatenate([np.arange(1, half), rng.integers(num_nodes - 50, size=num_nodes)])
+    keep = (source < half) == (target < half)
+    source, target = source[keep], target[keep]
+    weight = rng.gamma(1.0, size=len(source)) + 0.1
+    return build_graph(source, target, num_nodes=num_nodes, edge_weight=weight)
+
+
+@pytest.mark.parametrize("steps", ["inf", 3])
+@pytest.mark.parametrize("method", ["sweep", "push"])
+def test_equal_bytes_for_any_number_of_threads(method, steps):
+    graph = hub_graph()
+    results = []
+    for threads in sorted({1, 2, numba.config.NUMBA_NUM_THREADS}):
+        if threads > numba.config.NUMBA_NUM_THREADS:
+            continue
+        engine = engine_for(graph, threads=threads, k=8, steps=steps, push_tolerance=1e-4)
+        rows = all_rows(engine, method)
+        results.append([densify(rows, graph.num_nodes).tobytes(), rows.ids.tobytes()])
+    assert all(result == results[0] for result in results)
+
+
+@pytest.mark.parametrize("slots", [1, 2, 5])
+def test_equal_bytes_for_any_number_of_slots(slots):
+    from precompute.kernels import sweep_block_into
+    from precompute.workspace import new_rows, new_work
+
+    graph = hub_graph()
+    engine = engine_for(graph, k=8, steps="inf", sweeps=2)
+    rows = engine.sweep(lambda *_: None)
+    blocks = []
+    for count in (1, slots):
+        block = new_rows(graph.num_nodes, 16)
+        work = new_work(graph.num_nodes, count, push=False)
+        arrays = (engine.indptr, engine.indices, engine.weight)
+        sweep_block_into(0, graph.num_nodes, *arrays, 0.1, False, rows, work, *block)
+        assert not work.mass.any()
+        blocks.append([array.tobytes() for array in block])
+    assert blocks[0] == blocks[1]
+
+
+def test_sweeps_find_the_largest_entries_of_a_large_graph():
+    graph = hub_graph(600)
+    truth = truth_for(graph, normalisation="rw", teleport=0.2, steps="inf")
+    engine = engine_for(
+        graph, k=8, normalisation="rw", teleport=0.2, steps="inf", sweep_tolerance=1e-4
+    )
+    rows = densify(engine.sweep(lambda *_: None), graph.num_nodes)
+    top = np.argsort(-truth, axis=1, kind="stable")[:, :8]
+    kept = np.take_along_axis(rows, top, axis=1)
+    assert (kept > 0)[np.take_along_axis(truth, top, axis=1) > 1e-9].mean() > 0.9
+    assert np.abs(np.take_along_axis(truth, top, axis=1) - kept).sum(1).mean() < 0.02
+    assert (rows <= truth + ROUND_OFF).all()
+
+
+def test_more_sweeps_never_lower_an_entry():
+    graph = hub_graph()
+    dense = [
+        densify(engine_for(graph, k=8, steps="inf", sweeps=n).sweep(lambda *_: None), 3000)
+        for n in (2, 3)
+    ]
+    kept_in_both = (dense[0] > 0) & (dense[1] > 0)
+    assert (dense[1] >= dense[0])[kept_in_both].all()
+    assert dense[1].sum() > dense[0].sum()
+
+
+def test_pushes_leave_the_scratch_clean():
+    graph = hub_graph()
+    engine = engine_for(graph, k=8, steps="inf", push_tolerance=1e-4)
+    first = engine.push(np.arange(100))
+    again = engine.push(np.arange(100))
+    assert [a.tobytes() for a in first] == [b.tobytes() for b in again]
+    work = engine._push_work
+    assert not work.mass.any()
+    assert not work.residual.any()
+    assert not work.candidate.any()
+
+
+def test_directed_walks_follow_out_edges_and_stay_at_dead_ends():
+    graph = build_graph([0, 1], [1, 2], num_nodes=3, directed=True)
+    engine = engine_for(graph, k=3, normalisation="rw", self_loops=False, teleport=0.5, steps="inf")
+    rows = densify(engine.push(np.arange(3)), 3)
+    np.testing.assert_allclose(rows, [[0.5, 0.25, 0.25], [0, 0.5, 0.5], [0, 0, 1]], atol=1e-5)
+
+
+def test_underflowing_weights_do_no_harm():
+    graph = build_graph([0, 0, 1], [1, 2, 2], edge_weight=[1e-38, 1.0, 1e-38])
+    for method in ("sweep", "push"):
+        engine = engine_for(graph, k=3, normalisation="rw", steps="inf")
+        rows = densify(all_rows(engine, method), 3)
+        assert (rows.sum(1) <= 1 + ROUND_OFF).all()
+
+
+def test_the_engine_chooses_by_the_share_of_roots():
+    assert chosen_method(PPRConfig(), 100, 100) == "sweep"
+    assert chosen_method(PPRConfig(), 10, 100) == "push"
+    assert chosen_method(PPRConfig(method="push"), 100, 100) == "push"
+
+
+@given(st.lists(st.floats(0, 1, width=32), min_size=1))
+def test_stored_masses_are_never_rounded_down(values):
+    values = np.array(values, np.float32)
+    half = round_up_to_half(values)
+    assert (half.astype(np.float64) >= values).all()
+    assert (half <= np.nextafter(values.astype(np.float16), np.float16(2))).all()
+
+
+def test_row_sums():
+    engine = engine_for(build_graph([0], [1]), k=2, normalisation="rw")
+    np.testing.assert_allclose(row_sums(engine.sweep(lambda *_: None)), 1.0, atol=ROUND_OFF)

@@ -1,0 +1,99 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gpn_scale.cli.run_inputs import row_entries
+from gpn_scale.data.building import build_graph
+from gpn_scale.data.datasets import DATASET_NAMES
+from gpn_scale.data.graph import CSRFeatures, Split
+from gpn_scale.errors import ConfigError
+from gpn_scale.recipes import LEFT_OUT_CLASSES, in_minibatches, left_out_count, recipe_for
+
+GRAPH = build_graph([0], [1])
+
+
+def test_settings_are_those_of_the_papers_table():
+    amazon = recipe_for("AmazonPhotos", GRAPH)
+    assert (amazon.encoder.latent, amazon.diffusion.teleport) == (10, 0.2)
+    assert (amazon.evidence.budget, amazon.train.entropy_weight) == ("latent_classes", 1e-5)
+    assert amazon.train.weight_decay == 5e-4
+    citation = recipe_for("CoraML", GRAPH)
+    assert (citation.encoder.latent, citation.diffusion.teleport) == (16, 0.1)
+    assert (citation.evidence.budget, citation.train.weight_decay) == ("latent", 1e-3)
+    arxiv = recipe_for("ogbn-arxiv", GRAPH)
+    assert (arxiv.encoder.hidden, arxiv.encoder.layers, arxiv.encoder.dropout) == (256, 3, 0.25)
+    assert (arxiv.split.kind, arxiv.train.epochs, arxiv.train.patience) == ("public", 1000, 200)
+    for config in (amazon, citation, arxiv):
+        assert config.flow.radial_layers == 10
+        assert (config.diffusion.steps, config.diffusion.normalisation) == (10, "sym")
+        assert config.train.warmup_steps == 5
+
+
+def test_every_paper_dataset_has_a_recipe_of_its_own_and_a_left_out_count():
+    for name in DATASET_NAMES:
+        assert recipe_for(name, GRAPH).data.dataset == name
+        assert left_out_count(name, "paper") == LEFT_OUT_CLASSES[name]
+    assert recipe_for("PubMed", GRAPH).data.feature_scaling == "binary_row_sum"
+
+
+def own_graph(values, **options):
+    features = CSRFeatures(
+        indptr=np.array([0, 1, 2]),
+        indices=np.zeros(2, np.int32),
+        values=np.array(values, np.float32),
+        num_columns=1,
+    )
+    return build_graph([0], [1], features=features, **options)
+
+
+def test_a_graph_of_ones_own_gets_what_fits_its_features():
+    words = recipe_for("mine", own_graph([1, 2]))
+    assert (words.data.feature_scaling, words.encoder.standardise) == ("row_sum", False)
+    signed = recipe_for("mine", own_graph([1, -2]))
+    assert (signed.data.feature_scaling, signed.encoder.standardise) == ("none", True)
+    assert recipe_for("mine", GRAPH).encoder.standardise
+
+
+def test_a_graph_of_ones_own_keeps_its_split():
+    nodes = {part: np.array([index]) for index, part in enumerate(("train", "test"))}
+    split = Split(**nodes, val=np.empty(0, np.int64))
+    assert recipe_for("mine", own_graph([1, 1])).split.kind == "stratified"
+    graph = own_graph([1, 1], labels=[0, 0], split=split)
+    assert recipe_for("mine", graph).split.kind == "public"
+
+
+def test_left_out_counts():
+    assert left_out_count("anything", "2") == 2
+    with pytest.raises(ConfigError, match="the paper has no figure for 'mine'"):
+        left_out_count("mine", "paper")
+    with pytest.raises(ConfigError, match="got '-1', expected a number or paper"):
+        left_out_count("CoraML", "-1")
+
+
+def test_minibatches_of_all_training_nodes_change_nothing_but_the_mode():
+    graph = build_graph([0], [1], labels=[0, 1] + [0] * 998)
+    config = recipe_for("CoraML", graph)
+    small = in_minibatches(config, graph)
+    assert small.mode == "minibatch"
+    assert (small.train, small.minibatch) == (config.train, config.minibatch)
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_many_training_nodes_are_taken_in_falling_steps(public):
+    nodes = np.arange(2000)
+    split = Split(train=nodes[:1500], val=nodes[1500:1600], test=nodes[1600:])
+    size = 2000 if public else 30_000
+    labels = np.arange(size) % 2
+    graph = build_graph([0], [1], labels=labels, split=split if public else None, num_nodes=size)
+    recipe = recipe_for("ogbn-arxiv" if public else "CoraML", graph)
+    config = in_minibatches(recipe, graph)
+    assert config.minibatch == replace(recipe.minibatch, batch_size=512, tail_nodes=2048)
+    assert config.train.learning_rate == recipe.train.learning_rate
+    assert config.train.schedule == "cosine"
+    assert config.train.epochs == config.train.patience < recipe.train.epochs
+
+
+def test_rows_are_long_where_they_cost_little():
+    assert row_entries(2_995) == 128
+    assert row_entries(169_343) == 32
