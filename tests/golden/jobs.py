@@ -21,14 +21,14 @@ import numpy as np
 from pyarrow.parquet import read_table
 from safetensors.numpy import load_file
 
+from gpn_scale.cli.evaluate import main as evaluate_main
+from gpn_scale.cli.train import main as train_main
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.splits import prepare_graph
 from gpn_scale.estimator import GPNClassifier
-from launch.evaluate import main as evaluate_main
-from launch.train import main as train_main
 from precompute.cli import main as precompute_main
-from tests.launch.test_torchrun import finished, torchrun
+from tests.cli.test_torchrun import finished, torchrun
 from tests.precompute.test_mpi import MPIEXEC, REPOSITORY
 
 Results = dict[str, Any]
