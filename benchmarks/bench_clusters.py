@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
-from gpn_scale.memory import resident_bytes, return_freed_memory
+from gpn_scale.memory import KEPT_BLOCK_BYTES, keep_freed_blocks, resident_bytes
 from precompute import coarsening
 from precompute.clusters import partition_nodes
 
@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("--clusters", type=int, default=32)
     parser.add_argument("--metis-edges", type=int, default=coarsening.METIS_EDGES)
     options = parser.parse_args()
-    return_freed_memory()
+    keep_freed_blocks(KEPT_BLOCK_BYTES["exact"])
     compile_kernels()
     coarsening.METIS_EDGES = options.metis_edges
     graph = load_graph(options.dataset, options.data_dir)

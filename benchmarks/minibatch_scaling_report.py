@@ -125,8 +125,8 @@ def _table(rows: dict[Part, list[Measured]]) -> str:
     lines = [
         "## Time and memory",
         "",
-        "Seconds of an epoch are the median, with validation. Peaks are those within the part, sampled",
-        "every 50 ms. Mapped files count while they are in memory; the system may evict them.",
+        "Seconds of an epoch are the median, with validation. Peaks are those within the part and",
+        "are sampled every 50 ms. Mapped files count while in memory; the system may evict them.",
         "",
         "| nodes | part | seconds | µs per labelled node | µs per node | anonymous GB "
         "| with mapped files GB |",
@@ -169,8 +169,8 @@ def _training(records: Records) -> str:
     lines = [
         "## Training and accuracy",
         "",
-        "Most of an epoch's time goes into encodings. The last column is the accuracy on nodes without",
-        "label: after so few epochs, it only shows that the model learns.",
+        "Most of an epoch's time goes into encodings. The last column is the accuracy on nodes",
+        "without label: after so few epochs, it only shows that the model learns.",
         "",
         "| nodes | epochs s | encodings per training node | missing mass | val accuracy "
         "| accuracy |",
