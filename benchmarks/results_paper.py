@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from gpn_scale.experiments.cells import Cell, CellResult
 from gpn_scale.experiments.curves import shift_curves
-from gpn_scale.experiments.matrix import Cell, CellResult
 from gpn_scale.experiments.paper_figures import (
     ABLATION_GRAPH,
     Figure,
