@@ -25,7 +25,8 @@ from gpn_scale.data.graph import Graph
 from gpn_scale.data.shifts import noise_rows
 from gpn_scale.data.splits import prepare_graph
 from gpn_scale.estimator import GPNClassifier
-from gpn_scale.evaluation.prediction_metrics import Metrics, detection_metrics
+from gpn_scale.evaluation.detection import detection_metrics
+from gpn_scale.evaluation.prediction_metrics import Metrics
 from gpn_scale.experiments.measures import ISOLATED_NODES, Trained
 from gpn_scale.experiments.paper_figures import Figure, PaperKey, read_paper
 from gpn_scale.experiments.standard_errors import Seeds, mean_and_error

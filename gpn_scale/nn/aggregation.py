@@ -81,11 +81,6 @@ class ClusterEvidence(nn.Module):
         self.mean_PC.copy_(means_PC.detach())
         return means_PC
 
-    @property
-    def summarised(self) -> bool:
-        """Whether the means are those of all nodes, and no longer of a batch."""
-        return bool(torch.isfinite(self.largest_total_P).all())
-
     def summarise(self, mean_PC: Tensor, largest_total_P: Tensor) -> None:
         """Replaces the estimated means by exact ones, and remembers the largest total evidences."""
         self.mean_PC.copy_(mean_PC)
