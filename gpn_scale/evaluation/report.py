@@ -8,6 +8,7 @@ from typing import Any
 from gpn_scale import __version__
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph
+from gpn_scale.evaluation.metric_labels import metric_label
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.evaluation.prediction_metrics import (
     classification_metrics,
@@ -60,7 +61,7 @@ class Report:
             f"{graph['nodes']:,} nodes, {graph['edges']:,} edges, {graph['features']:,} features, "
             f"{graph['classes']} classes. Trained for {self.epochs} epochs in "
             f"{self.seconds['train']:.1f} s; the weights are those of epoch {self.best_epoch}.",
-            "All metrics are in percent.",
+            "All metrics but the NLL are in percent.",
             "",
             "## Classification",
             "",
@@ -151,14 +152,17 @@ def _detection_sentence(ood: dict[str, Any]) -> str:
 def _metric_rows(metrics: dict[str, dict[str, float]]) -> list[list[str]]:
     names = next(iter(metrics.values()))
     return [
-        [name.replace("_", " "), *(_percent(part[name]) for part in metrics.values())]
+        [metric_label(name), *(_metric(name, part[name]) for part in metrics.values())]
         for name in names
     ]
 
 
+def _metric(name: str, value: float) -> str:
+    return f"{value:.4f}" if name == "nll" and not math.isnan(value) else _percent(value)
+
+
 def _detection_columns() -> list[str]:
-    labels = [score.label for score in SCORES.values()]
-    return [f"{metric} {label}" for metric in ("AUC-ROC", "AUC-PR") for label in labels]
+    return [metric_label(f"{kind}_{score}") for kind in ("auroc", "aupr") for score in SCORES]
 
 
 def _detection_rows(ood: dict[str, Any]) -> list[list[str]]:

@@ -19,7 +19,7 @@ class Score:
     question: str
     """The question that the score answers."""
     meaning: str
-    """What a high score says about a node."""
+    """When the score is high."""
     uses_network: bool
     """Whether the score depends on other nodes than the one it is computed for."""
 
@@ -37,15 +37,15 @@ ALEATORIC_NO_NETWORK = Score(
     name="aleatoric_no_network",
     title="Aleatoric, without network",
     question="Do the node's own features fit several classes?",
-    meaning="The features alone give no class a high probability: a borderline case between "
-    "known classes.",
+    meaning="High if the features alone make no class likely: a borderline case between known "
+    "classes.",
     uses_network=False,
 )
 ALEATORIC = Score(
     name="aleatoric",
     title="Aleatoric, with network",
     question="Do the node and its neighbourhood fit several classes?",
-    meaning="No class has a high probability even with the neighbours' evidence: the classes mix "
+    meaning="High if no class is likely even with the evidence of the neighbourhood: classes mix "
     "in this part of the graph.",
     uses_network=True,
 )
@@ -53,21 +53,23 @@ EPISTEMIC_NO_NETWORK = Score(
     name="epistemic_no_network",
     title="Epistemic, without network",
     question="Do the node's own features resemble the training data?",
-    meaning="The features alone give little evidence: the node itself is unfamiliar.",
+    meaning="High if the features alone give little evidence: the node itself is unfamiliar.",
     uses_network=False,
 )
 EPISTEMIC = Score(
     name="epistemic",
     title="Epistemic, with network",
     question="Does the node's neighbourhood resemble the training data?",
-    meaning="There is little evidence in total: neither the node nor its neighbours are familiar.",
+    meaning="High if there is little evidence in total: neither the node nor its neighbourhood is "
+    "familiar.",
     uses_network=True,
 )
 EPISTEMIC_LOCAL = Score(
     name="epistemic_local",
     title="Epistemic, stored row only",
     question="Do the nodes in the node's stored row resemble the training data?",
-    meaning="The nodes that the row kept give little evidence; what the row cut is not counted.",
+    meaning="High if the nodes that the row kept give little evidence; what the row cut is not "
+    "counted.",
     uses_network=True,
 )
 

@@ -167,7 +167,7 @@ def curves(
     return Plot(
         name=name,
         title=title,
-        description=f"{y_title} over {across.title}. {'; '.join(named)}",
+        description=f"{y_title} over {across.title}. {'; '.join(named)}".rstrip(),
         width=WIDTH,
         height=HEIGHT + LEGEND_ROW * len(named) + (8 if named else 0),
         body="".join(parts),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpn_scale.evaluation.scores import EPISTEMIC_LOCAL, PAGE_SCORES
+from gpn_scale.evaluation.metric_labels import metric_label
 from gpn_scale.experiments.curves import (
     STUDIED,
     StudyCurve,
@@ -29,11 +29,6 @@ _MEANING = {
     "edge-shift": "A fraction of all edges was moved: at random, or by DICE to mislead the model.",
     "calibration": "Calibration at the temperature fitted to the validation nodes, and accuracy on "
     "the remaining test nodes when a fraction of them is rejected by a score.",
-}
-_SCORE_LABELS = {score.name: score.label for score in (*PAGE_SCORES.values(), EPISTEMIC_LOCAL)}
-_NAMES = {
-    **{"auroc": "AUC-ROC", "aupr": "AUC-PR", "aurc": "AURC", "ece": "ECE", "mce": "MCE"},
-    **{"nll": "NLL", "brier": "Brier score", "id_accuracy": "accuracy on known classes"},
 }
 
 
@@ -117,23 +112,6 @@ def _section(experiment: str, entries: Sequence[Entry]) -> Section:
         noun = "run" if runs == {1} else "runs"
         body += table(["", *models], rows, f"{dataset}, {count} {noun}")
     return Section(anchor(experiment), experiment.replace("-", " ").capitalize(), body)
-
-
-def metric_label(metric: str) -> str:
-    """Return a metric's name for people.
-
-    >>> metric_label("auroc_epistemic_no_network@normal")
-    'AUC-ROC epistemic, no network; normal'
-    """
-    name, _, setting = metric.partition("@")
-    kind, _, rest = name.partition("_")
-    if name in _NAMES:
-        label = _NAMES[name]
-    elif kind in _NAMES:
-        label = f"{_NAMES[kind]} {_SCORE_LABELS.get(rest, rest.replace('_', ' '))}"
-    else:
-        label = name.replace("_", " ")
-    return f"{label}; {setting.replace('_', ' ')}" if setting else label
 
 
 def _study_section(studies: Sequence[StudyCurve]) -> Section:

@@ -57,7 +57,7 @@ def _score_cards(metrics: Mapping[str, float]) -> str:
 
 def _card(score: Score, metrics: Mapping[str, float]) -> str:
     parts = [tag("h4", escaped(score.title)), tag("p", escaped(score.question), class_="question")]
-    parts.append(paragraph(f"A high score: {score.meaning[0].lower()}{score.meaning[1:]}"))
+    parts.append(paragraph(score.meaning))
     if (name := f"auroc_{score.name}") in metrics:
         number = tag("strong", percent(metrics[name]))
         parts.append(tag("p", number, " AUC-ROC for unknown nodes", class_="auroc"))

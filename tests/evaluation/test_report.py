@@ -50,7 +50,9 @@ def test_undefined_numbers_become_null(small_graph, tmp_path):
 def test_markdown_has_a_column_for_every_score(small_graph):
     text = report_of(small_graph, prediction_for(small_graph)).to_markdown()
     assert "| nodes | count | AUC-ROC aleatoric | AUC-ROC epistemic |" in text
-    assert text.count("epistemic, no network") == 2
+    for label in ("AUC-ROC epistemic, no network", "AUC-PR epistemic, no network"):
+        assert f"| {label} |" in text
+        assert f"| misclassification, {label} |" in text
     for mark, nodes in small_graph.marks.items():
         assert f"| {mark.replace('_', ' ')} | {len(nodes):,} |" in text
 

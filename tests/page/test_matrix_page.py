@@ -4,7 +4,7 @@ import pytest
 
 from gpn_scale.experiments.curves import study_curves
 from gpn_scale.experiments.tables import Entry
-from gpn_scale.page.matrix_page import metric_label, write_matrix_page
+from gpn_scale.page.matrix_page import write_matrix_page
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -95,21 +95,3 @@ def test_a_study_is_a_plot_over_its_values_in_their_order(tmp_path):
     ElementTree.fromstring(plot)
     assert plot.index(">1e-3<") < plot.index(">1e-2<")
     assert "nan" not in plot
-
-
-@pytest.mark.parametrize(
-    ("metric", "label"),
-    [
-        ("accuracy", "accuracy"),
-        ("ece", "ECE"),
-        ("id_accuracy", "accuracy on known classes"),
-        ("auroc_epistemic", "AUC-ROC epistemic"),
-        ("aurc_epistemic_no_network", "AURC epistemic, no network"),
-        ("aupr_epistemic_local@normal", "AUC-PR epistemic local; normal"),
-        ("ece_scaled", "ECE scaled"),
-        ("conformal_size", "conformal size"),
-        ("accuracy@aleatoric_0.10_refused", "accuracy; aleatoric 0.10 refused"),
-    ],
-)
-def test_metrics_have_names_for_people(metric, label):
-    assert metric_label(metric) == label
