@@ -1,4 +1,4 @@
-"""How well uncertainty scores detect nodes: unknown ones, or any others that are told apart.
+"""How well uncertainty scores detect nodes: unknown nodes, or wrong predictions.
 
 Unknown nodes are those that a mark of the graph names: nodes of hidden classes, or nodes that a
 dataset marks as unlike the rest. They are compared with the known test nodes.
