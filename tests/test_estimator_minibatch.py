@@ -123,14 +123,14 @@ def test_saved_and_loaded_it_predicts_the_same_and_summarises_nothing_again(
         assert found.node.tolist() == NODES
         assert_same_rows(found, expected)
     assert_same(trained.predict(small_graph), classifier.predict(small_graph))
-    assert trained.model.clusters.summarised
+    assert trained.model.clusters.largest_total_P.isfinite().all()
 
 
 def test_without_predicting_all_the_summary_is_made_on_demand_and_once(
     small_graph, store, monkeypatch, trained
 ):
     classifier = GPNClassifier(config_of(), device="cpu").fit(small_graph, store=store)
-    assert not classifier.model.clusters.summarised
+    assert classifier.model.clusters.largest_total_P.isinf().all()
     found = classifier.predict(small_graph, nodes=NODES, store=store, explain=1)
     expected = trained.predict(small_graph, nodes=NODES, store=store, explain=1)
     np.testing.assert_allclose(found.alpha_0_upper, expected.alpha_0_upper, rtol=1e-5)

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from gpn_scale.errors import ElsewhereError, GpnScaleError
 from gpn_scale.evaluation.report import Report
+from gpn_scale.evaluation.scores import SCORES
 from gpn_scale.flags import with_flags
 from gpn_scale.train.run_directory import RunDirectory
 
@@ -93,13 +94,15 @@ def print_summary(report: Report, directory: RunDirectory) -> None:
 
 def _print_detection(ood: dict[str, Any]) -> None:
     print(f"  accuracy on known nodes  {_percent(ood['id_accuracy'])}")
-    print("\nhow well uncertainty finds nodes the model cannot know (AUC-ROC, 50 % is chance):")
-    print(f"  {'':<20}{'nodes':>7}  {'aleatoric':>10}{'epistemic':>11}{'without network':>17}")
-    for name, values in ood["marks"].items():
-        scores = (values[f"auroc_{s}"] for s in ("aleatoric", "epistemic", "epistemic_no_network"))
-        aleatoric, epistemic, alone = (_percent(score) for score in scores)
-        print(f"  {name.replace('_', ' '):<20}{values['ood_nodes']:>7,}", end="")
-        print(f"  {aleatoric:>10}{epistemic:>11}{alone:>17}")
+    print("\nhow well each score detects unknown nodes (AUC-ROC, 50 % is chance):")
+    labels = {name: score.label for name, score in SCORES.items()}
+    print(f"  {'':<20}{'nodes':>7}", *(f"{label:>10}" for label in labels.values()), sep="  ")
+    for mark, values in ood["marks"].items():
+        percents = (
+            f"{_percent(values[f'auroc_{name}']):>{max(len(label), 10)}}"
+            for name, label in labels.items()
+        )
+        print(f"  {mark.replace('_', ' '):<20}{values['ood_nodes']:>7,}", *percents, sep="  ")
 
 
 def _percent(value: float) -> str:

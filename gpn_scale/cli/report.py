@@ -16,9 +16,9 @@ from gpn_scale.errors import RunError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.page.facts import RunFacts
 from gpn_scale.page.png import find_browser, write_pngs
-from gpn_scale.page.prediction_facts import run_facts
-from gpn_scale.page.run_files import RunRecord, read_run, unfinished_facts
+from gpn_scale.page.run_facts import run_facts, unfinished_facts
 from gpn_scale.page.run_page import write_page
+from gpn_scale.page.run_record import RunRecord, read_run
 from gpn_scale.ppr.store import MANIFEST, PPRStore
 from gpn_scale.progress import ProgressMeter
 from gpn_scale.train.run_directory import RunDirectory

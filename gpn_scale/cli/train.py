@@ -30,9 +30,9 @@ from gpn_scale.evaluation.prediction_table import write_predictions
 from gpn_scale.evaluation.report import Report, make_report
 from gpn_scale.files import write_json
 from gpn_scale.memory import KEPT_BLOCK_BYTES, anonymous_bytes, keep_freed_blocks
-from gpn_scale.page.prediction_facts import run_facts
-from gpn_scale.page.run_files import read_run
+from gpn_scale.page.run_facts import run_facts
 from gpn_scale.page.run_page import write_page
+from gpn_scale.page.run_record import read_run
 from gpn_scale.progress import ProgressMeter
 from gpn_scale.train.checkpoint import restore_checkpoint
 from gpn_scale.train.checkpoint_schedule import Keeper

@@ -9,16 +9,16 @@ from gpn_scale.evaluation.metrics import (
     maximum_calibration_error,
     negative_log_likelihood,
 )
+from gpn_scale.evaluation.prediction import AbstractPrediction
 from gpn_scale.evaluation.prediction_metrics import Metrics
 from gpn_scale.evaluation.risk_coverage import risk_coverage
-from gpn_scale.evaluation.scored_prediction import AnyPrediction
 from gpn_scale.evaluation.temperature import fitted_temperature, scaled
 
 REFUSED = (0.1, 0.2, 0.5)
 """Shares of the test nodes that are not answered."""
 
 
-def calibration(prediction: AnyPrediction, graph: Graph) -> Metrics:
+def calibration(prediction: AbstractPrediction, graph: Graph) -> Metrics:
     """The temperature that validation nodes ask for, and what it does to the test nodes' numbers.
 
     Also the accuracy on what is left when a share of the test nodes is refused by each score.

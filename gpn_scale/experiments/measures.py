@@ -25,17 +25,17 @@ from gpn_scale.data.shifts import (
 )
 from gpn_scale.errors import ConfigError, GraphError, NumericalError
 from gpn_scale.estimator import GPNClassifier
-from gpn_scale.evaluation.conformal import calibrated, coverage
+from gpn_scale.evaluation.conformal import conformal_summary
+from gpn_scale.evaluation.detection import detection_metrics, known_and_unknown
 from gpn_scale.evaluation.metrics import accuracy, expected_calibration_error
-from gpn_scale.evaluation.prediction import FloatArray, Prediction
+from gpn_scale.evaluation.prediction import AbstractPrediction, FloatArray, Prediction
 from gpn_scale.evaluation.prediction_metrics import (
     Metrics,
     classification_metrics,
-    detection_metrics,
     out_of_distribution_metrics,
 )
 from gpn_scale.evaluation.risk_coverage import risk_coverage
-from gpn_scale.evaluation.scored_prediction import AnyPrediction
+from gpn_scale.evaluation.scores import EPISTEMIC_LOCAL
 from gpn_scale.experiments.calibration import calibration
 from gpn_scale.inference.perturbed import Perturbed
 from gpn_scale.ppr.store import PPRStore
@@ -77,7 +77,7 @@ class Trained:
         )
 
     @cached_property
-    def prediction(self) -> AnyPrediction:
+    def prediction(self) -> AbstractPrediction:
         """Of the graph as it is.
 
         Raises:
@@ -105,16 +105,16 @@ def clean(trained: Trained) -> Metrics:
     for name, score in trained.prediction.scores(test).items():
         area = np.nan if score is None else risk_coverage(score, wrong).area
         found[f"aurc_{name}"] = area
-    # Of the test nodes, which had no part in training or stopping, half calibrate and half measure.
-    order = np.random.default_rng(trained.rng_seed).permutation(test)
-    half = len(order) // 2
-    probability, label = trained.prediction.probabilities[order], trained.graph.labels[order]
-    rule = calibrated(
-        probability[:half], label[:half], miss=CONFORMAL_MISS, num_nodes=trained.graph.num_nodes
+    conformal = conformal_summary(
+        trained.prediction.probabilities[test],
+        trained.graph.labels[test],
+        test,
+        num_nodes=trained.graph.num_nodes,
+        rng_seed=trained.rng_seed,
+        miss=CONFORMAL_MISS,
     )
-    sets = rule.sets(probability[half:], order[half:])
-    found["conformal_coverage"] = coverage(sets, label[half:])
-    found["conformal_size"] = float(sets.sum(1).mean())
+    found["conformal_coverage"] = conformal.coverage
+    found["conformal_size"] = conformal.mean_size
     return found
 
 
@@ -136,11 +136,8 @@ def left_out_classes(trained: Trained) -> Metrics:
     """How well each score finds nodes of classes that training did not know."""
     found = out_of_distribution_metrics(trained.prediction, trained.graph)
     metrics = {name: value for name, value in found.items() if isinstance(value, float)}
-    assert trained.graph.split is not None
-    ordinary = np.setdiff1d(trained.graph.split.test, trained.graph.marked)
-    nodes = np.append(ordinary, trained.graph.marked)
-    positive = np.arange(len(nodes)) >= len(ordinary)
-    return metrics | detection_metrics(_local_score(trained, nodes), positive)
+    nodes, is_unknown = known_and_unknown(trained.graph)
+    return metrics | detection_metrics(_local_score(trained, nodes), is_unknown)
 
 
 def isolated(trained: Trained) -> Metrics:
@@ -243,7 +240,7 @@ def _appended(first: FloatArray | None, second: FloatArray | None) -> FloatArray
     return None if first is None or second is None else np.append(first, second)
 
 
-def _curve_point(trained: Trained, prediction: AnyPrediction, setting: str) -> Metrics:
+def _curve_point(trained: Trained, prediction: AbstractPrediction, setting: str) -> Metrics:
     """Of the test nodes: accuracy, ECE, and the means of both confidences."""
     assert trained.graph.split is not None
     test = trained.graph.split.test
@@ -260,7 +257,7 @@ def _curve_point(trained: Trained, prediction: AnyPrediction, setting: str) -> M
 
 
 def _local_score(
-    trained: Trained, nodes: NodeIds, alone: AnyPrediction | None = None
+    trained: Trained, nodes: NodeIds, alone: AbstractPrediction | None = None
 ) -> dict[str, FloatArray | None]:
     """`epistemic_local`: little evidence in the nodes' stored rows, whatever else is around them.
 
@@ -283,4 +280,4 @@ def _local_score(
         own = alone.alpha_0_no_network - perturbed.evidence_NC.shape[1]
         evidence = np.where(rows.ids == nodes[row], own[row], evidence)
     local = np.bincount(row, rows.weights * evidence, minlength=len(nodes))
-    return {"epistemic_local": -local.astype(np.float32)}
+    return {EPISTEMIC_LOCAL.name: -local.astype(np.float32)}

@@ -81,11 +81,6 @@ class ClusterEvidence(nn.Module):
         self.mean_PC.copy_(means_PC.detach())
         return means_PC
 
-    @property
-    def summarised(self) -> bool:
-        """Whether the means are those of all nodes instead of the last batch."""
-        return bool(torch.isfinite(self.largest_total_P).all())
-
     def summarise(self, mean_PC: Tensor, largest_total_P: Tensor) -> None:
         """Store the exact means and the largest total evidence of every cluster."""
         self.mean_PC.copy_(mean_PC)

@@ -75,7 +75,7 @@ def test_rows_that_are_not_found_are_said_to_be_missing(runs, tmp_path):
     run = Path(shutil.copytree(runs / "minibatch", tmp_path / "run"))
     assert report(run) == 0
     text = (run / "report.html").read_text()
-    assert "name them with --ppr STORE" in text
+    assert "run gpn-report with --ppr STORE" in text
     assert "What stored rows leave out" not in text
 
 
@@ -94,7 +94,7 @@ def test_an_unfinished_run_has_a_page_of_what_is_there(copy, absent):
 
 
 def test_what_is_no_run_is_refused(tmp_path, capsys):
-    assert_refused(capsys, tmp_path, "holds no run: there is no config.json")
+    assert_refused(capsys, tmp_path, "holds no run: config.json is missing")
     assert_refused(capsys, tmp_path / "nothing", "holds no run")
 
 
@@ -109,7 +109,7 @@ def test_runs_of_other_versions_are_refused(copy, capsys):
     assert_refused(capsys, copy, "was written by version None")
     changed(copy / "config.json", colour="red")
     (copy / "report.json").unlink()
-    assert_refused(capsys, copy, "no configuration of version .*'colour'.*another version")
+    assert_refused(capsys, copy, "not a configuration of version .*'colour'.*another version")
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def _image_data(content):
 
 def test_png_needs_a_browser(copy, capsys, monkeypatch):
     monkeypatch.setenv("PATH", "")
-    assert_refused(capsys, copy, "--png found none of chromium", "--png")
+    assert_refused(capsys, copy, "PNG files need a browser, and none of chromium", "--png")
 
 
 @pytest.mark.slow

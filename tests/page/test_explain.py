@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpn_scale.config import DiffusionConfig, RunConfig, TrainConfig
+from gpn_scale.errors import StoreError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.inference.evidence import FeatureEvidence, evaluating
-from gpn_scale.page import explain
-from gpn_scale.page.explain import diffusion_rows, exact_sources, explain_extremes
+from gpn_scale.page import explain as explain_module
+from gpn_scale.page.explain import diffusion_rows, evidence_summary, explain
 from tests.ppr.stored import exact_rows, write_store
 from tests.strategies import graphs
 
@@ -42,8 +43,8 @@ def dense_evidence(classifier, graph):
 @given(graph=graphs(), data=st.data())
 def test_rows_are_those_of_the_dense_matrix(diffusion, graph, data):
     nodes = data.draw(st.lists(st.integers(0, graph.num_nodes - 1), max_size=3))
-    found = diffusion_rows(graph, diffusion, np.array(nodes, np.int64))
-    np.testing.assert_allclose(found, exact_rows(graph, diffusion)[nodes], atol=1e-9)
+    rows = diffusion_rows(graph, diffusion, np.array(nodes, np.int64))
+    np.testing.assert_allclose(rows, exact_rows(graph, diffusion)[nodes], atol=1e-9)
 
 
 @pytest.mark.parametrize("diffusion", DIFFUSIONS, ids=lambda d: f"{d.normalisation}-{d.steps}")
@@ -53,12 +54,12 @@ def test_sources_are_the_largest_terms_of_the_sum(trained, small_graph, diffusio
     )
     classifier._model = trained.model
     nodes = np.array([0, 17, *small_graph.marks["isolated"][:1]])
-    found = exact_sources(classifier, small_graph, nodes, 5)
+    explanation = explain(classifier, small_graph, nodes, count=5)
     evidence = dense_evidence(trained, small_graph)
     given_by = exact_rows(small_graph, diffusion)[nodes] * evidence.sum(1)
-    np.testing.assert_allclose(found.evidence_B, given_by.sum(1), rtol=1e-9)
-    np.testing.assert_allclose(found.own_evidence_B, evidence.sum(1)[nodes], rtol=1e-9)
-    by = found.contributors
+    np.testing.assert_allclose(explanation.evidence, given_by.sum(1), rtol=1e-9)
+    np.testing.assert_allclose(explanation.own_evidence, evidence.sum(1)[nodes], rtol=1e-9)
+    by = explanation.contributors
     for place, row in enumerate(given_by):
         largest = np.sort(row)[::-1][:5] / row.sum()
         np.testing.assert_allclose(by.share[place], largest, rtol=1e-6, atol=1e-12)
@@ -70,67 +71,29 @@ def test_sources_are_the_largest_terms_of_the_sum(trained, small_graph, diffusio
         )
 
 
-def shown(ranked, graph):
-    """The first four, of which one may be without neighbours."""
-    chosen = []
-    for node in ranked:
-        lonely = [each for each in (*chosen, node) if graph.out_degree[each] == 0]
-        if len(lonely) <= 1 or graph.out_degree[node]:
-            chosen.append(node)
-    return chosen[:4]
-
-
-def test_extremes_are_the_ends_of_alpha_0(trained, small_graph):
-    prediction = trained.predict(small_graph)
-    candidates = np.union1d(small_graph.split.test, small_graph.marked)
-    known = small_graph.split.test
-    found = explain_extremes(trained, small_graph, prediction, candidates, known, None)
-    ranked = candidates[np.argsort(prediction.alpha_0[candidates])].tolist()
-    assert [int(node.name) for node in found.uncertain] == shown(ranked, small_graph)
-    assert [int(node.name) for node in found.certain] == shown(ranked[::-1], small_graph)
-    for node in (*found.certain, *found.uncertain):
-        own = int(node.name)
-        assert node.evidence == pytest.approx(prediction.alpha_0[own] - 3, rel=1e-3, abs=1e-5)
-        assert sum(each.share for each in node.contributors) <= 1 + 1e-9
-        neighbours = small_graph.indices[small_graph.indptr[own] : small_graph.indptr[own + 1]]
-        for each in node.contributors:
-            assert each.itself == (each.name == node.name)
-            assert each.adjacent == (int(each.name) in neighbours)
-
-
-def test_averages_of_logarithms_have_no_shares(trained, small_graph):
-    logs = replace(trained.config.diffusion, of="log_evidence")
-    classifier = GPNClassifier(replace(trained.config, diffusion=logs), dtype=torch.float64)
-    classifier._model = trained.model
-    some = small_graph.split.test
-    prediction = trained.predict(small_graph)
-    found = explain_extremes(classifier, small_graph, prediction, some, some, None)
-    assert "averages logarithms" in found.absent
-
-
-@pytest.mark.parametrize("count", [0, 1, 3])
-def test_few_candidates_are_never_at_both_ends(trained, small_graph, count):
-    prediction = trained.predict(small_graph)
-    some = np.setdiff1d(small_graph.split.test, small_graph.marked)[:count]
-    found = explain_extremes(trained, small_graph, prediction, some, some, None)
-    names = [node.name for node in (*found.certain, *found.uncertain)]
-    assert len(set(names)) == len(names) == count
+def test_evidence_that_is_handed_in_is_not_computed_again(trained, small_graph, monkeypatch):
+    nodes = np.array([5, 9])
+    expected = explain(trained, small_graph, nodes)
+    evidence = evidence_summary(trained, small_graph)
+    monkeypatch.setattr(explain_module, "node_evidence", None)
+    explanation = explain(trained, small_graph, nodes, evidence=evidence)
+    np.testing.assert_array_equal(explanation.evidence, expected.evidence)
+    np.testing.assert_array_equal(explanation.contributors.node, expected.contributors.node)
+    assert explanation.source == "exact"
 
 
 def test_large_graphs_read_rows_or_say_why_not(trained, small_graph, tmp_path, monkeypatch):
-    prediction = trained.predict(small_graph)
-    some = small_graph.split.test
-    monkeypatch.setattr(explain, "MOST_NODES", 299)
-    found = explain_extremes(trained, small_graph, prediction, some, some, None)
-    assert "300 nodes" in found.absent
-    assert not found.certain
+    nodes = np.array([5, 9])
+    exact = explain(trained, small_graph, nodes)
+    monkeypatch.setattr(explain_module, "MOST_NODES", 299)
+    with pytest.raises(StoreError, match=r"300 nodes .* none were given: pass rows="):
+        explain(trained, small_graph, nodes)
     diffusion = trained.config.diffusion
     kinds = {"parameters": diffusion.store_parameters, "clusters": 2}
     whole = write_store(str(tmp_path / "whole"), small_graph, diffusion, k=300, **kinds)
-    found = explain_extremes(trained, small_graph, prediction, some, some, whole)
-    assert not found.absent
-    own = int(found.certain[0].name)
-    assert found.certain[0].evidence == pytest.approx(prediction.alpha_0[own] - 3, rel=1e-3)
+    stored = explain(trained, small_graph, nodes, rows=whole)
+    assert stored.source == "stored"
+    np.testing.assert_allclose(stored.evidence, exact.evidence, rtol=1e-3)
     few = write_store(str(tmp_path / "few"), small_graph, diffusion, k=8, roots=[0, 1], **kinds)
-    found = explain_extremes(trained, small_graph, prediction, some, some, few)
-    assert "not among the 2 roots" in found.absent
+    with pytest.raises(StoreError, match="not among the 2 roots"):
+        explain(trained, small_graph, nodes, rows=few)

@@ -1,4 +1,4 @@
-"""What a run has left in its directory, read back: configuration, epochs, report."""
+"""The files of a run, read and checked: configuration, epochs, report."""
 
 import json
 from dataclasses import dataclass, fields
@@ -11,18 +11,18 @@ from gpn_scale import __version__
 from gpn_scale.config import RunConfig
 from gpn_scale.errors import ConfigError, RunError
 from gpn_scale.evaluation.report import Report
-from gpn_scale.page.facts import RunFacts, TrainingCurves
+from gpn_scale.page.facts import TrainingCurves
 from gpn_scale.train.metrics_log import read_metrics
 from gpn_scale.train.run_directory import RunDirectory
 
 _POINTS = 600
-"""Of a training curve, at most."""
-_AGAIN = "train again to have a page"
+"""Largest number of points of a training curve."""
+_AGAIN = "train again to get a page"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunRecord:
-    """The files of a run, checked."""
+    """The files of a run that the page needs."""
 
     config: RunConfig
     training: TrainingCurves
@@ -31,15 +31,16 @@ class RunRecord:
 
 
 def read_run(directory: RunDirectory) -> RunRecord:
-    """The record of a run, finished or not.
+    """Read the files of a run, finished or not.
 
     Raises:
-        RunError: there is no run, a file is damaged, or it is of another version.
+        RunError: the directory holds no run, or a file is damaged or of another version.
     """
     if not directory.config.exists():
         raise RunError(
-            f"{directory.path} holds no run: there is no {directory.config.name}; expected a "
-            "directory that training has written to"
+            f"{directory.path} holds no run: {directory.config.name} is missing, expected a "
+            "directory that training has written to",
+            arguments=("run",),
         )
     report = None
     if directory.report.exists() and directory.model.exists():
@@ -49,24 +50,12 @@ def read_run(directory: RunDirectory) -> RunRecord:
     )
 
 
-def unfinished_facts(record: RunRecord, directory: RunDirectory) -> RunFacts:
-    """What can be shown of a run before its end."""
-    missing = [
-        f"Training has not finished: there is no {directory.report.name} with the numbers and no "
-        f"{directory.model.name} yet. Go on with the same command and --resume; it makes this page "
-        "again."
-    ]
-    if len(record.training.epoch) == 0:
-        missing.append(f"No epoch is recorded in {directory.metrics.name} yet.")
-    return RunFacts(config=record.config, training=record.training, missing=tuple(missing))
-
-
 def _config(path: Path) -> RunConfig:
     try:
         return RunConfig.from_dict(_values(path))
     except ConfigError as error:
         raise RunError(
-            f"{path} is no configuration of version {__version__} ({error}): it was written by "
+            f"{path} is not a configuration of version {__version__} ({error}): it was written by "
             f"another version, {_AGAIN}"
         ) from error
 
