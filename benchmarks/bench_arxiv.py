@@ -128,7 +128,7 @@ def train(options: argparse.Namespace, mode: str, seed: int) -> None:
     curve_path = options.work / f"{mode}_{seed}_curve.json"
     if checkpoint.exists():
         restore_checkpoint(checkpoint, trainer, config, identity)
-        curve = json.loads(curve_path.read_text())[: trainer.progress.epoch]
+        curve = json.loads(curve_path.read_text())[: trainer.state.epoch]
         began -= curve[-1][0]
 
     def observe(record: Any) -> None:
@@ -140,10 +140,10 @@ def train(options: argparse.Namespace, mode: str, seed: int) -> None:
             write_json(curve_path, curve)
             save_checkpoint(checkpoint, trainer, config, identity)
 
-    classifier.fit(graph, observe=observe, trainer=trainer)
+    classifier.fit_trainer(trainer, observe=observe)
     peak, most_anonymous = peak_rss_bytes(), max(anonymous)
     classifier.save(options.work / f"{mode}_{seed}.safetensors")
-    prediction = classifier.predict(graph)
+    prediction = classifier.predict(graph, store=store)
     assert graph.split is not None
     found = classification_metrics(prediction, graph, graph.split.test)
     found |= out_of_distribution_metrics(prediction, graph)
@@ -161,7 +161,7 @@ def rows_against_exact(classifier: Any, exact: Any, graph: Any, store: Path) -> 
     import numpy as np
     from scipy.stats import spearmanr
 
-    rows = classifier.predict(graph, nodes=np.arange(graph.num_nodes), store=store)
+    rows = classifier.predict_nodes(graph, np.arange(graph.num_nodes), store)
     ratio = np.log(rows.prediction.alpha_0 / exact.alpha_0)
     inside = (rows.alpha_0_lower <= exact.alpha_0) & (exact.alpha_0 <= rows.alpha_0_upper)
     return {

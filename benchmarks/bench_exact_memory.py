@@ -42,7 +42,7 @@ def measure(arguments: tuple[str, Path, int, int]) -> dict[str, Any]:
         began = time.perf_counter()
     after_training = peak_rss_bytes()
     trainer.restore_best()
-    classifier.fit(graph, trainer=trainer).predict(graph)
+    classifier.fit_trainer(trainer).predict(graph)
     rows = graph.num_nodes * graph.num_classes * config.encoder.latent * 4
     return {
         "dataset": dataset,

@@ -50,16 +50,11 @@ def predict(graph: Any, config: Any, model: Any, memory_bytes: int) -> Any:
     import torch
 
     from gpn_scale.inference.all_nodes import predict_all
+    from gpn_scale.inference.trained_model import TrainedModel
 
-    return predict_all(
-        model,
-        graph,
-        scaling=config.data.feature_scaling,
-        diffusion=config.diffusion,
-        device=torch.device("cpu"),
-        dtype=torch.float32,
-        memory_bytes=memory_bytes,
-    )
+    scaling, cpu = config.data.feature_scaling, torch.device("cpu")
+    trained = TrainedModel(model, scaling, config.diffusion, cpu, torch.float32)
+    return predict_all(trained, graph, memory_bytes=memory_bytes)
 
 
 def measure_memory(arguments: tuple[Setting, int]) -> dict[str, int]:
@@ -81,7 +76,7 @@ def measure_seconds(
     """Seconds of every repeat by what was done, and the number of diffusion steps."""
     import torch
 
-    from gpn_scale.diffusion.exact import config_steps, exact_diffusion
+    from gpn_scale.diffusion.power_iteration import config_steps, exact_diffusion
 
     graph, config, model = prepared(setting)
     steps = config_steps(config.diffusion)
@@ -156,7 +151,7 @@ def measure(options: argparse.Namespace, setting: Setting) -> dict[str, Any]:
     os.environ["OMP_NUM_THREADS"] = str(options.threads)  # also of the processes started below
     import torch
 
-    from gpn_scale.inference.memory_plan import plan
+    from gpn_scale.inference.memory_plan import plan_inference
 
     torch.set_num_threads(options.threads)
     budgets = [mib << 20 for mib in options.budgets_mib]
@@ -187,7 +182,7 @@ def measure(options: argparse.Namespace, setting: Setting) -> dict[str, Any]:
             ),
             "ratio_range": [round(ratios[0], 3), round(ratios[-1], 3)],
             **memory,
-            "plan": asdict(plan(*sizes, budget, max_degree=int(graph.out_degree.max()))),
+            "plan": asdict(plan_inference(*sizes, budget, max_degree=int(graph.out_degree.max()))),
         }
     return result
 

@@ -147,7 +147,7 @@ def train(setting: Setting, phases: Phases) -> Record:
         accuracies.append(record.val_accuracy)
 
     with phases.of("epochs"):
-        classifier.fit(graph, trainer=trainer, observe=observe)
+        classifier.fit_trainer(trainer, observe=observe)
     classifier.save(setting.path("models", ".safetensors"))
     seconds = [stop - start for start, stop in pairwise(ends)]
     facts = {"epoch_seconds": seconds, "val_accuracy": max(accuracies)}

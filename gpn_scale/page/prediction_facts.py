@@ -4,18 +4,16 @@ Shapes: L sampled nodes, D latent dimensions, C classes.
 """
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from gpn_scale.data.features import scale_features, take_rows
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.conformal import calibrated, coverage
 from gpn_scale.evaluation.metrics import auroc, reliability
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.evaluation.risk_coverage import risk_coverage
-from gpn_scale.inference.encoder_inputs import as_inputs, required_features
-from gpn_scale.inference.evidence import evaluating
+from gpn_scale.inference.encoder_inputs import required_features
+from gpn_scale.inference.evidence import EvidenceSummary
 from gpn_scale.page.explain import explain_extremes
 from gpn_scale.page.facts import (
     SCORE_NAMES,
@@ -48,6 +46,7 @@ def run_facts(
     graph: Graph,
     prediction: Prediction,
     store: PPRStore | None,
+    evidence: EvidenceSummary | None = None,
 ) -> RunFacts:
     """What the page of a finished run shows.
 
@@ -57,11 +56,12 @@ def run_facts(
         graph: With the run's split.
         prediction: Of all nodes.
         store: Rows of minibatch mode; None if there are none or they were not found.
+        evidence: Feature evidence of all nodes; None to compute it.
     """
     assert graph.split is not None
     missing, found = [], None
     if len(graph.split.test) + len(graph.marked):
-        found = prediction_facts(classifier, graph, prediction, store)
+        found = prediction_facts(classifier, graph, prediction, store, evidence)
     else:
         missing.append("The split has no test nodes to look at, and no node is marked as unknown.")
     if record.config.mode == "minibatch" and store is None:
@@ -79,7 +79,11 @@ def run_facts(
 
 
 def prediction_facts(
-    classifier: GPNClassifier, graph: Graph, prediction: Prediction, store: PPRStore | None
+    classifier: GPNClassifier,
+    graph: Graph,
+    prediction: Prediction,
+    store: PPRStore | None,
+    evidence: EvidenceSummary | None = None,
 ) -> PredictionFacts:
     """What takes a model."""
     assert graph.split is not None
@@ -105,7 +109,9 @@ def prediction_facts(
         vacuity=vacuity_histogram(prediction, known, graph.marked),
         dissonance=dissonance_histogram(prediction, graph),
         missing_mass=None if store is None else histogram_of({"stored rows": store.missing_mass}),
-        explained=explain_extremes(classifier, graph, prediction, candidates, known, store),
+        explained=explain_extremes(
+            classifier, graph, prediction, candidates, known, store, evidence
+        ),
         latent=latent,
         neighbours=neighbour_points(latent, latent_LD),
     )
@@ -172,12 +178,9 @@ def latent_points(
     """A sample of `nodes` on the two widest directions of the latent space, and (L, D) in it."""
     rng = np.random.default_rng(_RNG_SEED)
     nodes = np.sort(rng.choice(nodes, min(len(nodes), _SAMPLED_NODES), replace=False))
-    model, scaling = classifier.model, classifier.config.data.feature_scaling
-    rows = scale_features(take_rows(required_features(graph), nodes), scaling)
-    with torch.no_grad(), evaluating(model):
-        latent_LD = model.encoder(as_inputs(rows, classifier.device, classifier.dtype))
-        evidence_LC = model.evidence(model.flow(latent_LD))
-    array_LD = latent_LD.double().cpu().numpy()
+    features = required_features(graph)
+    array_LD = classifier.trained.latent(features, nodes).double().cpu().numpy()
+    evidence_LC = classifier.trained.evidence(features, nodes)
     position, explained = principal_components(array_LD)
     points = LatentPoints(
         position=position,
