@@ -32,7 +32,7 @@ def random_model(seed: int) -> GPN:
 @pytest.fixture(params=["trained", 0, 1, 2])
 def model(request) -> GPN:
     if request.param == "trained":
-        return request.getfixturevalue("trained").model
+        return request.getfixturevalue("trained").trained.network
     return random_model(request.param)
 
 
