@@ -54,8 +54,5 @@ def test_the_step_count_is_the_fewest_within_tolerance(teleport, tolerance):
 
 
 def test_the_module_loads_no_torch():
-    code = (
-        "import sys, gpn_scale.diffusion.transition; "
-        "assert 'torch' not in sys.modules"
-    )
+    code = "import sys, gpn_scale.diffusion.transition; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

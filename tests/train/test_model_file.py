@@ -67,7 +67,7 @@ def test_sizes_follow_from_a_graph_and_the_tensors(small_graph):
     network = network_of(CONFIG, sizes, torch.float32, state, "memory")
     assert torch.equal(network.clusters.mean_PC, state["clusters.mean_PC"])
     assert NetworkSizes.of(small_graph, {}).num_clusters == 0
-    with pytest.raises(RunError, match="memory has torch.float32"):
+    with pytest.raises(RunError, match=r"memory has torch.float32"):
         network_of(CONFIG, replace(sizes, num_classes=5), torch.float32, state, "memory")
 
 
