@@ -63,7 +63,7 @@ def compare(
     """All nodes from their rows, against all nodes by exact diffusion."""
     config = classifier.config
     classifier.config = replace(config, minibatch=replace(config.minibatch, tail=tail))
-    rows = classifier.predict(graph, nodes=np.arange(graph.num_nodes), store=store)
+    rows = classifier.predict_nodes(graph, np.arange(graph.num_nodes), store)
     classifier.config = config
     log_ratio = np.log(rows.prediction.alpha_0 / exact.alpha_0)
     inside = (rows.alpha_0_lower <= exact.alpha_0) & (exact.alpha_0 <= rows.alpha_0_upper)

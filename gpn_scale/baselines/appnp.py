@@ -18,8 +18,7 @@ from gpn_scale.baselines.layers import alone
 from gpn_scale.baselines.training import random_batches
 from gpn_scale.baselines.view import View
 from gpn_scale.data.graph import NodeIds
-from gpn_scale.diffusion.exact import config_steps
-from gpn_scale.diffusion.power_iteration import PowerIteration
+from gpn_scale.diffusion.power_iteration import PowerIteration, config_steps
 from gpn_scale.errors import StoreError
 from gpn_scale.evaluation.scored_prediction import ScoredPrediction
 from gpn_scale.nn.sparse import SparseMatrix

@@ -23,7 +23,7 @@ class PerturbedBaseline:
         self._model = model
         self._view = model.view(graph)
 
-    def as_it_is(self) -> ScoredPrediction:
+    def unchanged(self) -> ScoredPrediction:
         """Of the unchanged graph."""
         return self._model.predict_view(self._view)
 
@@ -31,7 +31,7 @@ class PerturbedBaseline:
         """Of each of `nodes` if it alone had other features, (B,): from what it can see alone."""
         reach = self._model.reach
         if reach == 0:
-            return self.as_it_is().rows(nodes)
+            return self.unchanged().rows(nodes)
         found = []
         for position, node in enumerate(nodes):
             view, place = self._view, int(node)

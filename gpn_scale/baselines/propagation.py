@@ -11,8 +11,7 @@ from torch import Tensor
 
 from gpn_scale.baselines.model import AbstractBaseline, counted_answer
 from gpn_scale.baselines.view import View
-from gpn_scale.diffusion.exact import config_steps
-from gpn_scale.diffusion.power_iteration import PowerIteration
+from gpn_scale.diffusion.power_iteration import PowerIteration, config_steps
 from gpn_scale.evaluation.scored_prediction import ScoredPrediction
 
 

@@ -19,8 +19,8 @@ from gpn_scale.data.features import scale_features, take_rows
 from gpn_scale.data.graph import CSRFeatures, Features, Graph, NodeIds
 from gpn_scale.diffusion.transition import transition_matrix
 from gpn_scale.inference.encoder_inputs import as_inputs, required_features
-from gpn_scale.inference.evidence import CHUNK_ROWS
 from gpn_scale.inference.perturbed import RowsOf
+from gpn_scale.inference.trained_model import CHUNK_ROWS
 from gpn_scale.nn.encoder import Inputs
 from gpn_scale.nn.sparse import SparseMatrix
 from gpn_scale.train.task import checked_split, labelled

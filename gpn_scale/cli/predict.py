@@ -17,7 +17,7 @@ from gpn_scale.data.splits import prepare_graph
 from gpn_scale.errors import ConfigError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.prediction_table import write_predictions
-from gpn_scale.inference.some_nodes import RowPrediction
+from gpn_scale.inference.some_nodes import NodesPrediction
 from gpn_scale.progress import ProgressMeter
 from gpn_scale.train.run_directory import RunDirectory
 
@@ -84,7 +84,7 @@ def predict(options: argparse.Namespace) -> None:
         write_predictions(options.out, everything, graph)
     else:
         nodes = read_nodes(options.nodes, graph)
-        found = classifier.predict(graph, nodes=nodes, store=options.ppr, explain=options.explain)
+        found = classifier.predict_nodes(graph, nodes, options.ppr, explain=options.explain)
         write_predictions(
             options.out, found.prediction, graph, nodes=nodes, further=_further(found)
         )
@@ -116,7 +116,7 @@ def read_nodes(path: Path, graph: Graph) -> NodeIds:
     return nodes
 
 
-def _further(found: RowPrediction) -> dict[str, np.ndarray]:
+def _further(found: NodesPrediction) -> dict[str, np.ndarray]:
     columns: dict[str, np.ndarray] = {
         "alpha_0_lower": found.alpha_0_lower,
         "alpha_0_upper": found.alpha_0_upper,
@@ -132,7 +132,7 @@ def _further(found: RowPrediction) -> dict[str, np.ndarray]:
     return columns
 
 
-def _print_nodes(found: RowPrediction) -> None:
+def _print_nodes(found: NodesPrediction) -> None:
     print(f"{'node':>10}  class  probability  {'alpha_0':>10}  certified interval of alpha_0")
     prediction = found.prediction
     for i, node in enumerate(found.node[:_SHOWN]):

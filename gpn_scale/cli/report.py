@@ -81,10 +81,10 @@ def _finished_facts(
         )
     store = _store(options.ppr, directory, classifier, graph)
     with ProgressMeter("predict", "node", graph.num_nodes) as meter:
-        prediction = classifier.predict(
+        prediction, evidence = classifier.predict_with_evidence(
             graph, memory_bytes=budget, scratch=directory.path, progress=meter.update
         )
-    return run_facts(record, classifier, graph, prediction, store)
+    return run_facts(record, classifier, graph, prediction, store, evidence)
 
 
 def _store(

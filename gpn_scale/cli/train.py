@@ -4,6 +4,7 @@ import argparse
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
@@ -29,13 +30,14 @@ from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.evaluation.prediction_table import write_predictions
 from gpn_scale.evaluation.report import Report, make_report
 from gpn_scale.files import write_json
+from gpn_scale.inference.evidence import EvidenceSummary
 from gpn_scale.memory import KEPT_BLOCK_BYTES, anonymous_bytes, keep_freed_blocks
 from gpn_scale.page.run_facts import run_facts
 from gpn_scale.page.run_page import write_page
 from gpn_scale.page.run_record import read_run
 from gpn_scale.progress import ProgressMeter
 from gpn_scale.train.checkpoint import restore_checkpoint
-from gpn_scale.train.checkpoint_schedule import Keeper
+from gpn_scale.train.checkpoint_schedule import CheckpointSchedule
 from gpn_scale.train.metrics_log import metrics_log
 from gpn_scale.train.run_directory import RunDirectory
 from gpn_scale.train.trainer import EpochRecord, Interrupted, Trainer
@@ -74,20 +76,23 @@ def _train_together(options: argparse.Namespace, world: World) -> None:
             directory.clear()
         elif not options.overwrite and directory.checkpoint.exists():
             restore_checkpoint(directory.checkpoint, trainer, config, fingerprint)
-    progress = trainer.progress
+    state = trainer.state
     world.require_same(
         code=code_fingerprint(),
         configuration=config.fingerprint(),
         graph=fingerprint,
-        checkpoint=f"{progress.epoch}.{progress.step}",
+        checkpoint=f"{state.epoch}.{state.step}",
     )
     if world.is_first:
         write_json(directory.config, config.to_dict())
     began = time.monotonic()
-    keeper = Keeper(trainer, config, directory, fingerprint, options.checkpoint_seconds)
-    _run_epochs(classifier, graph, trainer, keeper)
+    schedule = CheckpointSchedule(
+        trainer, config, directory, fingerprint, options.checkpoint_seconds
+    )
+    _run_epochs(classifier, trainer, schedule)
     trained = time.monotonic()
-    prediction = _predict_all(classifier, graph, budget, directory)
+    rows = store if config.mode == "minibatch" else None
+    prediction, evidence = _predict_all(classifier, graph, rows, budget, directory)
     seconds = {
         "precompute": trainer.task.precompute_seconds,
         "train": trained - began,
@@ -96,8 +101,8 @@ def _train_together(options: argparse.Namespace, world: World) -> None:
     ranks = _ranks(trainer)
     if world.is_first:
         report = _write(classifier, trainer, prediction, graph, seconds, ranks, directory)
-        rows = None if store is None else classifier.open_store(store, graph)
-        facts = run_facts(read_run(directory), classifier, graph, prediction, rows)
+        opened = None if store is None else classifier.open_store(store, graph)
+        facts = run_facts(read_run(directory), classifier, graph, prediction, opened, evidence)
         write_page(directory, facts)
         print_summary(report, directory)
 
@@ -117,8 +122,8 @@ def _write(
         graph,
         classifier.config,
         seconds=seconds,
-        epochs=trainer.progress.epoch,
-        best_epoch=trainer.progress.best_epoch,
+        epochs=trainer.state.epoch,
+        best_epoch=trainer.state.best_epoch,
         minibatch=trainer.task.facts(),
         ranks=ranks,
     )
@@ -140,11 +145,11 @@ def _ranks(trainer: Trainer) -> dict[str, Any]:
     }
 
 
-def _run_epochs(classifier: GPNClassifier, graph: Graph, trainer: Trainer, keeper: Keeper) -> None:
-    done, config = trainer.progress.epoch, keeper.config.train
+def _run_epochs(classifier: GPNClassifier, trainer: Trainer, schedule: CheckpointSchedule) -> None:
+    done, config = trainer.state.epoch, schedule.config.train
     limit = trainer.warmup_epochs + config.epochs
     total = limit if limit <= 10_000 else None
-    directory, silent = keeper.directory, not trainer.world.is_first
+    directory, silent = schedule.directory, not trainer.world.is_first
     curves = metrics_log(directory.metrics, directory.tensorboard, done_epochs=done)
     with (
         stop_requests() as stop,
@@ -157,33 +162,41 @@ def _run_epochs(classifier: GPNClassifier, graph: Graph, trainer: Trainer, keepe
                 log.write(record, trainer.timing)
             note = f"val accuracy {record.val_accuracy:.3f}, best epoch {record.best_epoch}"
             meter.update(record.epoch, note)
-            keeper.keep(now=trainer.finished)
+            schedule.save(now=trainer.finished)
 
         def observe_step(epoch: int, step: int, steps: int) -> None:
             if step < steps:
                 meter.update(epoch - 1, f"step {step} of {steps}")
-                keeper.keep(now=False)
+                schedule.save(now=False)
 
         trainer.observe_step, trainer.stop_asked = observe_step, stop
         try:
-            classifier.fit(graph, observe=observe, trainer=trainer)
+            classifier.fit_trainer(trainer, observe=observe)
         except Interrupted as interrupted:
-            keeper.keep(now=True)
-            meter.update(trainer.progress.epoch, "stopped; go on with --resume")
+            schedule.save(now=True)
+            meter.update(trainer.state.epoch, "stopped; go on with --resume")
             raise Stopped(interrupted.number) from None
         except NumericalError as error:
             if silent:
                 raise ElsewhereError(str(error)) from error
-            raise NumericalError(f"{error}; {keeper.last_good()}") from error
+            raise NumericalError(f"{error}; {schedule.last_checkpoint()}") from error
 
 
 def _predict_all(
-    classifier: GPNClassifier, graph: Graph, budget: int, directory: RunDirectory
-) -> Prediction:
+    classifier: GPNClassifier,
+    graph: Graph,
+    store: Path | None,
+    budget: int,
+    directory: RunDirectory,
+) -> tuple[Prediction, EvidenceSummary]:
     silent = not classifier.world.is_first
     with ProgressMeter("predict", "node", graph.num_nodes, silent=silent) as meter:
-        return classifier.predict(
-            graph, memory_bytes=budget, scratch=directory.path, progress=meter.update
+        return classifier.predict_with_evidence(
+            graph,
+            store=store,
+            memory_bytes=budget,
+            scratch=directory.path,
+            progress=meter.update,
         )
 
 

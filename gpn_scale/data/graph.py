@@ -109,6 +109,8 @@ class Graph:
     """The user's own node ids, where they were not 0..N-1; (N,)."""
     class_names: NDArray[np.str_] | None = None
     """The user's own class names, where labels were texts and not class indices; (C,)."""
+    _hashes: dict[str, str] = field(default_factory=dict, init=False, repr=False)
+    """Fingerprints that were computed before; a graph does not change."""
 
     def __post_init__(self) -> None:
         if self.indptr.dtype != np.int64 or self.indices.dtype != np.int32:
@@ -168,10 +170,18 @@ class Graph:
 
     def structure_fingerprint(self) -> str:
         """Hash of what a diffusion depends on: adjacency, weights, direction."""
-        return _hash([("directed", np.array(self.directed)), *self._structure()])
+        if "structure" not in self._hashes:
+            parts = [("directed", np.array(self.directed)), *self._structure()]
+            self._hashes["structure"] = _hash(parts)
+        return self._hashes["structure"]
 
     def fingerprint(self) -> str:
         """Hash of all that training depends on; names do not count. Reads every array once."""
+        if "all" not in self._hashes:
+            self._hashes["all"] = _hash(self._content())
+        return self._hashes["all"]
+
+    def _content(self) -> list[tuple[str, NDArray[Any] | None]]:
         parts: list[tuple[str, NDArray[Any] | None]] = [("directed", np.array(self.directed))]
         parts += self._structure()
         if isinstance(self.features, CSRFeatures):
@@ -185,7 +195,7 @@ class Graph:
             split = self.split
             parts += [("train", split.train), ("val", split.val), ("test", split.test)]
         parts += [(f"mark {name}", ids) for name, ids in sorted(self.marks.items())]
-        return _hash(parts)
+        return parts
 
     def _structure(self) -> list[tuple[str, NDArray[Any] | None]]:
         return [("indptr", self.indptr), ("indices", self.indices), ("weight", self.edge_weight)]

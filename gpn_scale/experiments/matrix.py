@@ -230,9 +230,7 @@ class Matrix:
         path = self._file_to_write(cell, ".safetensors")
         if isinstance(setting, BaselineSetting):
             return _fitted(path, setting, graph, store)
-        classifier = _fitted_gpn(path, setting.config, graph, store)
-        classifier.config = replace(classifier.config, diffusion=setting.predicts_with)
-        return classifier
+        return _fitted_gpn(path, setting, graph, store)
 
     def _write(self, cell: Cell, known: CellResult) -> None:
         results = {
@@ -251,15 +249,16 @@ class Matrix:
         return self.path / "cells" / (cell.name + suffix)
 
 
-def _fitted_gpn(path: Path, config: RunConfig, graph: Graph, store: Path | None) -> GPNClassifier:
+def _fitted_gpn(path: Path, setting: Setting, graph: Graph, store: Path | None) -> GPNClassifier:
     """The classifier in `path`; trained now if there is none of this configuration."""
+    classifier = GPNClassifier(setting.config, predicts_with=setting.predicts_with)
     if path.exists():
-        classifier = GPNClassifier.load(path)
-        if classifier.config.fingerprint() == config.fingerprint():
+        tensors, facts = load_tensors(path)
+        if RunConfig.from_dict(facts["config"]).fingerprint() == setting.config.fingerprint():
+            classifier.load_state(graph, tensors, path)
             return classifier
-    rows = store if config.mode == "minibatch" else None
-    classifier = GPNClassifier(config).fit(graph, store=rows)
-    classifier.save(path)
+    rows = store if setting.config.mode == "minibatch" else None
+    classifier.fit(graph, store=rows).save(path)
     return classifier
 
 

@@ -39,7 +39,6 @@ from gpn_scale.evaluation.scores import EPISTEMIC_LOCAL
 from gpn_scale.experiments.calibration import calibration
 from gpn_scale.inference.perturbed import Perturbed
 from gpn_scale.ppr.store import PPRStore
-from gpn_scale.ppr.tails import row_of_entry
 
 ISOLATED_NODES = 100
 FRACTIONS = (0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.99)
@@ -67,14 +66,7 @@ class Trained:
         classifier = self.classifier
         if isinstance(classifier, AbstractBaseline):
             return PerturbedBaseline(classifier, self.graph)
-        return Perturbed(
-            classifier.model,
-            self.graph,
-            scaling=classifier.config.data.feature_scaling,
-            diffusion=classifier.config.diffusion,
-            device=classifier.device,
-            dtype=classifier.dtype,
-        )
+        return classifier.perturbed(self.graph)
 
     @cached_property
     def prediction(self) -> AbstractPrediction:
@@ -83,7 +75,7 @@ class Trained:
         Raises:
             NumericalError: it is not finite.
         """
-        found = self.perturbed.as_it_is()
+        found = self.perturbed.unchanged()
         is_finite = np.isfinite(found.probabilities).all(1)
         for score in found.scores(np.arange(self.graph.num_nodes)).values():
             is_finite &= True if score is None else np.isfinite(score)
@@ -273,11 +265,5 @@ def _local_score(
         return {}
     fingerprint = trained.graph.structure_fingerprint()
     rows = PPRStore.open(trained.store, graph_fingerprint=fingerprint).rows(nodes)
-    total_N = perturbed.evidence_NC.sum(1).double().cpu().numpy()
-    row, evidence = row_of_entry(rows), total_N[rows.ids]
-    if alone is not None:
-        assert isinstance(alone, Prediction)
-        own = alone.alpha_0_no_network - perturbed.evidence_NC.shape[1]
-        evidence = np.where(rows.ids == nodes[row], own[row], evidence)
-    local = np.bincount(row, rows.weights * evidence, minlength=len(nodes))
-    return {EPISTEMIC_LOCAL.name: -local.astype(np.float32)}
+    assert alone is None or isinstance(alone, Prediction)
+    return {EPISTEMIC_LOCAL.name: perturbed.local_score(nodes, rows, alone)}

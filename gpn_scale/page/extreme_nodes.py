@@ -7,7 +7,8 @@ from gpn_scale.errors import StoreError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.detection import known_test_nodes
 from gpn_scale.evaluation.prediction import Prediction
-from gpn_scale.page.explain import EvidenceSummary, Explanation, explain
+from gpn_scale.inference.evidence import EvidenceSummary
+from gpn_scale.inference.explanation import Explanation
 from gpn_scale.page.facts import ContributorFacts, ExplainedNode, ExtremeNodes
 from gpn_scale.ppr.store import PPRStore
 
@@ -41,7 +42,7 @@ def explain_extremes(
         store: Stored rows, for graphs that are too large to compute them.
         evidence: Feature evidence of all nodes; computed if it is not given.
     """
-    if classifier.config.diffusion.of != "evidence":
+    if classifier.predicts_with.of != "evidence":
         return ExtremeNodes(
             absent=f"{_NOT_SHOWN}: this model averages logarithms of evidence, so that "
             "contributions do not add up to the evidence of a node."
@@ -49,8 +50,8 @@ def explain_extremes(
     certain, uncertain = extremes(graph, prediction, candidates)
     nodes = np.concatenate([certain, uncertain])
     try:
-        explanation = explain(
-            classifier, graph, nodes, rows=store, count=CONTRIBUTORS, evidence=evidence
+        explanation = classifier.explain(
+            graph, nodes, rows=store, count=CONTRIBUTORS, evidence=evidence
         )
     except StoreError as error:
         return ExtremeNodes(absent=f"{_NOT_SHOWN}: {error}.")

@@ -4,14 +4,11 @@ Shapes: L sampled nodes, D latent dimensions, C classes.
 """
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from gpn_scale.data.features import scale_features, take_rows
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.estimator import GPNClassifier
-from gpn_scale.inference.encoder_inputs import as_inputs, required_features
-from gpn_scale.inference.evidence import evaluating
+from gpn_scale.inference.encoder_inputs import required_features
 from gpn_scale.page.facts import LatentPoints
 from gpn_scale.page.projection import principal_components
 
@@ -29,25 +26,15 @@ def latent_points(
     """
     rng = np.random.default_rng(_RNG_SEED)
     nodes = np.sort(rng.choice(nodes, min(len(nodes), _SAMPLED_NODES), replace=False))
-    latent_LD, total_L = _latent_and_evidence(classifier, graph, nodes)
+    trained, features = classifier.trained, required_features(graph)
+    latent_LD = trained.latent(features, nodes).double().cpu().numpy()
+    evidence_LC = trained.evidence(features, nodes)
     position, explained_variance = principal_components(latent_LD)
     points = LatentPoints(
         position=position,
         label=graph.labels[nodes].astype(np.int64),
-        log_evidence=np.log10(total_L),
+        log_evidence=np.log10(evidence_LC.double().sum(1).cpu().numpy()),
         unknown=np.isin(nodes, graph.marked),
         explained_variance=explained_variance,
     )
     return points, latent_LD
-
-
-def _latent_and_evidence(
-    classifier: GPNClassifier, graph: Graph, nodes: NodeIds
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return latent positions, (L, D), and the total feature evidence, (L,), of `nodes`."""
-    model, scaling = classifier.model, classifier.config.data.feature_scaling
-    rows = scale_features(take_rows(required_features(graph), nodes), scaling)
-    with torch.no_grad(), evaluating(model):
-        latent_LD = model.encoder(as_inputs(rows, classifier.device, classifier.dtype))
-        evidence_LC = model.evidence(model.flow(latent_LD))
-    return latent_LD.double().cpu().numpy(), evidence_LC.double().sum(1).cpu().numpy()

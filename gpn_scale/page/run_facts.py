@@ -8,8 +8,8 @@ from gpn_scale.evaluation.detection import detect_unknown, known_test_nodes
 from gpn_scale.evaluation.metrics import reliability
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.evaluation.scores import PAGE_SCORES
+from gpn_scale.inference.evidence import EvidenceSummary
 from gpn_scale.page.evidence_facts import dissonance_histogram, log_histogram
-from gpn_scale.page.explain import EvidenceSummary
 from gpn_scale.page.extreme_nodes import explain_extremes
 from gpn_scale.page.facts import PredictionFacts, RunFacts
 from gpn_scale.page.histograms import histogram_of

@@ -70,7 +70,7 @@ def test_some_nodes_come_with_intervals_and_reasons(folder, nodes, tmp_path, cap
     def no_summary(*_, **__):
         raise AssertionError("the run has summarised its clusters already")
 
-    monkeypatch.setattr(estimator, "node_evidence", no_summary)
+    monkeypatch.setattr(estimator, "summarise_clusters", no_summary)
     out = tmp_path / "some.parquet"
     assert predict(folder, out, *some(folder, nodes), "--explain", "2") == 0
     table = pq.read_table(out)

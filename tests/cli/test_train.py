@@ -124,7 +124,7 @@ def test_another_run_is_not_written_over(tmp_path, capsys):
     assert run(tmp_path) == 0
     report = (tmp_path / "report.json").read_text()
     assert run(tmp_path) == 2
-    assert "holds a run already" in capsys.readouterr().err
+    assert "already holds a run" in capsys.readouterr().err
     assert (tmp_path / "report.json").read_text() == report
     (tmp_path / "notes.txt").write_text("mine")
     assert run(tmp_path, "--overwrite", epochs=2) == 0
@@ -208,7 +208,7 @@ def test_bad_options_give_one_sentence(tmp_path, capsys, options, message):
 def test_an_out_that_cannot_be_made_is_refused(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert run(tmp_path / "file" / "run") == 2
-    assert "cannot be made (Not a directory); choose another" in capsys.readouterr().err
+    assert "cannot be created (Not a directory); choose another" in capsys.readouterr().err
 
 
 def test_an_out_that_cannot_be_written_is_refused(tmp_path, capsys, monkeypatch):

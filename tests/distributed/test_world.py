@@ -97,7 +97,7 @@ def test_two_ranks_add_up_and_refuse_together(tmp_path):
         assert "rank 1 has another configuration than rank 0" in message
         kind, message = found["exact"]
         assert kind is ConfigError
-        assert "exact mode trains in one process, got 2 ranks" in message
+        assert "trains in one process, got 2 ranks" in message
     assert second["absent"][0] is StoreError
     kind, message = first["absent"]
     assert kind is ElsewhereError

@@ -122,14 +122,14 @@ def test_what_is_not_a_number_is_kept(tmp_path, monkeypatch):
 
 
 def test_a_prediction_that_is_not_finite_is_told_with_its_cell(tmp_path, monkeypatch):
-    as_it_is = Perturbed.as_it_is
+    unchanged = Perturbed.unchanged
 
     def lost(perturbed):
-        found = as_it_is(perturbed)
+        found = unchanged(perturbed)
         found.probabilities[3] = np.nan
         return found
 
-    monkeypatch.setattr(Perturbed, "as_it_is", lost)
+    monkeypatch.setattr(Perturbed, "unchanged", lost)
     wanted = r"G/GPN/all_classes/split1_init1, clean: .* prediction of 1 of 150 nodes is not finite"
     with pytest.raises(NumericalError, match=wanted):
         Matrix(tmp_path).run(CELL, ALL, setting(), graph)

@@ -8,8 +8,6 @@ import pytest
 from gpn_scale.errors import StoreError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.detection import known_test_nodes
-from gpn_scale.page import extreme_nodes
-from gpn_scale.page.explain import explain
 from gpn_scale.page.extreme_nodes import explain_extremes, explained_nodes, extremes, node_name
 
 
@@ -42,7 +40,7 @@ def test_facts_of_a_node_are_those_of_the_graph_and_the_explanation(
     trained, prediction, small_graph
 ):
     nodes = np.array([17, 4, *small_graph.marks["unseen_class"][:1]])
-    explanation = explain(trained, small_graph, nodes)
+    explanation = trained.explain(small_graph, nodes)
     for position, node in enumerate(explained_nodes(small_graph, prediction, explanation)):
         own = int(nodes[position])
         assert node.name == str(own)
@@ -84,7 +82,7 @@ def test_nodes_that_cannot_be_explained_are_said_to_be_missing(
     def refused(*arguments, **options):
         raise StoreError("the graph is too large")
 
-    monkeypatch.setattr(extreme_nodes, "explain", refused)
+    monkeypatch.setattr(GPNClassifier, "explain", refused)
     shown = explain_extremes(trained, small_graph, prediction, small_graph.split.test, None)
     assert shown.absent == "The sources of evidence are not shown: the graph is too large."
 
