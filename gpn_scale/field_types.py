@@ -28,7 +28,8 @@ def checks_choices(section: str = "") -> Callable[[type[T]], type[T]]:
         check_rest = getattr(cls, "__post_init__", None)
 
         def __post_init__(self: Any) -> None:
-            for name, kind in _choice_fields(type(self)).items():
+            made: Any = type(self)
+            for name, kind in _choice_fields(made).items():
                 value, key = getattr(self, name), f"{section}.{name}" if section else name
                 require(_is_choice(kind, value), key, value, describe(kind))
             if check_rest is not None:
