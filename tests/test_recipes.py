@@ -65,9 +65,9 @@ def test_a_graph_of_ones_own_keeps_its_split():
 
 def test_left_out_counts():
     assert left_out_count("anything", "2") == 2
-    with pytest.raises(ConfigError, match="the paper has no figure for 'mine'"):
+    with pytest.raises(ConfigError, match=r"only in CoraML, .*, not in 'mine': give a number"):
         left_out_count("mine", "paper")
-    with pytest.raises(ConfigError, match="got '-1', expected a number or paper"):
+    with pytest.raises(ConfigError, match="is '-1', expected a number or 'paper'"):
         left_out_count("CoraML", "-1")
 
 

@@ -237,7 +237,7 @@ def test_every_study_is_a_configuration():
         (["--models", "GPN[train.epochs=1"], "expected NAME[section.field=value;...]"),
         (["--models", "GPN[train.epochs]"], "expected NAME[section.field=value;...]"),
         (["--models", "GPN[train.epoch=1]"], "there is no field 'train.epoch'"),
-        (["--fractions", "0,0.5"], "shift fraction got 0.0"),
+        (["--fractions", "0,0.5"], "shift fraction is 0.0"),
         (["--fractions", "half"], "--fractions got 'half'"),
         (["--splits", "0"], "got 0 splits"),
         (["--datasets", ","], "expected at least one experiment, one model and one dataset"),
