@@ -9,8 +9,9 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[1]
 LAYERS = [
-    {"csr", "errors", "files", "flags", "memory", "progress", "rank_part", "__init__"},
-    {"config", "device", "distributed", "scratch"},
+    {"csr", "errors", "files", "memory", "progress", "rank_part"},
+    {"device", "distributed", "field_types", "flags", "scratch"},
+    {"config"},
     {"data", "nn"},
     {"diffusion", "recipes"},
     {"ppr"},
@@ -20,7 +21,7 @@ LAYERS = [
     {"baselines", "estimator"},
     {"experiments"},
     {"page"},
-    {"cli"},
+    {"cli", "__init__"},
 ]
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
 FORBIDDEN = {"numba", "mpi4py", "precompute", "launch"}
@@ -52,8 +53,9 @@ def imported(path):
 @pytest.mark.parametrize("path", sources("gpn_scale"), ids=lambda p: str(p.relative_to(REPOSITORY)))
 def test_imports_point_down(path):
     own = path.relative_to(REPOSITORY / "gpn_scale").parts[0].removesuffix(".py")
+    allowed = {"precompute"} if own == "cli" else set()  # where a run builds its own store
     for module in imported(path):
-        assert module.split(".")[0] not in FORBIDDEN, f"{path} imports {module}"
+        assert module.split(".")[0] not in FORBIDDEN - allowed, f"{path} imports {module}"
         if module.startswith("gpn_scale."):
             used = module.split(".")[1]
             assert used == own or DEPTH[used] < DEPTH[own], f"{path} imports {module}"

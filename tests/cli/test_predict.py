@@ -106,13 +106,13 @@ def test_without_explain_there_are_no_reasons(folder, nodes, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (None, r"nodes.txt cannot be read \(.*\), expected one node id a line"),
+        (None, r"nodes.txt cannot be read \(.*\), expected one node id per line"),
         ("0\n300\n", r"holds node 300, expected ids in \[0, 300\)"),
         ("-1\n", r"holds node -1, expected ids in \[0, 300\)"),
         ("a\n", "cannot be read"),
         ("1.5\n", "cannot be read"),
-        ("1 2\n3 4\n", r"cannot be read \(2 numbers a line\), expected one node id a line"),
-        ("", r"cannot be read \(.*no data.*\), expected one node id a line"),
+        ("1 2\n3 4\n", r"cannot be read \(2 numbers per line\), expected one node id per line"),
+        ("", r"cannot be read \(.*no data.*\), expected one node id per line"),
     ],
 )
 def test_node_files_that_do_not_fit_are_refused(folder, tmp_path, capsys, text, message):
@@ -135,15 +135,15 @@ def test_one_id_and_rows_of_two_lines_are_read(folder, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--explain", "3"], "--ppr and --explain are for single nodes: name them with --nodes"),
+        (["--explain", "3"], "--ppr and --explain are for single nodes: select them with --nodes"),
         (["--ppr", "store"], "--ppr and --explain are for single nodes"),
-        (["--nodes", "nodes.txt"], "--nodes needs the rows of these nodes: give --ppr STORE"),
+        (["--nodes", "nodes.txt"], "--nodes needs the rows of these nodes: add --ppr STORE"),
         (
             ["--nodes", "nodes.txt", "--ppr", "store", "--explain", "-1"],
-            "--explain got -1, expected at least 0",
+            "--explain is -1, expected at least 0",
         ),
-        (["--threads", "0"], "--threads got 0, expected at least 1"),
-        (["--memory-budget", "0"], "--memory-budget got 0.0, expected gigabytes above 0"),
+        (["--threads", "0"], "--threads is 0, expected at least 1"),
+        (["--memory-budget", "0"], "--memory-budget is 0.0, expected gigabytes above 0"),
         (["--dataset", "CoraMl"], "did you mean 'CoraML'"),
         (
             ["--dataset", SMALL.replace("features=8", "features=5")],

@@ -142,8 +142,8 @@ def test_rows_of_another_diffusion_are_refused(runs, tmp_path, capsys):
 
 
 def test_bad_options_give_one_sentence(runs, capsys):
-    assert_refused(capsys, runs / "exact", "--threads got 0", "--threads", "0")
-    assert_refused(capsys, runs / "exact", "--memory-budget got 0.0", "--memory-budget", "0")
+    assert_refused(capsys, runs / "exact", "--threads is 0", "--threads", "0")
+    assert_refused(capsys, runs / "exact", "--memory-budget is 0.0", "--memory-budget", "0")
 
 
 @pytest.mark.slow

@@ -181,7 +181,7 @@ def test_a_data_folder_that_is_a_file_is_refused(tmp_path, name):
 
 
 def test_a_data_folder_that_is_missing_is_named(tmp_path):
-    with pytest.raises(GraphError, match=r"no dataset 'mine': .*but the folder .*/none does not exist"):
+    with pytest.raises(GraphError, match=r"'mine': .*but the folder .*/none does not exist"):
         load_graph("mine", tmp_path / "none")
 
 
