@@ -9,7 +9,7 @@ from gpn_scale.errors import GpnScaleError
 
 FLAGS = {
     "clusters": "--clusters P",
-    "data.left_out_classes": "--left-out-classes N",
+    "data.left_out_classes": "--left-out-classes N|paper",
     "data_dir": "--data-dir DIR",
     "dataset": "--dataset NAME",
     "device": "--device NAME",
@@ -18,7 +18,7 @@ FLAGS = {
     "fractions": "--fractions A,B",
     "k": "--k K",
     "keep": "--keep N",
-    "left_out_classes": "--left-out-classes N",
+    "left_out_classes": "--left-out-classes N|paper",
     "memory_bytes": "--memory-budget GB",
     "method": "--method auto|sweep|push",
     "mode": "--mode exact|minibatch",

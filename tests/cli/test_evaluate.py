@@ -236,7 +236,7 @@ def test_every_study_is_a_configuration():
         (["--models", "GPT"], "--models got 'GPT', expected some of GPN"),
         (["--models", "GPN[train.epochs=1"], "expected NAME[section.field=value;...]"),
         (["--models", "GPN[train.epochs]"], "expected NAME[section.field=value;...]"),
-        (["--models", "GPN[train.epoch=1]"], "there is no field 'train.epoch'"),
+        (["--models", "GPN[train.epoch=1]"], "has no field 'train.epoch'"),
         (["--fractions", "0,0.5"], "shift fraction is 0.0"),
         (["--fractions", "half"], "--fractions got 'half'"),
         (["--splits", "0"], "got 0 splits"),

@@ -190,7 +190,7 @@ def test_no_edges_and_isolated_nodes_work(tmp_path):
     ("options", "message"),
     [
         (["--dataset", "CoraMl"], "CoraML"),
-        (["--left-out-classes", "many"], "expected a number or paper"),
+        (["--left-out-classes", "many"], "expected a number or 'paper'"),
         (["--left-out-classes", "paper"], "paper leaves out classes only in CoraML"),
         (["--left-out-classes", "5"], "leav"),
         (["--device", "abacus"], "device 'abacus' cannot be used"),
