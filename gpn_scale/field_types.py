@@ -108,7 +108,7 @@ def _as_bool(text: str) -> bool:
 
 
 def describe(kind: Any) -> str:
-    """Return in words which values a field of the type `kind` takes."""
+    """Describe which values a field of the type `kind` takes."""
     if get_origin(kind) in (Union, UnionType):
         return " or ".join(describe(option) for option in get_args(kind))
     if get_origin(kind) is Literal:

@@ -80,8 +80,8 @@ def own_graph(values, **options):
 
 
 def test_a_graph_of_ones_own_gets_what_fits_its_features():
-    words = recipe_for("mine", own_graph([1, 2]))
-    assert (words.data.feature_scaling, words.encoder.standardise) == ("row_sum", False)
+    bag = recipe_for("mine", own_graph([1, 2]))
+    assert (bag.data.feature_scaling, bag.encoder.standardise) == ("row_sum", False)
     signed = recipe_for("mine", own_graph([1, -2]))
     assert (signed.data.feature_scaling, signed.encoder.standardise) == ("none", True)
     assert recipe_for("mine", GRAPH).encoder.standardise

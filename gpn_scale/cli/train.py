@@ -137,7 +137,7 @@ def _prepare(options: argparse.Namespace, directory: RunDirectory, world: World)
 
 
 def _run_epochs(run: _Run, checkpoint_seconds: float) -> None:
-    """Train, and on the way write checkpoints and metrics and show the progress."""
+    """Train, and meanwhile write checkpoints and metrics and show the progress."""
     trainer, directory = run.trainer, run.directory
     keeper = Keeper(trainer, run.config, directory, run.fingerprint, checkpoint_seconds)
     done, silent = trainer.progress.epoch, not run.world.is_first

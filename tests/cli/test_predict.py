@@ -53,17 +53,17 @@ def assert_one_sentence(capsys, message):
 def test_all_nodes_are_what_training_wrote(folder, tmp_path, capsys):
     assert predict(folder, tmp_path / "all.parquet") == 0
     assert f"written: {tmp_path / 'all.parquet'}" in capsys.readouterr().out
-    found = pq.read_table(tmp_path / "all.parquet")
-    assert found.equals(pq.read_table(folder / "run" / "predictions.parquet"))
-    assert found["split"].null_count < 300
+    table = pq.read_table(tmp_path / "all.parquet")
+    assert table.equals(pq.read_table(folder / "run" / "predictions.parquet"))
+    assert table["split"].null_count < 300
 
 
 def test_another_graph_has_no_split_of_the_run(folder, tmp_path):
     other = SMALL.replace("nodes=300", "nodes=200")
     assert predict(folder, tmp_path / "other.parquet", "--dataset", other) == 0
-    found = pq.read_table(tmp_path / "other.parquet")
-    assert found.num_rows == 200
-    assert found["split"].null_count == 200
+    table = pq.read_table(tmp_path / "other.parquet")
+    assert table.num_rows == 200
+    assert table["split"].null_count == 200
 
 
 def test_some_nodes_come_with_intervals_and_reasons(folder, nodes, tmp_path, capsys, monkeypatch):

@@ -162,13 +162,13 @@ def test_a_browser_draws_plots_as_png(copy):
 
 def _image_data(content):
     """The compressed lines of a PNG."""
-    found, at = b"", 8
+    data, at = b"", 8
     while at < len(content):
         size = int.from_bytes(content[at : at + 4], "big")
         if content[at + 4 : at + 8] == b"IDAT":
-            found += content[at + 8 : at + 8 + size]
+            data += content[at + 8 : at + 8 + size]
         at += 12 + size
-    return found
+    return data
 
 
 def test_png_needs_a_browser(copy, capsys, monkeypatch):
