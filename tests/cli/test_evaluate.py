@@ -244,7 +244,7 @@ def test_every_study_is_a_configuration():
         (["--models", "VGCN-Energy[model.temperature=inf]"], "is inf, expected a finite number"),
         (["--processes", "0"], "--processes got 0"),
         (["--left-out-classes", "3"], "cannot leave out 3 of 4 classes"),
-        (["--left-out-classes", "paper"], "the paper has no figure for"),
+        (["--left-out-classes", "paper"], "the paper leaves out classes only in"),
         (["--paper", "nowhere"], "clean_and_left_out_classes.csv is missing"),
     ],
 )
