@@ -8,14 +8,20 @@ from collections.abc import Mapping
 from gpn_scale.errors import GpnScaleError
 
 FLAGS = {
+    "build_store": "python -m precompute ... --out STORE",
     "clusters": "--clusters P",
     "data.left_out_classes": "--left-out-classes N|paper",
     "data_dir": "--data-dir DIR",
     "dataset": "--dataset NAME",
+    "datasets": "--datasets A,B",
     "device": "--device NAME",
     "existing": "--resume or --overwrite",
+    "existing=overwrite": "python -m precompute ... --overwrite",
+    "existing=resume": "python -m precompute ... --resume",
+    "experiments": "--experiment NAME[,NAME]",
     "explain": "--explain M",
     "fractions": "--fractions A,B",
+    "inits": "--inits M",
     "k": "--k K",
     "keep": "--keep N",
     "left_out_classes": "--left-out-classes N|paper",
@@ -27,13 +33,18 @@ FLAGS = {
     "nodes": "--nodes FILE",
     "out": "--out PATH",
     "overwrite": "--overwrite",
+    "paper": "--paper DIR",
     "png": "--png",
+    "processes": "--processes P",
     "push_tolerance": "--push-tolerance E",
     "resume": "--resume",
     "roots": "--roots all",
+    "roots=None": "python -m precompute ... --roots all --overwrite",
     "rows": "--ppr STORE",
     "split.rng_seed": "--split-seed S",
+    "splits": "--splits N",
     "store": "--ppr STORE",
+    "studies": "--studies A,B",
     "sweep_tolerance": "--sweep-tolerance E",
     "sweeps": "--sweeps N",
     "threads": "--threads T",
@@ -41,7 +52,7 @@ FLAGS = {
     "train.epochs": "--epochs E",
     "train.rng_seed": "--seed S",
 }
-"""Flag of each argument; other fields of a configuration (`section.field`) are set with `--set`."""
+"""Flag or command for each argument; other configuration fields (`section.field`) have `--set`."""
 
 PRECOMPUTE_FLAGS = FLAGS | {
     "diffusion.normalisation": "--normalisation sym|rw",

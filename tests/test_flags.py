@@ -3,6 +3,7 @@ import re
 import pytest
 
 from gpn_scale.cli.arguments import training_parser
+from gpn_scale.cli.evaluate import evaluation_parser
 from gpn_scale.cli.predict import prediction_parser
 from gpn_scale.cli.report import report_parser
 from gpn_scale.config import known_fields
@@ -43,8 +44,8 @@ def test_a_field_with_its_own_flag_is_not_left_to_set():
 
 def test_every_flag_exists_in_some_command():
     parsers = [training_parser(), prediction_parser(), report_parser(), ppr_parser()]
+    parsers.append(evaluation_parser())
     known = {flag for parser in parsers for flag in flags_in(parser.format_help())}
-    known |= {"--models", "--fractions"}  # of launch/evaluate.py
     for text in PRECOMPUTE_FLAGS.values():
         assert set(flags_in(text)) <= known
 
