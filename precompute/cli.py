@@ -13,7 +13,7 @@ from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import MISSING_LABEL, Graph, NodeIds
 from gpn_scale.data.splits import stratified_split
 from gpn_scale.errors import ConfigError, GpnScaleError
-from gpn_scale.flags import with_flags
+from gpn_scale.flags import PRECOMPUTE_FLAGS, with_flags
 from gpn_scale.ppr.store import PPRStore, verify_store
 from precompute.build import Resources, build_store, default_resources
 from precompute.mpi import AbstractComm, abort_all_ranks_on_error, world
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = _store_parser(command).parse_args(words)
         return _verify(options.store) if command == "verify" else _info(options.store)
     except GpnScaleError as error:
-        print(f"error: {with_flags(error)}", file=sys.stderr)
+        print(f"error: {with_flags(error, PRECOMPUTE_FLAGS)}", file=sys.stderr)
         return BAD_INPUT
 
 

@@ -23,7 +23,7 @@ LAYERS = [
     {"models"},
     {"experiments"},
     {"page"},
-    {"cli"},
+    {"cli", "__init__"},
 ]
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
 FORBIDDEN = {"numba", "mpi4py", "launch"}

@@ -150,7 +150,7 @@ def test_a_split_without_validation_nodes_is_refused(small_graph):
 
 
 def test_a_missing_public_split_is_refused():
-    with pytest.raises(GraphError, match=r"has no public split.*split.kind=stratified"):
+    with pytest.raises(GraphError, match=r"has no public split.*split.kind='stratified'"):
         prepare_graph(two_triangles(), RunConfig(split=SplitConfig(kind="public")))
 
 

@@ -15,11 +15,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from gpn_scale.baselines.view import View
-from gpn_scale.config import RunConfig, parse_value
+from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.device import pick_device
 from gpn_scale.errors import ConfigError, GraphError
 from gpn_scale.evaluation.scored_prediction import ScoredPrediction
+from gpn_scale.field_types import parse_value
 from gpn_scale.inference.encoder_inputs import required_features
 from gpn_scale.train.task import checked_split
 

@@ -41,7 +41,7 @@ def test_refusals_of_the_command_line(tmp_path, capsys):
     for model, message in (
         ("VGCN-Ensemble[model.members=0]", "model.members is 0, expected at least 1 network"),
         ("VGCN[model.members=2]", "VGCN has no option 'model.members'"),
-        ("VGCN[train.epoch=2]", "there is no field 'train.epoch'"),
+        ("VGCN[train.epoch=2]", "has no field 'train.epoch'"),
         ("VGCN,GGP[model.memory_gib=1e-9]", "GGP on graph"),
     ):
         words = ["--models", model, "--datasets", GRAPH, "--splits", "1", "--inits", "1"]

@@ -126,7 +126,7 @@ def test_prediction_needs_a_fit(kind):
 def test_unknown_options_are_refused():
     with pytest.raises(ConfigError, match=r"'model\.heat'.*known are model\.temperature"):
         changed_options("VGCN-Energy", EnergyOptions(), [("model.heat", "1")])
-    with pytest.raises(ConfigError, match=r"model\.temperature got 'warm', expected a number"):
+    with pytest.raises(ConfigError, match=r"model\.temperature is 'warm', expected a number"):
         changed_options("VGCN-Energy", EnergyOptions(), [("model.temperature", "warm")])
     for text in ("nan", "inf"):
         with pytest.raises(ConfigError, match=rf"VGCN-Energy is {text}, expected a finite number"):

@@ -142,8 +142,8 @@ def test_rows_of_another_diffusion_are_refused(runs, tmp_path, capsys):
 
 
 def test_bad_options_give_one_sentence(runs, capsys):
-    assert_refused(capsys, runs / "exact", "--threads got 0", "--threads", "0")
-    assert_refused(capsys, runs / "exact", "--memory-budget got 0.0", "--memory-budget", "0")
+    assert_refused(capsys, runs / "exact", "--threads is 0", "--threads", "0")
+    assert_refused(capsys, runs / "exact", "--memory-budget is 0.0", "--memory-budget", "0")
 
 
 @pytest.mark.slow
@@ -162,13 +162,13 @@ def test_a_browser_draws_plots_as_png(copy):
 
 def _image_data(content):
     """The compressed lines of a PNG."""
-    found, at = b"", 8
+    data, at = b"", 8
     while at < len(content):
         size = int.from_bytes(content[at : at + 4], "big")
         if content[at + 4 : at + 8] == b"IDAT":
-            found += content[at + 8 : at + 8 + size]
+            data += content[at + 8 : at + 8 + size]
         at += 12 + size
-    return found
+    return data
 
 
 def test_png_needs_a_browser(copy, capsys, monkeypatch):

@@ -151,7 +151,7 @@ def test_the_store_must_be_one_and_is_for_minibatches_only(tmp_path, store, caps
     assert run(tmp_path / "run", "--ppr", str(tmp_path / "none")) == 2
     assert_one_sentence(capsys, r"none is not a PPR store .*: build one with `python -m precompute")
     assert run(tmp_path / "run", "--ppr", str(store), "--mode", "exact") == 2
-    assert_one_sentence(capsys, "--ppr is for --mode minibatch, got --mode exact")
+    assert_one_sentence(capsys, "--ppr is for --mode minibatch, but the mode is exact")
     assert not list((tmp_path / "run").iterdir())
 
 
@@ -189,8 +189,8 @@ def test_training_nodes_without_rows_are_refused(tmp_path, capsys):
     [
         ("minibatch.batch_size=0", "batch_size is 0, expected at least 1, or auto"),
         ("minibatch.batch_size=299", r"is 299, expected auto or at most the \d+ nodes to train on"),
-        ("minibatch.batch_size=few", "batch_size got 'few', expected a whole number or auto"),
-        ("minibatch.tail=fancy", "minibatch.tail got 'fancy', expected clustered or"),
+        ("minibatch.batch_size=few", "batch_size is 'few', expected a whole number or auto"),
+        ("minibatch.tail=fancy", "minibatch.tail is 'fancy', expected clustered or"),
     ],
 )
 def test_batches_that_cannot_be_are_refused(tmp_path, store, capsys, value, message):

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import get_args
 from unittest import mock
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 
 from gpn_scale.config import DiffusionConfig, MinibatchConfig, TailKind
 from gpn_scale.data.building import build_graph
-from gpn_scale.errors import ConfigError, StoreError
+from gpn_scale.errors import StoreError
 from gpn_scale.ppr.tails import make_tail, stationary_weight
 from gpn_scale.ppr.walks import DiffusionWalks
 from tests.oracles import dense_adjacency
@@ -300,11 +299,3 @@ def test_clusters_that_are_not_there_are_refused(tmp_path):
     message = r"s has no clusters, .*--clusters 32 --overwrite.*--set minibatch.tail=stationary"
     with pytest.raises(StoreError, match=message):
         make_tail(MinibatchConfig(), store, graph, diffusion)
-
-
-def test_an_unknown_tail_is_refused(tmp_path):
-    graph, diffusion = wheel(), DiffusionConfig()
-    store = write_store(str(tmp_path), graph, diffusion, k=3)
-    config = replace(MinibatchConfig(), tail="long")
-    with pytest.raises(ConfigError, match=r"minibatch.tail is 'long', expected one of clustered, "):
-        make_tail(config, store, graph, diffusion)
