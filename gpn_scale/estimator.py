@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from gpn_scale.config import RunConfig
+from gpn_scale.config import DiffusionConfig, RunConfig
 from gpn_scale.data.graph import Features, Graph, as_node_ids
 from gpn_scale.data.splits import class_prior, prepare_graph
 from gpn_scale.device import pick_device
@@ -21,6 +21,7 @@ from gpn_scale.inference.cluster_summary import ClusterSummary, num_summarised
 from gpn_scale.inference.encoder_inputs import column_moments, required_features
 from gpn_scale.inference.evidence import FeatureEvidence
 from gpn_scale.inference.new_nodes import NewPrediction, predict_new
+from gpn_scale.inference.perturbed import Perturbed
 from gpn_scale.inference.some_nodes import RowPrediction, predict_rows
 from gpn_scale.nn.aggregation import ClusterEvidence
 from gpn_scale.nn.model import GPN
@@ -41,6 +42,7 @@ class GPNClassifier:
 
     Args:
         config: What to build and how to train it; `gpn_scale.recipes` has the paper's settings.
+        predicts_with: Diffusion of predictions; None for that of training.
         device: `auto`, `cpu`, `cuda`, ...
         dtype: Of all real numbers; float64 is for tests and studies of round-off.
         world: The processes that train and predict together, each with this very call.
@@ -50,11 +52,13 @@ class GPNClassifier:
         self,
         config: RunConfig | None = None,
         *,
+        predicts_with: DiffusionConfig | None = None,
         device: str = "auto",
         dtype: torch.dtype = torch.float32,
         world: World | None = None,
     ) -> None:
         self.config = config or RunConfig()
+        self.predicts_with = predicts_with or self.config.diffusion
         self.world = world or World()
         self.device = pick_device(device) if self.world.size == 1 else self.world.device
         self.dtype = dtype
@@ -72,6 +76,48 @@ class GPNClassifier:
         if self._model is None:
             raise RunError("this classifier has no model yet: call fit or load first")
         return self._model
+
+    def check(self, graph: Graph) -> None:
+        """Refuse a graph that a GPN cannot be fitted on.
+
+        Raises:
+            GraphError: the graph has no features or fewer than two classes.
+        """
+        required_features(graph)
+        if graph.num_classes < 2:
+            raise GraphError(
+                f"graph {graph.name!r} has {graph.num_classes} class(es) to learn, expected at "
+                "least 2: check the labels"
+            )
+
+    def perturbed(self, graph: Graph) -> Perturbed:
+        """Return an object that predicts variants of `graph` with other features or edges."""
+        return Perturbed(
+            self.model,
+            graph,
+            scaling=self.config.data.feature_scaling,
+            diffusion=self.predicts_with,
+            device=self.device,
+            dtype=self.dtype,
+        )
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Return the network's tensors."""
+        return self.model.state_dict()
+
+    def load_state(self, graph: Graph, tensors: dict[str, torch.Tensor], source: Path) -> None:
+        """Restore the tensors of a classifier that was fitted on `graph`.
+
+        Raises:
+            RunError: the tensors belong to another model.
+        """
+        cluster = tensors.get("clusters.mean_PC")
+        prior_C = torch.full((graph.num_classes,), 1.0 / graph.num_classes)
+        num_clusters = 0 if cluster is None else len(cluster)
+        model = self._new_model(graph.num_features, prior_C, torch.Generator(), num_clusters)
+        check_tensors(source, tensors, model.state_dict())
+        model.load_state_dict(tensors)
+        self._model, self._summary_of = model.eval(), ""
 
     def open_store(self, path: Path | str, graph: Graph) -> PPRStore:
         """The store in `path`, checked to be of this graph and of the configured diffusion.
@@ -338,7 +384,7 @@ class GPNClassifier:
             self.model,
             graph,
             scaling=self.config.data.feature_scaling,
-            diffusion=self.config.diffusion,
+            diffusion=self.predicts_with,
             device=self.device,
             dtype=self.dtype,
             memory_bytes=memory_bytes,

@@ -18,6 +18,7 @@ LAYERS = [
     {"inference"},
     {"train"},
     {"baselines", "estimator"},
+    {"models"},
     {"experiments"},
     {"page"},
     {"cli"},
@@ -26,7 +27,7 @@ DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
 FORBIDDEN = {"numba", "mpi4py", "precompute", "launch"}
 SOLE_USERS = {
     "torch_geometric": {"gpn_scale/data/datasets.py"},
-    "gpytorch": {"gpn_scale/baselines/gp_network.py"},
+    "gpytorch": {"gpn_scale/baselines/gpytorch_process.py"},
     "torch_sparse": {"gpn_scale/nn/sparse.py"},
     "tqdm": {"gpn_scale/progress.py"},
     "mpi4py": {"precompute/mpi.py"},

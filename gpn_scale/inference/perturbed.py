@@ -22,6 +22,8 @@ from gpn_scale.inference.encoder_inputs import as_inputs, required_features
 from gpn_scale.inference.evidence import CHUNK_ROWS, FeatureEvidence, evaluating
 from gpn_scale.nn.model import GPN, GPNOutput
 from gpn_scale.nn.posterior import DirichletPosterior
+from gpn_scale.ppr.store import PPRRows
+from gpn_scale.ppr.tails import row_of_entry
 
 RowsOf = Callable[[slice], NDArray[np.float32]]
 """Positions among the perturbed nodes -> their feature rows, as the encoder takes them."""
@@ -60,9 +62,25 @@ class Perturbed:
         self._diffuse = exact_diffusion(graph, diffusion, device, dtype)
         self.aggregated_NC = self._diffuse(self.evidence_NC)
 
-    def as_it_is(self) -> Prediction:
+    def unchanged(self) -> Prediction:
         """Of the unchanged graph."""
         return _prediction(self.aggregated_NC, self.evidence_NC)
+
+    def local_score(
+        self, nodes: NodeIds, rows: PPRRows, isolated: Prediction | None
+    ) -> NDArray[np.float32] | None:
+        """Return `epistemic_local`, (B,): minus the evidence in the nodes' stored rows.
+
+        Nothing stands in for what the rows cut. With `isolated`, the prediction of `nodes` with
+        other features, their own evidence is that of these features.
+        """
+        total_N = self.evidence_NC.sum(1).double().cpu().numpy()
+        row, evidence = row_of_entry(rows), total_N[rows.ids]
+        if isolated is not None:
+            own = isolated.alpha_0_no_network - self.evidence_NC.shape[1]
+            evidence = np.where(rows.ids == nodes[row], own[row], evidence)
+        local = np.bincount(row, rows.weights * evidence, minlength=len(nodes))
+        return -local.astype(np.float32)
 
     @torch.no_grad()
     def isolated(self, nodes: NodeIds, rows_of: RowsOf) -> Prediction:

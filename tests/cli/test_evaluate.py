@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from gpn_scale.cli.models import parse_model
+from gpn_scale.experiments.matrix import Cell
 
 from gpn_scale.cli.evaluate import main
-from gpn_scale.cli.models import parse_model
 from gpn_scale.config import RunConfig, override
-from gpn_scale.experiments.matrix import Cell
 from gpn_scale.experiments.studies import studied_models
 from tests.page.browser import shown
 

@@ -3,13 +3,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from gpn_scale.experiments.matrix import Cell, Matrix, Setting, cells_of
 
 from gpn_scale.config import DiffusionConfig, RunConfig, SplitConfig, TrainConfig
 from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
 from gpn_scale.errors import ConfigError, NumericalError, RunError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.experiments import matrix as matrix_module
-from gpn_scale.experiments.matrix import Cell, Matrix, Setting, cells_of
 from gpn_scale.experiments.measures import EXPERIMENTS
 from gpn_scale.experiments.tables import entries, to_markdown
 from gpn_scale.inference.perturbed import Perturbed

@@ -2,10 +2,10 @@ import math
 import statistics
 
 import pytest
+from gpn_scale.experiments.matrix import Cell, CellResult, Matrix
 
 from gpn_scale.errors import RunError
 from gpn_scale.experiments.curves import shift_curves
-from gpn_scale.experiments.matrix import Cell, CellResult, Matrix
 from gpn_scale.experiments.stored_results import paired_differences, stored_results
 from gpn_scale.experiments.tables import entries
 

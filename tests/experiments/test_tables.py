@@ -2,9 +2,9 @@ import csv
 import math
 
 import pytest
+from gpn_scale.experiments.matrix import Cell, CellResult
 
 from gpn_scale.errors import ConfigError
-from gpn_scale.experiments.matrix import Cell, CellResult
 from gpn_scale.experiments.paper_figures import Figure, PaperKey, read_ablation, read_paper
 from gpn_scale.experiments.tables import Entry, cell_text, entries, to_csv, to_latex, to_markdown
 
