@@ -2,9 +2,9 @@ import re
 from pathlib import Path
 
 import pytest
-from gpn_scale.baselines.registry import BASELINES
 
 from gpn_scale.cli.evaluate import main
+from gpn_scale.models.registry import MODELS
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "adding_a_model.md"
 GRAPH = "synthetic:nodes=150,classes=4,unseen_classes=0,features=6"
@@ -13,20 +13,20 @@ GRAPH = "synthetic:nodes=150,classes=4,unseen_classes=0,features=6"
 @pytest.fixture
 def example():
     """The page's code, run; its model leaves again."""
-    known = dict(BASELINES)
+    known = dict(MODELS)
     code = re.search(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
     assert code is not None
     names = {"__name__": "example"}
     exec(code[1], names)
     yield names["SGC"]
-    BASELINES.clear()
-    BASELINES.update(known)
+    MODELS.clear()
+    MODELS.update(known)
 
 
 def test_the_page_adds_a_model_to_the_evaluation(example, tmp_path, capsys):
-    words = ["--models", "SGC[train.epochs=5],VGCN[train.epochs=2]", "--datasets", GRAPH]
-    words += ["--splits", "1", "--inits", "1", "--left-out-classes", "1", "--fractions", "0.5"]
-    assert main([*words, "--out", str(tmp_path)]) == 0
+    arguments = ["--models", "SGC[train.epochs=5],VGCN[train.epochs=2]", "--datasets", GRAPH]
+    arguments += ["--splits", "1", "--inits", "1", "--left-out-classes", "1", "--fractions", "0.5"]
+    assert main([*arguments, "--out", str(tmp_path)]) == 0
     table = (tmp_path / "tables" / "results.md").read_text()
     assert f"| {GRAPH} | SGC[train.epochs=5] |" in table
     assert "nan" not in table
@@ -44,8 +44,8 @@ def test_refusals_of_the_command_line(tmp_path, capsys):
         ("VGCN[train.epoch=2]", "there is no field 'train.epoch'"),
         ("VGCN,GGP[model.memory_gib=1e-9]", "GGP on graph"),
     ):
-        words = ["--models", model, "--datasets", GRAPH, "--splits", "1", "--inits", "1"]
-        words += ["--experiment", "clean"]
-        assert main([*words, "--out", str(tmp_path)]) == 2
+        arguments = ["--models", model, "--datasets", GRAPH, "--splits", "1", "--inits", "1"]
+        arguments += ["--experiment", "clean"]
+        assert main([*arguments, "--out", str(tmp_path)]) == 2
         assert message in capsys.readouterr().err
         assert not list(tmp_path.rglob("*.safetensors"))
