@@ -37,7 +37,6 @@ def measure(dataset: str, data_dir: Path, repeats: int) -> dict[str, object]:
     from gpn_scale.data.shifts import noise_rows
     from gpn_scale.data.splits import prepare_graph
     from gpn_scale.estimator import GPNClassifier
-    from gpn_scale.inference.perturbed import Perturbed
     from gpn_scale.recipes import recipe_for
 
     graph = load_graph(dataset, data_dir)
@@ -53,14 +52,7 @@ def measure(dataset: str, data_dir: Path, repeats: int) -> dict[str, object]:
         classifier.predict(graph)
         seconds["plain"].append(time.monotonic() - began)
         began = time.monotonic()
-        Perturbed(
-            classifier.model,
-            graph,
-            scaling=config.data.feature_scaling,
-            diffusion=config.diffusion,
-            device=classifier.device,
-            dtype=classifier.dtype,
-        ).isolated(nodes, rows.__getitem__)
+        classifier.perturbed(graph).isolated(nodes, rows.__getitem__)
         seconds["isolated"].append(time.monotonic() - began)
     medians = {name: statistics.median(values) for name, values in seconds.items()}
     return {"dataset": dataset, **medians, "ratio": medians["isolated"] / medians["plain"]}

@@ -52,20 +52,18 @@ def measure(model: str, run: str, options: argparse.Namespace, path: Path) -> No
     """Trains and predicts once, and writes the numbers."""
     import torch
 
-    from gpn_scale.baselines.registry import BaselineSetting
-    from gpn_scale.cli.models import setting_of
     from gpn_scale.cli.run_inputs import build_rows
     from gpn_scale.config import parse_assignments
     from gpn_scale.data.datasets import load_graph
     from gpn_scale.data.splits import prepare_graph
     from gpn_scale.distributed import World
-    from gpn_scale.estimator import GPNClassifier
     from gpn_scale.evaluation.prediction_metrics import (
         classification_metrics,
         out_of_distribution_metrics,
     )
     from gpn_scale.files import write_json
     from gpn_scale.memory import peak_rss_bytes
+    from gpn_scale.models.registry import setting_of
     from gpn_scale.recipes import left_out_count, recipe_for
 
     torch.set_num_threads(1)
@@ -73,15 +71,13 @@ def measure(model: str, run: str, options: argparse.Namespace, path: Path) -> No
     left_out = left_out_count(options.dataset, "paper") if run == "left_out" else 0
     changes = [*parse_assignments(options.set), ("data.left_out_classes", str(left_out))]
     setting = setting_of(model, recipe_for(options.dataset, graph), changes, graph)
-    baseline = isinstance(setting, BaselineSetting)
-    needs_rows = setting.needs_rows if baseline else setting.config.mode == "minibatch"
     store = None
-    if needs_rows:
+    if setting.needs_rows:
         diffusion = setting.config.diffusion
         store = options.work / f"rows_{'_'.join(map(str, diffusion.store_parameters.values()))}"
         build_rows(graph, options.dataset, options.data_dir, store, diffusion, World())
     prepared = prepare_graph(graph, setting.config)
-    classifier = setting.new() if baseline else GPNClassifier(setting.config)
+    classifier = setting.new()
     began = time.monotonic()
     classifier.fit(prepared, store=store)
     trained = time.monotonic()

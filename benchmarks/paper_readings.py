@@ -20,16 +20,19 @@ import numpy as np
 from numpy.typing import NDArray
 from results_paper import page_parser, publish
 
+from gpn_scale.config import RunConfig
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.shifts import noise_rows
 from gpn_scale.data.splits import prepare_graph
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.prediction_metrics import Metrics, detection_metrics
-from gpn_scale.experiments.measures import ISOLATED_NODES, Trained
+from gpn_scale.experiments.measures import ISOLATED_NODES
 from gpn_scale.experiments.paper_figures import Figure, PaperKey, read_paper
 from gpn_scale.experiments.standard_errors import Seeds, mean_and_error
 from gpn_scale.experiments.tables import Entry, cell_text
+from gpn_scale.experiments.trained import Trained
+from gpn_scale.train.checkpoint import load_tensors
 
 GRAPHS = ("CoraML", "CiteSeer", "AmazonPhotos", "CoauthorCS")
 CANDIDATES, DRAWS = 2000, 400
@@ -145,8 +148,11 @@ def trained_cells(matrix: Path, dataset: str, model: str) -> list[tuple[int, Pat
 
 def trained_of(path: Path, rng_seed: int, graph: Graph) -> Trained:
     """A cell's model on its own split."""
-    classifier = GPNClassifier.load(path)
-    return Trained(classifier, prepare_graph(graph, classifier.config), rng_seed)
+    tensors, facts = load_tensors(path)
+    config = RunConfig.from_dict(facts["config"])
+    classifier, prepared = GPNClassifier(config), prepare_graph(graph, config)
+    classifier.load_state(prepared, tensors, path)
+    return Trained(classifier, prepared, rng_seed)
 
 
 def table(experiment: str, entries: Sequence[Entry]) -> str:

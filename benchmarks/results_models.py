@@ -19,7 +19,7 @@ from results_paper import (
     publish,
 )
 
-from gpn_scale.experiments.matrix import Cell
+from gpn_scale.experiments.cells import Cell
 from gpn_scale.experiments.paper_figures import read_paper
 from gpn_scale.experiments.stored_results import stored_results
 from gpn_scale.experiments.tables import Entry, entries

@@ -11,9 +11,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from gpn_scale.cli.models import ABLATION
+from gpn_scale.experiments.cells import Cell, CellResult
 from gpn_scale.experiments.curves import shift_curves
-from gpn_scale.experiments.matrix import Cell, CellResult
 from gpn_scale.experiments.paper_figures import (
     ABLATION_GRAPH,
     Figure,
@@ -24,6 +23,7 @@ from gpn_scale.experiments.paper_figures import (
 from gpn_scale.experiments.stored_results import paired_differences, stored_results
 from gpn_scale.experiments.tables import Entry, cell_text, entries
 from gpn_scale.files import write_text
+from gpn_scale.models.registry import ABLATION
 from gpn_scale.page.components import Section
 from gpn_scale.page.document import write_plots
 from gpn_scale.page.shift_plots import shift_picture

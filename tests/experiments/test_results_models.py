@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gpn_scale.experiments.matrix import Cell, CellResult
 from sklearn.metrics import roc_auc_score
 
 from gpn_scale.config import RunConfig, TrainConfig
@@ -12,8 +11,9 @@ from gpn_scale.data.shifts import noise_rows
 from gpn_scale.data.splits import stratified_split
 from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
 from gpn_scale.estimator import GPNClassifier
-from gpn_scale.experiments.measures import Trained
+from gpn_scale.experiments.cells import Cell, CellResult
 from gpn_scale.experiments.paper_figures import Figure, PaperKey
+from gpn_scale.experiments.trained import Trained
 
 REPOSITORY = Path(__file__).parents[2]
 

@@ -4,9 +4,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from gpn_scale.experiments.matrix import Cell, CellResult
 
 from benchmarks.results_paper import put, sections
+from gpn_scale.experiments.cells import Cell, CellResult
 from gpn_scale.experiments.paper_figures import Figure, PaperKey
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results.md"

@@ -1,135 +1,136 @@
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from gpn_scale.experiments.matrix import Cell, Matrix, Setting, cells_of
 
-from gpn_scale.config import DiffusionConfig, RunConfig, SplitConfig, TrainConfig
-from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
-from gpn_scale.errors import ConfigError, NumericalError, RunError
+from gpn_scale.baselines.gcn import VGCN
+from gpn_scale.config import DiffusionConfig
+from gpn_scale.data.splits import prepare_graph
+from gpn_scale.errors import NumericalError, RunError
 from gpn_scale.estimator import GPNClassifier
-from gpn_scale.experiments import matrix as matrix_module
-from gpn_scale.experiments.measures import EXPERIMENTS
+from gpn_scale.experiments import run_cell as module
+from gpn_scale.experiments.catalogue import EXPERIMENTS
+from gpn_scale.experiments.cells import Cell
+from gpn_scale.experiments.matrix_directory import MatrixDirectory
+from gpn_scale.experiments.run_cell import fitted_model, run_cell
 from gpn_scale.experiments.tables import entries, to_markdown
 from gpn_scale.inference.perturbed import Perturbed
-from tests.ppr.stored import write_store
-
-CONFIG = RunConfig(train=TrainConfig(epochs=2), split=SplitConfig(train=0.2, val=0.2))
-CELL = Cell("G", "GPN", False, 1, 1)
-ALL = list(EXPERIMENTS)
+from gpn_scale.models.registry import setting_of
+from gpn_scale.train.checkpoint import load_tensors
+from tests.experiments.cells import ALL, CELL, CONFIG, graph, setting, stored_rows
 
 
-def graph():
-    settings = {"unseen_classes": 0, "isolated": 0.0, "foreign": 0.0}
-    return synthetic_graph(SyntheticConfig(nodes=150, classes=4, features=6, **settings))
-
-
-def setting(**changes):
-    config = replace(CONFIG, **changes)
-    return Setting(config, config.diffusion)
-
-
-def test_cells_are_those_that_the_experiments_need():
-    cells = cells_of(["A", "B"], ["GPN"], ["clean", "isolated"], 2, 2)
-    assert len(cells) == 8
-    assert not any(cell.left_out for cell in cells)
-    assert {cell.left_out for cell in cells_of(["A"], ["GPN"], ALL, 1, 1)} == {False, True}
-    assert len({cell.name for cell in cells}) == 8
-    with pytest.raises(ConfigError, match="got 0 splits and 1 inits"):
-        cells_of(["A"], ["GPN"], ALL, 0, 1)
+def refuse_to_train(*_, **__):
+    raise AssertionError("trained again")
 
 
 def test_every_experiment_gives_finite_numbers(tmp_path):
-    diffusion = CONFIG.diffusion
-    store = write_store(
-        str(tmp_path / "rows"), graph(), diffusion, k=8, parameters=diffusion.store_parameters
-    )
+    store = stored_rows(tmp_path / "rows", k=8)
     left_out = setting(data=replace(CONFIG.data, left_out_classes=1))
-    matrix = Matrix(tmp_path)
+    directory = MatrixDirectory(tmp_path)
     for cell, own in ((CELL, setting()), (CELL._replace(left_out=True), left_out)):
-        found = matrix.run(cell, ALL, own, graph, store=store.path, fractions=(0.1, 0.9))
-        assert list(found.results) == cell.wanted(ALL)
-        for metrics in found.results.values():
+        result = run_cell(directory, cell, ALL, own, graph, store=store, fractions=(0.1, 0.9))
+        assert list(result.results) == cell.experiments_among(ALL)
+        for metrics in result.results.values():
             assert metrics
             assert all(np.isfinite(value) for value in metrics.values())
-    assert "auroc_epistemic_local" in found.results["left-out-classes"]
-    assert "auroc_epistemic_local" in matrix.result(CELL).results["misclassification"]
-    shift = matrix.result(CELL).results["edge-shift"]
+    assert "auroc_epistemic_local" in result.results["left-out-classes"]
+    assert "auroc_epistemic_local" in directory.result(CELL).results["misclassification"]
+    shift = directory.result(CELL).results["edge-shift"]
     assert {name.partition("@")[2] for name in shift} == {
         "clean",
-        *(f"{kind}_{share}" for kind in ("random", "dice") for share in ("0.10", "0.90")),
+        *(f"{kind}_{fraction}" for kind in ("random", "dice") for fraction in ("0.10", "0.90")),
     }
 
 
-def test_local_evidence_of_uncut_rows_is_all_evidence_also_of_perturbed_nodes(tmp_path):
-    diffusion = CONFIG.diffusion
-    store = write_store(
-        str(tmp_path / "rows"), graph(), diffusion, k=150, parameters=diffusion.store_parameters
-    )
-    found = Matrix(tmp_path).run(CELL, ["isolated"], setting(), graph, store=store.path)
-    metrics = found.results["isolated"]
-    for noise in ("bernoulli", "normal"):
-        with_network = metrics[f"auroc_epistemic@{noise}"]
-        assert metrics[f"auroc_epistemic_local@{noise}"] == pytest.approx(with_network, abs=1e-3)
-        assert abs(with_network - 0.5) > 0.01
-
-
-def test_a_matrix_killed_between_experiments_goes_on_without_training_again(tmp_path, monkeypatch):
-    whole = Matrix(tmp_path / "whole")
-    whole.run(CELL, ALL, setting(), graph)
-    matrix, died = Matrix(tmp_path / "killed"), RuntimeError("killed")
+def test_a_cell_killed_between_experiments_continues_without_training_again(tmp_path, monkeypatch):
+    whole = MatrixDirectory(tmp_path / "whole")
+    run_cell(whole, CELL, ALL, setting(), graph)
+    directory = MatrixDirectory(tmp_path / "killed")
 
     def die(trained):
-        raise died
+        raise RuntimeError("killed")
 
     with monkeypatch.context() as patch:
-        patch.setattr(matrix_module, "EXPERIMENTS", {**EXPERIMENTS, "isolated": die}, raising=True)
+        patch.setattr(module, "EXPERIMENTS", {**EXPERIMENTS, "isolated": die}, raising=True)
         with pytest.raises(RuntimeError, match="killed"):
-            matrix.run(CELL, ALL, setting(), graph)
-    assert matrix.missing(CELL, ALL, setting()) == ALL[ALL.index("isolated") :]
-    assert list(matrix.result(CELL).results) == ["clean", "misclassification"]
-    monkeypatch.setattr(GPNClassifier, "fit", die)
-    assert matrix.run(CELL, ALL, setting(), graph) == whole.result(CELL)
-    assert matrix.missing(CELL, ALL, setting()) == []
+            run_cell(directory, CELL, ALL, setting(), graph)
+    fingerprint = setting().fingerprint
+    assert directory.unfinished(CELL, ALL, fingerprint) == ALL[ALL.index("isolated") :]
+    assert list(directory.result(CELL).results) == ["clean", "misclassification"]
+    monkeypatch.setattr(GPNClassifier, "fit", refuse_to_train)
+    assert run_cell(directory, CELL, ALL, setting(), graph) == whole.result(CELL)
+    assert directory.unfinished(CELL, ALL, fingerprint) == []
 
 
-def test_what_another_version_or_configuration_made_is_refused(tmp_path):
-    matrix = Matrix(tmp_path)
-    matrix.run(CELL, ["clean"], setting(), graph)
+def test_a_finished_cell_loads_no_graph(tmp_path):
+    directory = MatrixDirectory(tmp_path)
+    result = run_cell(directory, CELL, ["clean"], setting(), graph)
+    assert run_cell(directory, CELL, ["clean"], setting(), refuse_to_train) == result
+
+
+def test_a_trained_rival_is_read_and_not_trained_again(tmp_path, monkeypatch):
+    own, cell = setting_of("VGCN", CONFIG, [], graph()), Cell("G", "VGCN", False, 1, 1)
+    directory = MatrixDirectory(tmp_path)
+    first = run_cell(directory, cell, ["clean"], own, graph)
+    monkeypatch.setattr(VGCN, "fit_view", refuse_to_train)
+    both = run_cell(directory, cell, ["clean", "isolated"], own, graph)
+    assert both.results["clean"] == pytest.approx(first.results["clean"], nan_ok=True)
+    assert "accuracy@normal" in both.results["isolated"]
+
+
+@pytest.mark.parametrize("name", ["GPN", "PostNet-Diff", "LP", "VGCN"])
+def test_every_model_is_saved_alike(name, tmp_path, monkeypatch):
+    own, path = setting_of(name, CONFIG, [], graph()), tmp_path / "cell" / "model.safetensors"
+    prepared = prepare_graph(graph(), own.config)
+    prediction = fitted_model(path, own, prepared, None).predict(prepared)
+    tensors, facts = load_tensors(path)
+    assert (facts["model"], facts["fingerprint"]) == (name, own.fingerprint)
+    assert facts["config"] == own.config.to_dict()
+    assert (tensors == {}) == (name == "LP")
+    monkeypatch.setattr(GPNClassifier, "fit", refuse_to_train)
+    monkeypatch.setattr(VGCN, "fit_view", refuse_to_train)
+    again = fitted_model(path, own, prepared, None).predict(prepared)
+    np.testing.assert_array_equal(again.probabilities, prediction.probabilities)
+
+
+def test_a_model_file_of_another_setting_is_replaced(tmp_path):
+    path = tmp_path / "model.safetensors"
+    for epochs in (1, 2):
+        own = setting(train=replace(CONFIG.train, epochs=epochs))
+        fitted_model(path, own, prepare_graph(graph(), own.config), None)
+        assert load_tensors(path)[1]["fingerprint"] == own.fingerprint
+
+
+def test_results_of_another_configuration_are_refused(tmp_path):
+    directory = MatrixDirectory(tmp_path)
+    run_cell(directory, CELL, ["clean"], setting(), graph)
     other = setting(diffusion=DiffusionConfig(teleport=0.5))
     with pytest.raises(RunError, match="was made with another configuration"):
-        matrix.run(CELL, ["clean"], other, graph)
-    path = tmp_path / "cells" / f"{CELL.name}.json"
-    stored = json.loads(path.read_text())
-    path.write_text(json.dumps(stored | {"version": "0.0.0"}))
-    with pytest.raises(RunError, match=r"was written by version 0.0.0"):
-        matrix.result(CELL)
-    path.write_text('{"version": ')
-    with pytest.raises(RunError, match="is damaged"):
-        matrix.result(CELL)
+        run_cell(directory, CELL, ["clean"], other, graph)
 
 
-def test_what_is_not_a_number_is_kept(tmp_path, monkeypatch):
+def test_nan_is_kept(tmp_path, monkeypatch):
     none = {"clean": lambda trained: {"auroc": float("nan"), "accuracy": 1.0}}
-    monkeypatch.setattr(matrix_module, "EXPERIMENTS", none)
-    Matrix(tmp_path).run(CELL, ["clean"], setting(), graph)
-    found = Matrix(tmp_path).result(CELL).results["clean"]
-    assert np.isnan(found["auroc"])
-    assert found["accuracy"] == 1.0
-    table = to_markdown(entries({CELL: Matrix(tmp_path).result(CELL)}))
+    monkeypatch.setattr(module, "EXPERIMENTS", none)
+    directory = MatrixDirectory(tmp_path)
+    run_cell(directory, CELL, ["clean"], setting(), graph)
+    metrics = directory.result(CELL).results["clean"]
+    assert np.isnan(metrics["auroc"])
+    assert metrics["accuracy"] == 1.0
+    table = to_markdown(entries({CELL: directory.result(CELL)}))
     assert "| G | GPN | n.a. | 100.0 |" in table
 
 
-def test_a_prediction_that_is_not_finite_is_told_with_its_cell(tmp_path, monkeypatch):
-    as_it_is = Perturbed.as_it_is
+def test_a_prediction_that_is_not_finite_is_reported_with_its_cell(tmp_path, monkeypatch):
+    unchanged = Perturbed.unchanged
 
-    def lost(perturbed):
-        found = as_it_is(perturbed)
-        found.probabilities[3] = np.nan
-        return found
+    def spoiled(perturbed):
+        prediction = unchanged(perturbed)
+        prediction.probabilities[3] = np.nan
+        return prediction
 
-    monkeypatch.setattr(Perturbed, "as_it_is", lost)
-    wanted = r"G/GPN/all_classes/split1_init1, clean: .* prediction of 1 of 150 nodes is not finite"
-    with pytest.raises(NumericalError, match=wanted):
-        Matrix(tmp_path).run(CELL, ALL, setting(), graph)
+    monkeypatch.setattr(Perturbed, "unchanged", spoiled)
+    message = r"G/GPN/all_classes/split1_init1, clean: .* prediction of 1 of 150 nodes is not fin"
+    with pytest.raises(NumericalError, match=message):
+        run_cell(MatrixDirectory(tmp_path), CELL, ALL, setting(), graph)
