@@ -53,8 +53,8 @@ def with_rows(graph, nodes, rows):
     return replace(graph, features=features)
 
 
-def test_as_it_is(classifier, small_graph):
-    assert_same(perturbed(classifier, small_graph).as_it_is(), classifier.predict(small_graph))
+def test_the_unchanged_graph(classifier, small_graph):
+    assert_same(perturbed(classifier, small_graph).unchanged(), classifier.predict(small_graph))
 
 
 def test_a_node_alone_with_other_features(classifier, small_graph):
