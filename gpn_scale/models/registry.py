@@ -98,7 +98,7 @@ def setting_of(
     Example:
         >>> from gpn_scale.config import RunConfig
         >>> from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
-        >>> graph = synthetic_graph(SyntheticConfig(nodes=60, classes=4))
+        >>> graph = synthetic_graph(SyntheticConfig(nodes=200, classes=4))
         >>> setting_of("VGCN[train.epochs=5]", RunConfig(), [], graph).config.train.epochs
         5
     """

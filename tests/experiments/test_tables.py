@@ -20,13 +20,13 @@ def results(*accuracies, model="GPN"):
 
 
 def test_means_errors_and_differences():
-    found = {e.metric: e for e in entries(results(0.7, 0.8, 0.9), PAPER)}
-    assert found["accuracy"].mean == pytest.approx(80.0)
-    assert found["accuracy"].error == pytest.approx(10 / math.sqrt(3))
-    assert found["accuracy"].difference == pytest.approx(0.0)
-    assert found["nll"].mean == pytest.approx(1.6)  # no share, not in percent
-    assert found["nll"].paper is None
-    assert found["nll"].runs == 3
+    table = {e.metric: e for e in entries(results(0.7, 0.8, 0.9), PAPER)}
+    assert table["accuracy"].mean == pytest.approx(80.0)
+    assert table["accuracy"].error == pytest.approx(10 / math.sqrt(3))
+    assert table["accuracy"].difference == pytest.approx(0.0)
+    assert table["nll"].mean == pytest.approx(1.6)  # not a fraction, not in percent
+    assert table["nll"].paper is None
+    assert table["nll"].runs == 3
 
 
 def test_the_csv_has_a_line_per_number():
@@ -49,15 +49,15 @@ def test_tables_for_people_name_what_is_missing():
     assert latex.count(r"\begin{tabular}{llrr}") == latex.count(r"\end{tabular}") == 1
 
 
-def test_what_is_no_share_has_digits_instead_of_decimals():
+def test_what_is_no_fraction_has_digits_instead_of_decimals():
     values = {"accuracy": (4.0, 0.04), "nll": (1.2345, 0.00567), "conformal_size": (1234.5, 6.78)}
-    found = {
+    texts = {
         name: cell_text(Entry("G", "GPN", "clean", name, mean, error, 3))
         for name, (mean, error) in values.items()
     }
-    assert found["accuracy"] == "4.0 ± 0.0"
-    assert found["nll"] == "1.23 ± 0.0057"
-    assert found["conformal_size"] == "1.23e+03 ± 6.8"
+    assert texts["accuracy"] == "4.0 ± 0.0"
+    assert texts["nll"] == "1.23 ± 0.0057"
+    assert texts["conformal_size"] == "1.23e+03 ± 6.8"
 
 
 def test_experiments_stand_in_their_order_whichever_was_run_first():
