@@ -76,7 +76,7 @@ def side_by_side(name: str, title: str, plots: Sequence[Plot]) -> Plot:
 
 
 def _line(curve: ShiftCurve, label: str) -> Line:
-    return Line(np.array(curve.shares), np.array(curve.means), label, np.array(curve.errors))
+    return Line(np.array(curve.fractions), np.array(curve.means), label, np.array(curve.errors))
 
 
 def _plot(name: str, title: str, lines: Sequence[Line], x_title: str, quantity: str) -> Plot:
