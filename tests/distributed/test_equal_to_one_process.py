@@ -106,8 +106,8 @@ def test_any_number_of_ranks_trains_the_same_model(store, tail, validation, size
     expected = trained(World(), store, tail, validation)
     assert expected["steps"] == 4, "a last batch of one root"
     assert 2 * NOISE_ROWS < NODES
-    found = run_ranks(size, trained, store, tail, validation)
-    for result in found:
+    results = run_ranks(size, trained, store, tail, validation)
+    for result in results:
         assert isinstance(result, dict), result
         for part in ("steps", "best_epoch"):
             assert result.pop(part) == expected[part]
@@ -121,8 +121,8 @@ def test_any_number_of_ranks_trains_the_same_model(store, tail, validation, size
             if name not in CANCELLED:
                 # Eight steps of Adam, which divides by gradients however small they are.
                 assert_equal(result["weights"][name], weight, 1e-6, name)
-    for result in found[1:]:  # and, among themselves, to the bit
-        for name, weight in found[0]["weights"].items():
+    for result in results[1:]:  # and, among themselves, to the bit
+        for name, weight in results[0]["weights"].items():
             np.testing.assert_array_equal(result["weights"][name], weight)
 
 

@@ -44,20 +44,20 @@ def test_alone_everything_is_a_no_op():
 
 
 def everything(world, folder):
-    found = {}
-    found["total"] = world.total(torch.tensor([world.rank, 1.0])).tolist()
+    results = {}
+    results["total"] = world.total(torch.tensor([world.rank, 1.0])).tolist()
     own = torch.full((1 + world.rank, 1), world.rank + 1.0, requires_grad=True)
     rows = world.joined(own, slice(world.rank, 1 + 2 * world.rank), 3)
-    found["joined"] = rows.flatten().tolist()
+    results["joined"] = rows.flatten().tolist()
     (gradient,) = torch.autograd.grad((rows * (world.rank + 1)).sum(), own)
-    found["gradient"] = gradient.flatten().tolist()
+    results["gradient"] = gradient.flatten().tolist()
     later = world.totals_later([world.rank, 2.0])
-    found["before"] = world.totals([1.0])
-    found["later"] = later()
-    found["totals"] = world.totals([world.rank, 1.0])
+    results["before"] = world.totals([1.0])
+    results["later"] = later()
+    results["totals"] = world.totals([world.rank, 1.0])
     array = np.full((3, 2), world.rank, np.float32)
     world.total_into(array)
-    found["array"] = array.tolist()
+    results["array"] = array.tolist()
     for name, run in {
         "differs": lambda: world.require_same(code="same", configuration=f"{world.rank > 0}"),
         "absent": lambda: _open(world, folder),
@@ -66,8 +66,8 @@ def everything(world, folder):
         try:
             run()
         except Exception as error:
-            found[name] = (type(error), str(error))
-    return found
+            results[name] = (type(error), str(error))
+    return results
 
 
 def _open(world, folder):
@@ -91,11 +91,11 @@ def test_two_ranks_add_up_and_refuse_together(tmp_path):
     assert first["later"] == second["later"] == [1.0, 4.0]
     assert first["totals"] == second["totals"] == [1.0, 2.0]
     assert first["array"] == second["array"] == [[1.0, 1.0]] * 3
-    for found in (first, second):
-        kind, message = found["differs"]
-        assert kind is (RunError if found is first else ElsewhereError)
+    for results in (first, second):
+        kind, message = results["differs"]
+        assert kind is (RunError if results is first else ElsewhereError)
         assert "rank 1 has another configuration than rank 0" in message
-        kind, message = found["exact"]
+        kind, message = results["exact"]
         assert kind is ConfigError
         assert "trains in one process, got 2 ranks" in message
     assert second["absent"][0] is StoreError
