@@ -174,7 +174,7 @@ class GPNClassifier:
         Args:
             graph: Graph with features.
             store: Rows of the graph; cluster evidence for `predict_nodes` and `predict_new` is
-                then collected on the way, and saved with the model.
+                then collected too, and saved with the model.
             memory_bytes: Memory budget beside graph and model.
             scratch: Directory for what does not fit into the budget; None for the system's.
             progress: Called with the number of nodes done and the name of the phase.

@@ -80,17 +80,17 @@ def no_summary(*_, **__):
     raise AssertionError("the cluster summary was computed again")
 
 
-def assert_same(found, expected):
+def assert_same(result, expected):
     for part in ("probabilities", "alpha_0", "probabilities_no_network", "alpha_0_no_network"):
-        np.testing.assert_array_equal(getattr(found, part), getattr(expected, part))
+        np.testing.assert_array_equal(getattr(result, part), getattr(expected, part))
 
 
-def assert_same_rows(found, expected):
-    assert_same(found.prediction, expected.prediction)
-    np.testing.assert_array_equal(found.alpha_0_lower, expected.alpha_0_lower)
-    np.testing.assert_array_equal(found.alpha_0_upper, expected.alpha_0_upper)
+def assert_same_rows(result, expected):
+    assert_same(result.prediction, expected.prediction)
+    np.testing.assert_array_equal(result.alpha_0_lower, expected.alpha_0_lower)
+    np.testing.assert_array_equal(result.alpha_0_upper, expected.alpha_0_upper)
     for name in ("node", "share", "weight", "leading_class", "tail_share"):
-        one, other = (getattr(each.contributors, name) for each in (found, expected))
+        one, other = (getattr(each.contributors, name) for each in (result, expected))
         np.testing.assert_array_equal(one, other)
 
 
@@ -100,13 +100,13 @@ def test_some_nodes_are_near_to_all_and_their_interval_holds_the_exact_value(
     everything = trained.predict(small_graph)
     assert everything.probabilities.shape == (300, 3)
     nodes = np.arange(300)
-    found = trained.predict_nodes(small_graph, nodes, store, explain=2)
-    assert (found.alpha_0_lower <= everything.alpha_0).all()
-    assert (everything.alpha_0 <= found.alpha_0_upper).all()
-    assert (found.prediction.predicted_class == everything.predicted_class).mean() > 0.9
-    alone, exact_alone = (p.alpha_0_no_network for p in (found.prediction, everything))
+    result = trained.predict_nodes(small_graph, nodes, store, explain=2)
+    assert (result.alpha_0_lower <= everything.alpha_0).all()
+    assert (everything.alpha_0 <= result.alpha_0_upper).all()
+    assert (result.prediction.predicted_class == everything.predicted_class).mean() > 0.9
+    alone, exact_alone = (p.alpha_0_no_network for p in (result.prediction, everything))
     np.testing.assert_allclose(alone, exact_alone, rtol=1e-5)
-    assert found.contributors.node.shape == (300, 2)
+    assert result.contributors.node.shape == (300, 2)
 
 
 def test_saved_and_loaded_it_predicts_the_same_and_summarises_nothing_again(
@@ -115,10 +115,10 @@ def test_saved_and_loaded_it_predicts_the_same_and_summarises_nothing_again(
     classifier, _ = saved
     monkeypatch.setattr(estimator, "summarise_clusters", no_summary)
     for rows in (store, str(store), PPRStore.open(store)):
-        found = trained.predict_nodes(small_graph, NODES, rows, explain=3)
+        result = trained.predict_nodes(small_graph, NODES, rows, explain=3)
         expected = classifier.predict_nodes(small_graph, NODES, store, explain=3)
-        assert found.node.tolist() == NODES
-        assert_same_rows(found, expected)
+        assert result.node.tolist() == NODES
+        assert_same_rows(result, expected)
     assert_same(trained.predict(small_graph), classifier.predict(small_graph))
     assert trained.trained.network.clusters.largest_total_P.isfinite().all()
 
@@ -128,10 +128,10 @@ def test_without_predicting_all_the_summary_is_made_on_demand_and_once(
 ):
     classifier = GPNClassifier(config_of(), device="cpu").fit(small_graph, store=store)
     assert classifier.trained.network.clusters.largest_total_P.isinf().all()
-    found = classifier.predict_nodes(small_graph, NODES, store, explain=1)
+    result = classifier.predict_nodes(small_graph, NODES, store, explain=1)
     expected = trained.predict_nodes(small_graph, NODES, store, explain=1)
-    np.testing.assert_allclose(found.alpha_0_upper, expected.alpha_0_upper, rtol=1e-5)
-    np.testing.assert_allclose(found.prediction.alpha_0, expected.prediction.alpha_0, rtol=1e-5)
+    np.testing.assert_allclose(result.alpha_0_upper, expected.alpha_0_upper, rtol=1e-5)
+    np.testing.assert_allclose(result.prediction.alpha_0, expected.prediction.alpha_0, rtol=1e-5)
     monkeypatch.setattr(estimator, "summarise_clusters", no_summary)
     classifier.predict_nodes(small_graph, NODES, store)
 
@@ -141,27 +141,27 @@ def test_an_exact_model_predicts_from_rows_too(small_graph, store, tail, tmp_pat
     config = config_of("exact", tail=tail)
     classifier = GPNClassifier(config, device="cpu").fit(small_graph)
     assert classifier.trained.network.clusters is None
-    found = classifier.predict_nodes(small_graph, NODES, store, explain=1)
+    result = classifier.predict_nodes(small_graph, NODES, store, explain=1)
     exact = classifier.predict(small_graph).alpha_0[NODES]
-    assert (found.alpha_0_lower <= exact).all()
-    assert (exact <= found.alpha_0_upper).all()
+    assert (result.alpha_0_lower <= exact).all()
+    assert (exact <= result.alpha_0_upper).all()
     classifier.save(tmp_path / "model")
     again = GPNClassifier.load(tmp_path / "model", device="cpu")
-    assert_same_rows(again.predict_nodes(small_graph, NODES, store, explain=1), found)
+    assert_same_rows(again.predict_nodes(small_graph, NODES, store, explain=1), result)
 
 
 def test_other_features_on_the_same_edges_have_a_summary_of_their_own(trained, small_graph, store):
     """Otherwise the interval would be that of the graph of training, and promise nothing."""
     trained.predict_nodes(small_graph, NODES, store)
     other = replace(small_graph, features=small_graph.features[::-1].copy())
-    found = trained.predict_nodes(other, np.arange(300), store)
+    result = trained.predict_nodes(other, np.arange(300), store)
     fresh = GPNClassifier(trained.config, device="cpu")
     fresh.load_state(other, trained.state(), "trained")
     expected = fresh.predict_nodes(other, np.arange(300), store)
-    np.testing.assert_array_equal(found.alpha_0_upper, expected.alpha_0_upper)
+    np.testing.assert_array_equal(result.alpha_0_upper, expected.alpha_0_upper)
     exact = trained.predict(other).alpha_0
-    assert (found.alpha_0_lower <= exact).all()
-    assert (exact <= found.alpha_0_upper).all()
+    assert (result.alpha_0_lower <= exact).all()
+    assert (exact <= result.alpha_0_upper).all()
 
 
 def test_rows_with_other_cuts_have_a_summary_of_their_own(trained, small_graph, store, tmp_path):
@@ -169,19 +169,19 @@ def test_rows_with_other_cuts_have_a_summary_of_their_own(trained, small_graph, 
     shorter = stored(small_graph, tmp_path / "shorter", k=3)
     before = trained.predict_nodes(small_graph, NODES, store, explain=1)
     mean_PC = trained.trained.network.clusters.mean_PC.clone()
-    found = trained.predict_nodes(small_graph, NODES, shorter, explain=1)
+    result = trained.predict_nodes(small_graph, NODES, shorter, explain=1)
     assert not torch.equal(trained.trained.network.clusters.mean_PC, mean_PC)
     trained.trained.network.clusters = None
-    assert_same_rows(found, trained.predict_nodes(small_graph, NODES, shorter, explain=1))
+    assert_same_rows(result, trained.predict_nodes(small_graph, NODES, shorter, explain=1))
     assert_same_rows(before, trained.predict_nodes(small_graph, NODES, store, explain=1))
 
 
 def test_a_graph_without_split_is_split_and_predicted(small_graph, store):
     bare = replace(small_graph, split=None)
     classifier = GPNClassifier(config_of(), device="cpu").fit(bare, store=store)
-    found = classifier.predict_nodes(bare, NODES, store)
+    result = classifier.predict_nodes(bare, NODES, store)
     exact = classifier.predict(bare).alpha_0[NODES]
-    assert ((found.alpha_0_lower <= exact) & (exact <= found.alpha_0_upper)).all()
+    assert ((result.alpha_0_lower <= exact) & (exact <= result.alpha_0_upper)).all()
 
 
 def newcomers(graph):
@@ -192,13 +192,13 @@ def newcomers(graph):
 @pytest.mark.parametrize("tolerance", [0.0, 1e-3])
 def test_new_nodes_get_what_the_rebuilt_graph_gives(trained, small_graph, tolerance):
     features, neighbours = newcomers(small_graph)
-    found = trained.predict_new(small_graph, features, neighbours, tolerance=tolerance)
+    result = trained.predict_new(small_graph, features, neighbours, tolerance=tolerance)
     rebuilt = grown_graph(small_graph, new_nodes(small_graph, features, neighbours))
     exact = trained.predict(rebuilt)
-    assert (found.alpha_0_lower <= exact.alpha_0[300:] * (1 + 1e-5)).all()
-    assert (exact.alpha_0[300:] <= found.alpha_0_upper * (1 + 1e-5)).all()
+    assert (result.alpha_0_lower <= exact.alpha_0[300:] * (1 + 1e-5)).all()
+    assert (exact.alpha_0[300:] <= result.alpha_0_upper * (1 + 1e-5)).all()
     if tolerance == 0.0:
-        got = found.prediction
+        got = result.prediction
         np.testing.assert_allclose(got.alpha_0, exact.alpha_0[300:], rtol=1e-5)
         np.testing.assert_allclose(got.probabilities, exact.probabilities[300:], rtol=1e-5)
         alone = exact.alpha_0_no_network[300:]
@@ -213,7 +213,7 @@ def test_new_nodes_use_the_summary_of_their_own_graph_only(trained, small_graph)
     limit = 3 * np.exp(trained.config.evidence.log_limit)
     largest = float(trained.trained.network.clusters.largest_total_P.max())
     assert largest < 1e-3 * limit
-    gaps = [found.alpha_0_upper - found.alpha_0_lower for found in (narrow, wide)]
+    gaps = [result.alpha_0_upper - result.alpha_0_lower for result in (narrow, wide)]
     assert (gaps[0] > 0).all()
     assert (gaps[1] > 1000 * gaps[0]).all()
 
@@ -275,10 +275,10 @@ def test_a_graph_that_is_too_large_is_explained_by_its_rows(
     trained, small_graph, store, monkeypatch
 ):
     monkeypatch.setattr(explanation, "MAX_EXACT_NODES", 10)
-    found = trained.explain(small_graph, NODES, rows=store, count=2)
+    result = trained.explain(small_graph, NODES, rows=store, count=2)
     expected = trained.predict_nodes(small_graph, NODES, store, explain=2)
-    assert found.source == "stored"
-    np.testing.assert_array_equal(found.contributors.node, expected.contributors.node)
+    assert result.source == "stored"
+    np.testing.assert_array_equal(result.contributors.node, expected.contributors.node)
     with pytest.raises(StoreError, match="an explanation needs stored rows, and none were given"):
         trained.explain(small_graph, NODES)
 

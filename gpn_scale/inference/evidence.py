@@ -18,8 +18,7 @@ from gpn_scale.inference.trained_model import CHUNK_ROWS, TrainedModel
 from gpn_scale.scratch import release_pages
 
 Observer = Callable[[int, int, Tensor], None]
-"""Called with (start, stop, feature evidence (stop - start, C)) for each chunk of nodes, in order.
-"""
+"""Called with (start, stop, feature evidence (stop - start, C)) of each chunk, in order."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,10 +84,7 @@ def node_evidence(
 
 
 def chunk_rows(trained: TrainedModel, features: Features, memory_bytes: int) -> int:
-    """Return how many nodes fit into `memory_bytes` on their way through the network; at least 1.
-
-    The result is from 1 to the number of nodes.
-    """
+    """Return how many nodes the network can take at a time within `memory_bytes`, at least 1."""
     encoder, classes, itemsize = (
         trained.network.encoder,
         trained.num_classes,

@@ -149,7 +149,7 @@ def test_ranks_with_different_options_are_refused(tmp_path, alone):
 def test_refusals_are_said_once(tmp_path, alone):
     code, _, err = finished(torchrun(*QUICK, "--mode", "exact", "--out", tmp_path / "run"))
     assert code != 0
-    assert err.count("error: exact mode trains in one process, got 2 ranks") == 1
+    assert err.count("error: mode='exact' trains in one process, got 2 ranks") == 1
 
 
 @pytest.mark.parametrize(("ranks", "tidied"), [("1", True), ("2", False)])

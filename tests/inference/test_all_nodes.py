@@ -79,17 +79,17 @@ def test_every_plan_gives_the_exact_model(graph, diffusion, plan, num_classes, l
 def test_mapped_graphs_are_predicted_as_those_in_memory(
     small_graph, tmp_path, scaling, memory_bytes
 ):
-    words = np.abs(np.asarray(small_graph.features, np.float32)).round()
-    rows, columns = words.nonzero()
+    counts = np.abs(np.asarray(small_graph.features, np.float32)).round()
+    rows, columns = counts.nonzero()
     sparse = CSRFeatures(
-        indptr=np.append(0, np.cumsum((words != 0).sum(1))).astype(np.int64),
+        indptr=np.append(0, np.cumsum((counts != 0).sum(1))).astype(np.int64),
         indices=columns.astype(np.int32),
-        values=words[rows, columns],
-        num_columns=words.shape[1],
+        values=counts[rows, columns],
+        num_columns=counts.shape[1],
     )
     trained = trained_model(small_graph, scaling=scaling)
-    expected = exact(trained, replace(small_graph, features=words))
-    for number, features in enumerate((words, sparse)):
+    expected = exact(trained, replace(small_graph, features=counts))
+    for number, features in enumerate((counts, sparse)):
         save_graph(replace(small_graph, features=features), tmp_path / str(number))
         mapped = open_graph(tmp_path / str(number))
         assert_same(predict_all(trained, mapped, memory_bytes=memory_bytes), expected)

@@ -29,8 +29,8 @@ def test_moments_count_the_zeros(monkeypatch, rows_at_a_time, sparse):
 
 
 def test_moments_are_of_the_scaled_rows():
-    words = np.array([[1.0, 3.0], [0.0, 2.0]], np.float32)
-    mean, _ = column_moments(words, "row_sum")
+    counts = np.array([[1.0, 3.0], [0.0, 2.0]], np.float32)
+    mean, _ = column_moments(counts, "row_sum")
     assert mean.tolist() == [0.125, 0.875]
 
 

@@ -36,9 +36,9 @@ def perturbed(classifier, graph):
     return Perturbed(classifier.trained, graph)
 
 
-def assert_same(found, expected):
+def assert_same(result, expected):
     for name in FIELDS:
-        got, wanted = getattr(found, name), getattr(expected, name)
+        got, wanted = getattr(result, name), getattr(expected, name)
         np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6, err_msg=name)
 
 
@@ -55,23 +55,23 @@ def test_the_unchanged_graph(classifier, small_graph):
 def test_a_node_alone_with_other_features(classifier, small_graph):
     nodes = np.array([3, 50, 299, 7])
     rows = noise_rows("normal", len(nodes), small_graph.num_features, 1)
-    found = perturbed(classifier, small_graph).isolated(nodes, rows.__getitem__)
+    result = perturbed(classifier, small_graph).isolated(nodes, rows.__getitem__)
     for place, node in enumerate(nodes):
         alone = classifier.predict(with_rows(small_graph, [node], rows[place]))
-        assert_same(found.rows(np.array([place])), alone.rows(np.array([node])))
+        assert_same(result.rows(np.array([place])), alone.rows(np.array([node])))
 
 
 def test_many_nodes_with_other_features(classifier, small_graph):
     nodes = np.arange(0, 300, 2)
     rows = noise_rows("bernoulli", len(nodes), small_graph.num_features, 1)
-    found = perturbed(classifier, small_graph).with_features(nodes, rows.__getitem__)
-    assert_same(found, classifier.predict(with_rows(small_graph, nodes, rows)))
+    result = perturbed(classifier, small_graph).with_features(nodes, rows.__getitem__)
+    assert_same(result, classifier.predict(with_rows(small_graph, nodes, rows)))
 
 
 def test_other_edges(classifier, small_graph):
     moved = shifted_edges(small_graph, 0.4, "random", 1)
-    found = perturbed(classifier, small_graph).with_edges(moved)
-    assert_same(found, classifier.predict(moved))
+    result = perturbed(classifier, small_graph).with_edges(moved)
+    assert_same(result, classifier.predict(moved))
 
 
 def test_logs_are_for_exact_mode_alone(small_graph):
