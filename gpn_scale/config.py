@@ -228,8 +228,6 @@ class MinibatchConfig:
 
     For comparison models with graph convolutions: neighbours drawn per node.
     """
-    order: Literal["random", "local"] = "random"
-    """`local` puts roots with overlapping neighbourhoods together, which saves encodings."""
     tail: TailKind = "clustered"
     """How the cut part of a row is estimated; `clustered` needs a store with clusters."""
     tail_nodes: int = 4096

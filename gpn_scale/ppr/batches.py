@@ -14,14 +14,10 @@ from numpy.typing import NDArray
 from gpn_scale.config import FeatureScaling, MinibatchConfig
 from gpn_scale.data.features import scale_features, take_rows
 from gpn_scale.data.graph import Features, NodeIds
-from gpn_scale.ppr.grouping import local_ordering, shuffled_groups
 from gpn_scale.ppr.inclusion import Coverage
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import AbstractTail
 from gpn_scale.rank_part import ALONE, RankPart
-
-GROUPS_PER_BATCH = 4
-"""With the order `local`: groups of neighbouring roots that chance brings together in a batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -151,7 +147,7 @@ class BatchLoader:
         tail: What stands for their lost mass.
         features: Of all nodes, as they came; memory maps are read by the workers.
         scaling: Of the feature rows.
-        config: Batch size, order, drawn nodes, workers.
+        config: Batch size, drawn nodes, workers.
         rng_seed: Of the order, the drawn nodes and the walks; at least 0.
         part: Which of the processes this is, and how many there are.
         block: Nodes to encode are divided among processes at multiples of this.
@@ -181,11 +177,9 @@ class BatchLoader:
         self.store, self._tail = store, tail
         self._features, self._scaling = features, scaling
         self._config, self._rng_seed = config, rng_seed
-        self._group_size = max(self.batch_size // GROUPS_PER_BATCH, 1)
-        self._ordering: NDArray[np.int64] | None = None
-        if config.order == "local":
-            self._ordering = local_ordering(root_global, store, self._group_size)
-        self._coverage = self._new_coverage() if tail.num_clusters else None
+        self._coverage = None
+        if tail.num_clusters:
+            self._coverage = Coverage(root_global, store, config.tail_nodes)
 
     @property
     def num_batches(self) -> int:
@@ -194,12 +188,9 @@ class BatchLoader:
 
     def epoch_roots(self, number: int) -> list[NodeIds]:
         """The roots of each batch of epoch `number`."""
-        rng = _generator(self._rng_seed, number)
-        if self._ordering is None:
-            order = rng.permutation(len(self.root_global))
-        else:
-            order = shuffled_groups(self._ordering, self._group_size, rng)
-        return _chunks(self.root_global[order], self.batch_size)
+        order = _generator(self._rng_seed, number).permutation(len(self.root_global))
+        roots = self.root_global[order]
+        return [roots[i : i + self.batch_size] for i in range(0, len(roots), self.batch_size)]
 
     def epoch(self, number: int, *, first: int = 0) -> Iterator[PPRBatch]:
         """The batches of epoch `number`, from the one with index `first` on."""
@@ -221,14 +212,6 @@ class BatchLoader:
 
         return _in_order(batch, range(first, len(roots)), self._config.workers)
 
-    def _new_coverage(self) -> Coverage:
-        drawn = self._config.tail_nodes
-        if self._ordering is None:
-            return Coverage.of_single_roots(self.root_global, self.store, drawn)
-        # Groups begin at another place in every epoch; these are as good as any.
-        groups = _chunks(self.root_global[self._ordering], self._group_size)
-        return Coverage(groups, self.store, drawn)
-
 
 def check_roots(nodes: NodeIds, store: PPRStore) -> None:
     """Refuses nodes without a row, in the store's own words, without reading the others' rows."""
@@ -248,10 +231,6 @@ def epoch_cost(root_batches: Iterable[NodeIds], store: PPRStore) -> EpochCost:
 def _generator(rng_seed: int, *place: int) -> np.random.Generator:
     # Not `[rng_seed, *place]` as the seed: there, a last 0 would be as good as nothing.
     return np.random.default_rng(np.random.SeedSequence(rng_seed, spawn_key=place))
-
-
-def _chunks(nodes: NodeIds, size: int) -> list[NodeIds]:
-    return [nodes[start : start + size] for start in range(0, len(nodes), size)]
 
 
 def _in_order(

@@ -138,26 +138,19 @@ class MinibatchTask(AbstractTask):
         return bayesian_loss(posterior, labels.to(self.device), entropy_weight=self.entropy_weight)
 
     def facts(self) -> dict[str, Any]:
-        """Rows, tail and batches; and how many encodings an epoch repeats, and saves by order."""
+        """Return sizes of rows and batches, the tail, and how many nodes an epoch encodes."""
         batches = self.loader.epoch_roots(1)
-        shuffled = np.random.default_rng(self.rng_seed).permutation(self.loader.root_global)
-        sizes = np.cumsum([len(roots) for roots in batches])[:-1]
-        cost, random_cost = (
-            epoch_cost(roots, self.loader.store) for roots in (batches, np.split(shuffled, sizes))
-        )
-        saved = 1.0 - cost.encodings / max(random_cost.encodings, 1)
+        cost = epoch_cost(batches, self.loader.store)
         return {
             "k": self.store.k,
             "neighbours": self.loader.store.k,
             "clusters": self.store.num_clusters,
             "tail": self.config.tail,
-            "order": self.config.order,
             "steps_per_epoch": self.num_steps,
             "batch_size": len(batches[0]),
             "mean_missing_mass": float(self.store.missing_mass.mean()),
             "encodings_per_epoch": cost.encodings,
             "repeated_encodings": cost.repeated_share,
-            "encodings_saved_by_order": saved if self.config.order == "local" else 0.0,
         }
 
     @torch.no_grad()

@@ -89,7 +89,7 @@ def test_a_batch_is_what_a_dictionary_would_say(graph, kind, k, draw, rng_seed, 
         store = write_store(folder, graph, DIFFUSION, k=k, clusters=2)
         tail = make_tail(config, store, graph, DIFFUSION)
         rng = np.random.default_rng(rng_seed)
-        coverage = Coverage.of_single_roots(roots, store, draw) if draw else None
+        coverage = Coverage(roots, store, draw) if draw else None
         batch = assemble_batch(
             roots, store, tail, graph.features, "none", rng, coverage=coverage, of_all=0.5
         )
@@ -145,12 +145,11 @@ def test_half_precision_stays_what_it_is(small_graph, make_loader):
     assert batch.features.dtype == np.float16
 
 
-@pytest.mark.parametrize("order", ["random", "local"])
 @pytest.mark.parametrize(
     ("batch_size", "sizes"), [(16, [16] * 4 + [11]), (75, [75]), (25, [25] * 3)]
 )
-def test_every_root_comes_once_an_epoch(make_loader, store, order, batch_size, sizes):
-    loader = make_loader(order=order, batch_size=batch_size)
+def test_every_root_comes_once_an_epoch(make_loader, store, batch_size, sizes):
+    loader = make_loader(batch_size=batch_size)
     epochs = [list(loader.epoch(number)) for number in range(3)]
     orders = [np.concatenate([batch.root_global for batch in epoch]) for epoch in epochs]
     for epoch, roots in zip(epochs, orders, strict=True):
@@ -163,9 +162,8 @@ def test_every_root_comes_once_an_epoch(make_loader, store, order, batch_size, s
 
 
 @pytest.mark.parametrize("tail", ["clustered", "sampled"])
-@pytest.mark.parametrize("order", ["random", "local"])
-def test_batches_depend_on_seed_and_epoch_and_not_on_workers(make_loader, order, tail):
-    options = {"order": order, "tail": tail, "tail_walks": 2}
+def test_batches_depend_on_seed_and_epoch_and_not_on_workers(make_loader, tail):
+    options = {"tail": tail, "tail_walks": 2}
     expected = list(make_loader(**options).epoch(2))
     for workers in (0, 1, 3):
         loader = make_loader(workers=workers, **options)
@@ -286,11 +284,6 @@ def test_a_store_of_all_nodes_is_checked_by_range(small_graph, tmp_path):
     check_roots(np.arange(300), full)
     with pytest.raises(StoreError, match="node 300 is out of range"):
         check_roots(np.arange(301), full)
-
-
-def test_a_smaller_batch_than_a_group_is_possible(make_loader):
-    sizes = [len(roots) for roots in make_loader(order="local", batch_size=1).epoch_roots(0)]
-    assert sizes == [1] * 75
 
 
 def test_the_order_of_an_epoch_and_its_first_batch_have_streams_of_their_own():
