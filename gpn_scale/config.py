@@ -224,10 +224,7 @@ class MinibatchConfig:
     batch_size: int | Literal["auto"] = "auto"
     """Labelled nodes per optimiser step; `auto` is 1024, or all where there are fewer."""
     neighbours: int | Literal["all"] = "all"
-    """Strongest entries of a row that training encodes; the others are left to the tail.
-
-    For comparison models with graph convolutions: neighbours drawn per node.
-    """
+    """Neighbours drawn per node by comparison models with graph convolutions; not for GPN."""
     tail: TailKind = "clustered"
     """How the cut part of a row is estimated; `clustered` needs a store with clusters."""
     tail_nodes: int = 4096

@@ -120,7 +120,7 @@ def _batch_sentence(facts: dict[str, Any]) -> str:
     steps = facts["steps_per_epoch"]
     return (
         f"Rows keep up to {facts['k']} entries and cut {facts['mean_missing_mass']:.0%} of the "
-        f"mass; training takes the strongest {facts['neighbours']}, the tail is {facts['tail']}. "
+        f"mass; the tail is {facts['tail']}. "
         f"An epoch has {steps:,} step{'s' * (steps > 1)} of {facts['batch_size']:,} roots and "
         f"encodes {facts['encodings_per_epoch']:,} nodes, {facts['repeated_encodings']:.0%} of "
         "them again."

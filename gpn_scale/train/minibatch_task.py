@@ -12,6 +12,7 @@ from torch import Tensor
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph
 from gpn_scale.distributed import World
+from gpn_scale.errors import ConfigError
 from gpn_scale.inference.all_nodes import predict_all
 from gpn_scale.inference.encoder_inputs import as_inputs, required_features
 from gpn_scale.inference.evidence import FeatureEvidence, evaluating
@@ -23,7 +24,6 @@ from gpn_scale.nn.model import GPN, Aggregation
 from gpn_scale.nn.noise import NOISE_ROWS, Noise
 from gpn_scale.ppr.batches import BatchLoader, PPRBatch, check_roots, epoch_cost
 from gpn_scale.ppr.store import BUILD, MANIFEST, PPRStore
-from gpn_scale.ppr.strongest import StrongestRows
 from gpn_scale.ppr.tails import Drawn, make_tail
 from gpn_scale.train.task import AbstractTask, Forward, Validation, checked_split, labelled
 
@@ -46,7 +46,7 @@ class MinibatchTask(AbstractTask):
         world: The processes that divide the batches among themselves.
 
     Raises:
-        ConfigError: the batch size does not fit.
+        ConfigError: the batch size does not fit, or `minibatch.neighbours` is set.
         StoreError: a training or validation node has no row, or the tail needs clusters.
     """
 
@@ -60,6 +60,7 @@ class MinibatchTask(AbstractTask):
         world: World | None = None,
     ) -> None:
         split = checked_split(graph)
+        _check_neighbours(config)
         self.world = world or World()
         check_roots(split.val, store)
         self.store, self.device, self.dtype = store, device, dtype
@@ -69,10 +70,9 @@ class MinibatchTask(AbstractTask):
         self.labels = graph.labels
         self.num_train = len(split.train)
         self.tail = make_tail(config.minibatch, store, graph, config.diffusion)
-        top = config.minibatch.neighbours
         self.loader = BatchLoader(
             split.train,
-            store if top == "all" else StrongestRows(store, top),
+            store,
             self.tail,
             self.features,
             self.scaling,
@@ -140,10 +140,9 @@ class MinibatchTask(AbstractTask):
     def facts(self) -> dict[str, Any]:
         """Return sizes of rows and batches, the tail, and how many nodes an epoch encodes."""
         batches = self.loader.epoch_roots(1)
-        cost = epoch_cost(batches, self.loader.store)
+        cost = epoch_cost(batches, self.store)
         return {
             "k": self.store.k,
-            "neighbours": self.loader.store.k,
             "clusters": self.store.num_clusters,
             "tail": self.config.tail,
             "steps_per_epoch": self.num_steps,
@@ -235,3 +234,13 @@ class MinibatchTask(AbstractTask):
             )
 
         return cluster_evidence
+
+
+def _check_neighbours(config: RunConfig) -> None:
+    """Refuse a number of drawn neighbours, which only graph-convolution models use."""
+    if config.minibatch.neighbours != "all":
+        raise ConfigError(
+            f"minibatch.neighbours is {config.minibatch.neighbours!r}, expected 'all': GPN uses "
+            "every stored entry of a row; build a store with a smaller k for shorter rows",
+            arguments=("minibatch.neighbours",),
+        )

@@ -193,6 +193,13 @@ def test_facts_of_batches(small_graph, tmp_path):
     assert facts["repeated_encodings"] == 1 - distinct / facts["encodings_per_epoch"]
 
 
+def test_drawn_neighbours_are_refused(small_graph, tmp_path):
+    store = stored(small_graph, tmp_path / "store", DiffusionConfig(), k=8)
+    with pytest.raises(ConfigError, match=r"minibatch.neighbours is 5, expected 'all'") as caught:
+        MinibatchTask(small_graph, run_config(neighbours=5), store, CPU)
+    assert caught.value.arguments == ("minibatch.neighbours",)
+
+
 def test_a_store_of_another_graph_is_refused(small_graph, tmp_path):
     store = stored(small_graph, tmp_path / "store", DiffusionConfig(), k=8)
     other = replace(small_graph, indices=small_graph.indices[::-1].copy())
