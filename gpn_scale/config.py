@@ -14,11 +14,13 @@ FeatureScaling = Literal["none", "row_sum", "binary_row_sum"]
 """`row_sum`: each row sums to 1; `binary_row_sum`: the same after making nonzeros 1."""
 Normalisation = Literal["sym", "rw"]
 Steps = int | Literal["inf"]
-TailKind = Literal["clustered", "sampled", "stationary", "renormalised", "truncated"]
+TailKind = Literal["clustered", "stationary", "renormalised", "truncated"]
 """How the evidence of what a top-k row cuts off is estimated; see `gpn_scale.ppr.tails`."""
 
 
 _BATCH_SIZE = 1024
+_FORMER_FIELDS = frozenset({"minibatch.order", "minibatch.tail_walks"})
+"""Fields in files of earlier versions; a saved model does not depend on them."""
 
 
 def _require(condition: bool, name: str, value: object, expected: str) -> None:
@@ -231,8 +233,6 @@ class MinibatchConfig:
     """Nodes drawn per step, so that its estimate of the clusters' evidence misses none for good."""
     tail_prior_mass: float = 1.0
     """With `clustered`: kept mass in a cluster that counts as much as the mean for what was cut."""
-    tail_walks: int = 8
-    """Random walks per root of the tail `sampled`."""
     validation: Literal["auto", "rows", "exact"] = "auto"
     """`rows`: from the nodes' rows; `exact`: by diffusion of all; `auto`: the cheaper of these."""
     workers: int = 1
@@ -246,7 +246,6 @@ class MinibatchConfig:
         _require(self.tail_nodes >= 1, "minibatch.tail_nodes", self.tail_nodes, "at least 1")
         prior = self.tail_prior_mass
         _require(prior > 0, "minibatch.tail_prior_mass", prior, "a positive number, or inf")
-        _require(self.tail_walks >= 1, "minibatch.tail_walks", self.tail_walks, "at least 1")
         _require(self.workers >= 0, "minibatch.workers", self.workers, "at least 0")
 
     def roots_per_batch(self, num_roots: int) -> int:
@@ -287,12 +286,13 @@ class RunConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "RunConfig":
-        """The inverse of `to_dict`; fields that are absent take their defaults."""
+        """Return the configuration that `to_dict` was called on; absent fields take defaults."""
         flat = [
             (f"{section}.{name}", str(value))
             for section, content in values.items()
             if isinstance(content, Mapping)
             for name, value in content.items()
+            if f"{section}.{name}" not in _FORMER_FIELDS
         ]
         top = [(name, str(v)) for name, v in values.items() if not isinstance(v, Mapping)]
         return override(cls(), top + flat)

@@ -202,7 +202,6 @@ class GPNClassifier:
             tail,
             self._cluster_evidence(graph, tail, store),
             explain=explain,
-            rng_seed=self.config.train.rng_seed,
         )
 
     def predict_new(

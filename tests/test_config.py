@@ -103,3 +103,9 @@ def test_values_out_of_range_are_refused(assignment, message):
 def test_known_fields_name_every_section():
     assert {"mode", "diffusion.teleport", "train.rng_seed"} <= set(known_fields())
     assert DiffusionConfig().teleport == 0.1
+
+
+def test_fields_of_earlier_versions_are_left_out():
+    values = RunConfig().to_dict()
+    values["minibatch"] |= {"order": "random", "tail_walks": 8}
+    assert RunConfig.from_dict(values) == RunConfig()

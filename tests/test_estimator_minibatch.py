@@ -139,7 +139,7 @@ def test_without_predicting_all_the_summary_is_made_on_demand_and_once(
     classifier.predict(small_graph, nodes=NODES, store=store)
 
 
-@pytest.mark.parametrize("tail", ["clustered", "sampled", "truncated"])
+@pytest.mark.parametrize("tail", ["clustered", "renormalised", "truncated"])
 def test_an_exact_model_predicts_from_rows_too(small_graph, store, tail, tmp_path):
     config = config_of("exact", tail=tail)
     classifier = GPNClassifier(config, device="cpu").fit(small_graph)

@@ -101,8 +101,6 @@ def row_posteriors(
     store: PPRStore,
     tail: AbstractTail,
     cluster_PC: Tensor,
-    *,
-    rng_seed: int,
 ) -> DirichletPosterior:
     """Posteriors of `nodes` with the network's influence, from their rows.
 
@@ -112,9 +110,8 @@ def row_posteriors(
         store: The rows.
         tail: What stands for their cut part.
         cluster_PC: Mean evidence of the tail's clusters.
-        rng_seed: Of the walks of the tail `sampled`.
     """
-    blocks = _blocks(nodes, evidence_of, store, tail, cluster_PC, rng_seed)
+    blocks = _blocks(nodes, evidence_of, store, tail, cluster_PC)
     return DirichletPosterior.from_evidence(torch.cat([block.aggregated_BC for block in blocks]))
 
 
@@ -126,7 +123,6 @@ def predict_rows(
     clusters: ClusterEvidence,
     *,
     explain: int = 0,
-    rng_seed: int = 0,
 ) -> RowPrediction:
     """Classes and uncertainty of `nodes`, the interval of alpha_0, and who supplied the evidence.
 
@@ -137,7 +133,6 @@ def predict_rows(
         tail: What stands for their cut part.
         clusters: Exact means and largest evidences of the tail's clusters.
         explain: Number M of contributors to name per node; 0 for none.
-        rng_seed: Of the walks of the tail `sampled`.
 
     Raises:
         StoreError: a node has no row.
@@ -145,7 +140,7 @@ def predict_rows(
     check_roots(nodes, store)
     predictions, lower, upper, contributors = [], [], [], []
     largest_P = clusters.largest_total_P.double().cpu().numpy()
-    for block in _blocks(nodes, evidence_of, store, tail, clusters.mean_PC, rng_seed):
+    for block in _blocks(nodes, evidence_of, store, tail, clusters.mean_PC):
         batch = block.batch
         root_local_B = torch.from_numpy(batch.root_local).to(block.evidence_NC.device)
         output = GPNOutput(
@@ -184,12 +179,12 @@ def _blocks(
     store: PPRStore,
     tail: AbstractTail,
     cluster_PC: Tensor,
-    rng_seed: int,
 ) -> Iterator[_Block]:
     for start in range(0, max(len(nodes), 1), ROOTS_AT_A_TIME):  # one empty block for no nodes
-        rng = np.random.default_rng([rng_seed, start])
         roots = nodes[start : start + ROOTS_AT_A_TIME]
-        batch = assemble_batch(roots, store, tail, None, evidence_of.scaling, rng)
+        batch = assemble_batch(
+            roots, store, tail, None, evidence_of.scaling, np.random.default_rng(0)
+        )
         with torch.no_grad(), evaluating(evidence_of.model):
             evidence_NC = evidence_of(batch.support_global)
         aggregate = batch_aggregation(

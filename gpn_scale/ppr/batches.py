@@ -92,14 +92,14 @@ def assemble_batch(
         tail: What stands for their lost mass.
         features: Of all nodes, as they came; None for a batch without.
         scaling: Of the feature rows.
-        rng: For the nodes drawn and the walks of the tail.
+        rng: For the nodes drawn.
         coverage: How likely the nodes are in such a batch, for one that estimates the clusters'
             evidence; some nodes are then drawn from the whole graph.
         of_all: Which part of the roots that batches are made of these are.
         part: Which of the processes this is, and how many there are.
         block: Nodes to encode are divided at multiples of this.
     """
-    rows = tail.apply(root_global, store.rows(root_global), rng)
+    rows = tail.apply(root_global, store.rows(root_global))
     drawn = tail.draw(0 if coverage is None else coverage.drawn, rng)
     support, local = np.unique(
         np.concatenate([rows.ids, root_global, drawn.node_global]), return_inverse=True
@@ -148,7 +148,7 @@ class BatchLoader:
         features: Of all nodes, as they came; memory maps are read by the workers.
         scaling: Of the feature rows.
         config: Batch size, drawn nodes, workers.
-        rng_seed: Of the order, the drawn nodes and the walks; at least 0.
+        rng_seed: Of the order and the drawn nodes; at least 0.
         part: Which of the processes this is, and how many there are.
         block: Nodes to encode are divided among processes at multiples of this.
 

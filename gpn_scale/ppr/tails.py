@@ -1,11 +1,10 @@
 """What stands for the part of a diffusion row that the cut to k entries lost.
 
-`truncated`: nothing. `renormalised`: the kept entries, scaled up. `sampled`: further entries, found
-by random walks. `stationary`: the mean evidence of all nodes. `clustered`: what each of the store's
+`truncated`: nothing. `renormalised`: the kept entries, scaled up. `stationary`: the mean evidence of all nodes. `clustered`: what each of the store's
 clusters lost goes to its mean evidence and to the kept entries in it. The last two hand out masses
 of clusters, and nodes drawn to estimate the clusters' means by a ratio of weighted sums.
 
-Shapes: B rows, E entries, P clusters of the tail (0 for kinds without), T drawn nodes, M walks.
+Shapes: B rows, E entries, P clusters of the tail (0 for kinds without), T drawn nodes.
 """
 
 from abc import ABC, abstractmethod
@@ -16,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpn_scale.config import DiffusionConfig, MinibatchConfig, TailKind
+from gpn_scale.csr import entries_of
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.errors import ConfigError, StoreError
 from gpn_scale.ppr.store import PPRRows, PPRStore
-from gpn_scale.ppr.walks import DiffusionWalks, out_weight
 
-_ATTEMPTS = 4  # a walk that ends on a kept node has told nothing of the tail, and is walked again
 _LEAST_WEIGHT = np.float32(1e-9)  # of nodes that no row has cut, for clusters that have no others
 
 
@@ -32,7 +30,7 @@ class TailedRows:
     row_ptr: NDArray[np.int64]
     """Offsets of the rows in `ids` and `weights`, (B + 1,)."""
     ids: NDArray[np.int32]
-    """Nodes, kept ones first; a node that several walks found stands once for each; (E,)."""
+    """Kept nodes, (E,)."""
     weights: NDArray[np.float32]
     """Their weights, (E,)."""
     cluster_mass: NDArray[np.float32]
@@ -75,7 +73,7 @@ class AbstractTail(ABC):
         self._cluster_of_node = cluster_of_node
 
     @abstractmethod
-    def apply(self, root_global: NodeIds, rows: PPRRows, rng: np.random.Generator) -> TailedRows:
+    def apply(self, root_global: NodeIds, rows: PPRRows) -> TailedRows:
         """The stored `rows` of the roots, with their lost mass."""
 
     def cluster_of(self, nodes: NodeIds) -> NDArray[np.int64]:
@@ -107,7 +105,7 @@ class TruncatedTail(AbstractTail):
     """Lost mass stays lost."""
 
     def apply(  # noqa: D102
-        self, root_global: NodeIds, rows: PPRRows, rng: np.random.Generator
+        self, root_global: NodeIds, rows: PPRRows
     ) -> TailedRows:
         return _tailed(rows)
 
@@ -116,10 +114,12 @@ class RenormalisedTail(AbstractTail):
     """Kept entries stand for the lost ones: weights times (kept + missing) / kept mass."""
 
     def apply(  # noqa: D102
-        self, root_global: NodeIds, rows: PPRRows, rng: np.random.Generator
+        self, root_global: NodeIds, rows: PPRRows
     ) -> TailedRows:
-        everywhere = np.ones(len(rows.missing_mass), np.bool_)
-        return _tailed(rows, weights=_renormalised(rows, everywhere))
+        row_E = row_of_entry(rows)
+        kept_B = np.bincount(row_E, rows.weights, minlength=len(rows.missing_mass))
+        factor_B = 1.0 + rows.missing_mass / np.where(kept_B > 0, kept_B, 1.0)
+        return _tailed(rows, weights=(rows.weights * factor_B[row_E]).astype(np.float32))
 
 
 class ClusterTail(AbstractTail):
@@ -158,7 +158,7 @@ class ClusterTail(AbstractTail):
         return np.maximum(self._cut_mass_of_node[nodes], _LEAST_WEIGHT)
 
     def apply(  # noqa: D102
-        self, root_global: NodeIds, rows: PPRRows, rng: np.random.Generator
+        self, root_global: NodeIds, rows: PPRRows
     ) -> TailedRows:
         one_cluster = self._cluster_of_node is None
         lost_BP = rows.missing_mass[:, None] if one_cluster else rows.cluster_mass
@@ -175,62 +175,6 @@ class ClusterTail(AbstractTail):
         )
 
 
-class SampledTail(AbstractTail):
-    """Lost mass goes to nodes that random walks from the root end on and the row has not kept.
-
-    Walks of a row share its lost mass by their weights. A row none of whose walks found such a node
-    is renormalised.
-    """
-
-    def __init__(self, graph: Graph, diffusion: DiffusionConfig, walks: int) -> None:
-        super().__init__(graph, diffusion)
-        self._walks_per_root = walks
-        self._walks = DiffusionWalks(graph, diffusion)
-
-    def apply(  # noqa: D102
-        self, root_global: NodeIds, rows: PPRRows, rng: np.random.Generator
-    ) -> TailedRows:
-        lacking = np.flatnonzero(rows.missing_mass > 0)
-        row_M = np.repeat(lacking, self._walks_per_root)
-        end_M, weight_M = self._walk(row_M, root_global, rows, rng)
-        total_B = np.bincount(row_M, weight_M, minlength=len(rows.missing_mass))
-        weight_M *= (rows.missing_mass / np.where(total_B > 0, total_B, 1.0))[row_M]
-        share_M = weight_M.astype(np.float32)
-        found = share_M > 0  # the weight of a long walk may be too small for float32
-        row_M, end_M, share_M = row_M[found], end_M[found], share_M[found]
-        kept_E = _renormalised(rows, total_B == 0)
-        found_B = np.bincount(row_M, minlength=len(total_B))
-        order = np.argsort(np.append(row_of_entry(rows), row_M), kind="stable")
-        return _tailed(
-            rows,
-            row_ptr=rows.row_ptr + np.append(0, np.cumsum(found_B)),
-            ids=np.append(rows.ids, end_M.astype(np.int32))[order],
-            weights=np.append(kept_E, share_M)[order],
-        )
-
-    def _walk(
-        self,
-        row_M: NDArray[np.int64],
-        root_global: NodeIds,
-        rows: PPRRows,
-        rng: np.random.Generator,
-    ) -> tuple[NodeIds, NDArray[np.float64]]:
-        """End and weight of a walk for each of `row_M`; weight 0 where it ends on a kept node."""
-        num_nodes = self._graph.num_nodes
-        kept_key = np.sort(row_of_entry(rows) * num_nodes + rows.ids)
-        end_M, weight_M = np.empty(len(row_M), np.int64), np.zeros(len(row_M))
-        todo = np.arange(len(row_M))
-        for _ in range(_ATTEMPTS):
-            row = row_M[todo]
-            end, weight = self._walks.ends(root_global[row], rng)
-            key = row * num_nodes + end
-            place = np.searchsorted(kept_key, key)
-            useful = np.append(kept_key, -1)[place] != key
-            end_M[todo], weight_M[todo] = end, np.where(useful, weight, 0.0)
-            todo = todo[~useful]
-        return end_M, weight_M
-
-
 def make_tail(
     config: MinibatchConfig, store: PPRStore, graph: Graph, diffusion: DiffusionConfig
 ) -> AbstractTail:
@@ -245,8 +189,6 @@ def make_tail(
             return TruncatedTail(graph, diffusion)
         case "renormalised":
             return RenormalisedTail(graph, diffusion)
-        case "sampled":
-            return SampledTail(graph, diffusion, config.tail_walks)
         case "stationary":
             return ClusterTail(graph, diffusion, 1)
         case "clustered":
@@ -277,23 +219,33 @@ def stationary_weight(
     d is the out-weight with its loop. Rows of `sym` are sqrt(d_v / d_u) times those of `rw`, whose
     limit is proportional to d_u.
     """
-    weight = out_weight(graph, diffusion.self_loops, nodes)
+    weight = _out_weight(graph, diffusion.self_loops, nodes)
     return weight if diffusion.normalisation == "rw" else np.sqrt(weight)
+
+
+def _out_weight(graph: Graph, self_loops: bool, nodes: NodeIds) -> NDArray[np.float64]:
+    """Return the row sums of A, with the loops of `transition_matrix`, for `nodes` only."""
+    degree = graph.indptr[nodes + 1] - graph.indptr[nodes]
+    loop = (degree == 0) | self_loops
+    weight: NDArray[np.float64] = loop.astype(np.float64)
+    if graph.edge_weight is None:
+        return weight + degree
+    edge_E = entries_of(graph.indptr, nodes)[1]
+    row_E = np.repeat(np.arange(len(nodes)), degree)
+    return weight + np.bincount(row_E, graph.edge_weight[edge_E], minlength=len(nodes))
 
 
 def _tailed(
     rows: PPRRows,
     *,
-    row_ptr: NDArray[np.int64] | None = None,
-    ids: NDArray[np.int32] | None = None,
     weights: NDArray[np.float32] | None = None,
     cluster_mass: NDArray[np.float32] | None = None,
 ) -> TailedRows:
     """`rows` with what is given in place of their own; without clusters if no masses are given."""
     no_clusters = np.empty((len(rows.missing_mass), 0), np.float32)
     return TailedRows(
-        row_ptr=rows.row_ptr if row_ptr is None else row_ptr,
-        ids=rows.ids if ids is None else ids,
+        row_ptr=rows.row_ptr,
+        ids=rows.ids,
         weights=rows.weights if weights is None else weights,
         cluster_mass=no_clusters if cluster_mass is None else cluster_mass,
         missing_mass=rows.missing_mass,
@@ -303,13 +255,3 @@ def _tailed(
 def row_of_entry(rows: PPRRows) -> NDArray[np.int64]:
     """Which row each stored entry belongs to, (E,)."""
     return np.repeat(np.arange(len(rows.missing_mass)), np.diff(rows.row_ptr))
-
-
-def _renormalised(rows: PPRRows, chosen_B: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Weights, those of the chosen rows scaled up to their full mass; (E,)."""
-    row_E = row_of_entry(rows)
-    kept_B = np.bincount(row_E, rows.weights, minlength=len(rows.missing_mass))
-    chosen_B = chosen_B & (kept_B > 0)
-    factor_B = np.ones(len(kept_B))
-    factor_B[chosen_B] += rows.missing_mass[chosen_B] / kept_B[chosen_B]
-    return (rows.weights * factor_B[row_E]).astype(np.float32)

@@ -213,7 +213,6 @@ class MinibatchTask(AbstractTask):
             self.store,
             self.tail,
             cluster_PC,
-            rng_seed=self.rng_seed,
         )
         return posterior.mean_NC
 

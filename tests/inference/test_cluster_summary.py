@@ -74,7 +74,7 @@ def test_any_chunking_gives_what_a_loop_gives(graph, kind, normalisation, cuts):
     assert clusters.summarised
 
 
-@pytest.mark.parametrize("kind", ["truncated", "renormalised", "sampled"])
+@pytest.mark.parametrize("kind", ["truncated", "renormalised"])
 def test_a_tail_without_clusters_counts_as_one(tmp_path, kind):
     graph = build_graph([0, 1], [1, 2])
     tail = tail_of(tmp_path, graph, kind, "rw", clusters=0)

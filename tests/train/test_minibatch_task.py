@@ -1,6 +1,7 @@
 """Minibatch mode against the exact model that it approximates."""
 
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from gpn_scale.config import (
     MinibatchConfig,
     PPRConfig,
     RunConfig,
+    TailKind,
     TrainConfig,
 )
 from gpn_scale.data.splits import class_prior
@@ -163,9 +165,7 @@ def test_the_same_seed_gives_the_same_weights_whatever_the_workers(small_graph, 
     assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
 
 
-@pytest.mark.parametrize(
-    "tail", ["clustered", "sampled", "stationary", "renormalised", "truncated"]
-)
+@pytest.mark.parametrize("tail", get_args(TailKind))
 def test_every_tail_trains(small_graph, tmp_path, tail):
     store = stored(small_graph, tmp_path / "store", DiffusionConfig(), k=8)
     config = run_config(tail=tail, batch_size=16, tail_nodes=64)
