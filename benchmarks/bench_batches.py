@@ -18,7 +18,7 @@ from gpn_scale.config import DiffusionConfig, MinibatchConfig, TailKind
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.splits import stratified_split
-from gpn_scale.ppr.batches import BatchLoader, epoch_cost
+from gpn_scale.ppr.batches import BatchLoader, BatchSource, epoch_cost
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import make_tail
 
@@ -44,8 +44,8 @@ class Bench:
         """Return the loader that training would use, without background threads."""
         config = MinibatchConfig(batch_size=self.batch_size, tail=kind, workers=0)
         tail = make_tail(config, self.store, self.graph, self.diffusion)
-        features = self.graph.features
-        return BatchLoader(self.roots, self.store, tail, features, "none", config, rng_seed=1)
+        source = BatchSource(store=self.store, tail=tail, features=self.graph.features)
+        return BatchLoader(self.roots, source, config, rng_seed=1)
 
     def encodings(self) -> dict[str, Any]:
         """Count the encodings of an epoch, and the distinct nodes among them."""

@@ -286,7 +286,7 @@ class RunConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "RunConfig":
-        """Return the configuration that `to_dict` was called on; absent fields take defaults."""
+        """The inverse of `to_dict`; fields that are absent take their defaults."""
         flat = [
             (f"{section}.{name}", str(value))
             for section, content in values.items()

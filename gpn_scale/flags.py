@@ -3,39 +3,79 @@
 Library errors name arguments of Python calls. A command prints the flags that set them as well.
 """
 
+from collections.abc import Mapping
+
 from gpn_scale.errors import GpnScaleError
 
 FLAGS = {
-    "clusters": "--clusters N",
+    "build_store": "python -m precompute ... --out STORE",
+    "clusters": "--clusters P",
+    "data.left_out_classes": "--left-out-classes N",
     "data_dir": "--data-dir DIR",
     "dataset": "--dataset NAME",
     "device": "--device NAME",
     "existing": "--resume or --overwrite",
+    "existing=overwrite": "python -m precompute ... --overwrite",
+    "existing=resume": "python -m precompute ... --resume",
+    "explain": "--explain M",
+    "fractions": "--fractions A,B",
     "k": "--k K",
+    "keep": "--keep N",
+    "left_out_classes": "--left-out-classes N",
     "memory_bytes": "--memory-budget GB",
+    "method": "--method auto|sweep|push",
+    "mode": "--mode exact|minibatch",
+    "model": "--models A,B",
+    "models": "--models A,B",
     "nodes": "--nodes FILE",
     "out": "--out PATH",
+    "overwrite": "--overwrite",
+    "png": "--png",
+    "push_tolerance": "--push-tolerance E",
     "resume": "--resume",
     "roots": "--roots all",
-    "overwrite": "--overwrite",
+    "roots=None": "python -m precompute ... --roots all --overwrite",
+    "rows": "--ppr STORE",
+    "split.rng_seed": "--split-seed S",
     "store": "--ppr STORE",
+    "sweep_tolerance": "--sweep-tolerance E",
+    "sweeps": "--sweeps N",
+    "threads": "--threads T",
+    "timeout_seconds": "--timeout-seconds S",
+    "train.epochs": "--epochs E",
+    "train.rng_seed": "--seed S",
 }
-"""Flag of each argument; fields of a configuration (`section.field`) are set with `--set`."""
+"""Flag or command for each argument; other configuration fields (`section.field`) have `--set`."""
+
+PRECOMPUTE_FLAGS = FLAGS | {
+    "diffusion.normalisation": "--normalisation sym|rw",
+    "diffusion.self_loops": "--self-loops on|off",
+    "diffusion.steps": "--steps K|inf",
+    "diffusion.teleport": "--teleport T",
+    "target": "--target-mass M or --target-recall R",
+}
+"""The same for `python -m precompute`, which has a flag for each field of the diffusion."""
 
 
-def with_flags(error: GpnScaleError) -> str:
+def with_flags(error: GpnScaleError, flags: Mapping[str, str] = FLAGS) -> str:
     """Return the error's message, followed by the flags of the arguments that it names.
+
+    Args:
+        error: Its `arguments` are looked up in `flags`; those without a flag are left out.
+        flags: Flag of each argument in the command that prints the message.
 
     >>> from gpn_scale.errors import ConfigError
     >>> with_flags(ConfigError("k is 0, expected at least 1", arguments=("k",)))
     'k is 0, expected at least 1 (on the command line: --k K)'
+    >>> with_flags(ConfigError("2 is above 1", arguments=("encoder.dropout",)))
+    '2 is above 1 (on the command line: --set encoder.dropout=VALUE)'
     """
-    flags = [_flag(name) for name in error.arguments]
-    known = ", ".join(flag for flag in flags if flag)
-    return f"{error} (on the command line: {known})" if known else str(error)
+    named = dict.fromkeys(_flag(name, flags) for name in error.arguments)
+    hint = ", ".join(flag for flag in named if flag)
+    return f"{error} (on the command line: {hint})" if hint else str(error)
 
 
-def _flag(argument: str) -> str:
-    if "." in argument:
-        return f"--set {argument}=VALUE"
-    return FLAGS.get(argument, "")
+def _flag(argument: str, flags: Mapping[str, str]) -> str:
+    if argument in flags:
+        return flags[argument]
+    return f"--set {argument}=VALUE" if "." in argument else ""

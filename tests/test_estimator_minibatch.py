@@ -26,7 +26,6 @@ from gpn_scale.ppr.store import PPRStore
 from gpn_scale.train.checkpoint import load_tensors, restore_checkpoint, save_checkpoint
 from gpn_scale.train.checkpoint import save_tensors as write_tensors
 from precompute.build import Resources, build_store
-from precompute.mpi import SingleProcess
 
 NODES = [5, 0, 17, 5]
 
@@ -47,12 +46,7 @@ def stored(graph, path, k=8):
         graph,
         PPRConfig(diffusion=DiffusionConfig(), k=k, clusters=4),
         path,
-        roots=None,
-        comm=SingleProcess(),
         resources=Resources(threads=1, memory_bytes=1 << 30),
-        resume=False,
-        overwrite=False,
-        say=lambda text: None,
     )
     return path
 

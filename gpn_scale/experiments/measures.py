@@ -39,7 +39,6 @@ from gpn_scale.evaluation.scored_prediction import AnyPrediction
 from gpn_scale.experiments.calibration import calibration
 from gpn_scale.inference.perturbed import Perturbed
 from gpn_scale.ppr.store import PPRStore
-from gpn_scale.ppr.tails import row_of_entry
 
 ISOLATED_NODES = 100
 FRACTIONS = (0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.99)
@@ -277,7 +276,7 @@ def _local_score(
     fingerprint = trained.graph.structure_fingerprint()
     rows = PPRStore.open(trained.store, graph_fingerprint=fingerprint).rows(nodes)
     total_N = perturbed.evidence_NC.sum(1).double().cpu().numpy()
-    row, evidence = row_of_entry(rows), total_N[rows.ids]
+    row, evidence = rows.row_of_entry(), total_N[rows.ids]
     if alone is not None:
         assert isinstance(alone, Prediction)
         own = alone.alpha_0_no_network - perturbed.evidence_NC.shape[1]

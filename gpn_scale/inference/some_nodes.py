@@ -19,9 +19,10 @@ from gpn_scale.nn.aggregation import ClusterEvidence, TopKAggregation
 from gpn_scale.nn.model import GPNOutput
 from gpn_scale.nn.posterior import DirichletPosterior
 from gpn_scale.nn.sparse import SparseMatrix
-from gpn_scale.ppr.batches import PPRBatch, assemble_batch, check_roots
-from gpn_scale.ppr.store import PPRRows, PPRStore
-from gpn_scale.ppr.tails import AbstractTail, row_of_entry
+from gpn_scale.ppr.batches import BatchSource, PPRBatch, assemble_batch, check_roots
+from gpn_scale.ppr.rows import Rows
+from gpn_scale.ppr.store import PPRStore
+from gpn_scale.ppr.tails import AbstractTail
 
 ROOTS_AT_A_TIME = 1 << 14
 """Roots whose joint support is encoded once; bounds memory at this times k times C numbers."""
@@ -86,13 +87,13 @@ def batch_aggregation(
 ) -> TopKAggregation:
     """The aggregation of a batch; `cluster_evidence` as `TopKAggregation` takes it."""
     rows = SparseMatrix(
-        torch.from_numpy(batch.row_ptr).to(device),
-        torch.from_numpy(batch.neighbour_local).to(device),
-        torch.from_numpy(batch.weight).to(device, dtype),
+        torch.from_numpy(batch.rows.row_ptr).to(device),
+        torch.from_numpy(batch.rows.ids).to(device),
+        torch.from_numpy(batch.rows.weights).to(device, dtype),
         len(batch.support_global),
     )
-    cluster_mass_BP = torch.from_numpy(batch.cluster_mass).to(device, dtype)
-    return TopKAggregation(rows, cluster_mass_BP, cluster_evidence)
+    cluster_weight_BP = torch.from_numpy(batch.cluster_weight).to(device, dtype)
+    return TopKAggregation(rows, cluster_weight_BP, cluster_evidence)
 
 
 def row_posteriors(
@@ -152,9 +153,9 @@ def predict_rows(
         rows = store.rows(batch.root_global)
         entry_local_E = np.searchsorted(batch.support_global, rows.ids)
         given_E = rows.weights * block.total_N[entry_local_E]
-        kept_B = np.bincount(row_of_entry(rows), given_E, minlength=len(batch.root_global))
-        by_cluster = rows.cluster_mass.shape[1] == len(largest_P)
-        cut_BP = rows.cluster_mass if by_cluster else rows.missing_mass[:, None]
+        kept_B = np.bincount(rows.row_of_entry(), given_E, minlength=len(batch.root_global))
+        by_cluster = rows.cut_mass.shape[1] == len(largest_P)
+        cut_BP = rows.cut_mass if by_cluster else rows.missing_mass[:, None]
         bound_B = cut_BP.astype(np.float64) @ (largest_P if by_cluster else largest_P.max()[None])
         num_classes = block.evidence_NC.shape[1]
         lower.append((num_classes + kept_B) * (1.0 - _ROUND_OFF))
@@ -180,11 +181,9 @@ def _blocks(
     tail: AbstractTail,
     cluster_PC: Tensor,
 ) -> Iterator[_Block]:
+    source = BatchSource(store=store, tail=tail)
     for start in range(0, max(len(nodes), 1), ROOTS_AT_A_TIME):  # one empty block for no nodes
-        roots = nodes[start : start + ROOTS_AT_A_TIME]
-        batch = assemble_batch(
-            roots, store, tail, None, evidence_of.scaling, np.random.default_rng(0)
-        )
+        batch = assemble_batch(nodes[start : start + ROOTS_AT_A_TIME], source)
         with torch.no_grad(), evaluating(evidence_of.model):
             evidence_NC = evidence_of(batch.support_global)
         aggregate = batch_aggregation(
@@ -194,14 +193,14 @@ def _blocks(
 
 
 def _contributors(
-    rows: PPRRows,
+    rows: Rows,
     given_E: NDArray[np.float64],
     total_B: NDArray[np.float64],
     leading_E: NDArray[np.int64],
     count: int,
 ) -> Contributors:
     """The `count` entries of each row that gave most."""
-    row_E = row_of_entry(rows)
+    row_E = rows.row_of_entry()
     order = np.lexsort((-given_E, row_E))
     rank_E = np.arange(len(order)) - rows.row_ptr[row_E[order]]
     first = rank_E < count

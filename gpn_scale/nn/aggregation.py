@@ -12,33 +12,33 @@ from gpn_scale.nn.sparse import SparseMatrix
 
 
 class TopKAggregation:
-    """beta_agg = rows @ beta + cluster_mass @ cluster_evidence; differentiable in both.
+    """beta_agg = rows @ beta + cluster_weight @ cluster_evidence; differentiable in both.
 
     The rows hold each root's kept neighbours. What the cut to k lost is known by cluster, and its
     evidence is taken to be the cluster's mean; with no clusters there is no tail.
 
     Args:
         rows: Weights of the kept neighbours, (B, N).
-        cluster_mass_BP: Cut mass by cluster; P may be 0.
+        cluster_weight_BP: Weight of each cluster's mean evidence; P may be 0.
         cluster_evidence: Evidence of the support (N, C) -> that of the clusters (P, C).
     """
 
     def __init__(
         self,
         rows: SparseMatrix,
-        cluster_mass_BP: Tensor,
+        cluster_weight_BP: Tensor,
         cluster_evidence: Callable[[Tensor], Tensor],
     ) -> None:
         self.rows = rows
-        self.cluster_mass_BP = cluster_mass_BP
+        self.cluster_weight_BP = cluster_weight_BP
         self.cluster_evidence = cluster_evidence
 
     def __call__(self, evidence_NC: Tensor) -> Tensor:
         """(N, C) -> (B, C)."""
         kept_BC = self.rows @ evidence_NC
-        if self.cluster_mass_BP.shape[1] == 0:
+        if self.cluster_weight_BP.shape[1] == 0:
             return kept_BC
-        return kept_BC + self.cluster_mass_BP @ self.cluster_evidence(evidence_NC)
+        return kept_BC + self.cluster_weight_BP @ self.cluster_evidence(evidence_NC)
 
 
 class ClusterEvidence(nn.Module):

@@ -22,8 +22,8 @@ from gpn_scale.nn.aggregation import weighted_means
 from gpn_scale.nn.losses import bayesian_loss
 from gpn_scale.nn.model import GPN, Aggregation
 from gpn_scale.nn.noise import NOISE_ROWS, Noise
-from gpn_scale.ppr.batches import BatchLoader, PPRBatch, check_roots, epoch_cost
-from gpn_scale.ppr.store import BUILD, MANIFEST, PPRStore
+from gpn_scale.ppr.batches import BatchLoader, BatchSource, PPRBatch, check_roots, epoch_cost
+from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import Drawn, make_tail
 from gpn_scale.train.task import AbstractTask, Forward, Validation, checked_split, labelled
 
@@ -70,17 +70,15 @@ class MinibatchTask(AbstractTask):
         self.labels = graph.labels
         self.num_train = len(split.train)
         self.tail = make_tail(config.minibatch, store, graph, config.diffusion)
-        self.loader = BatchLoader(
-            split.train,
-            store,
-            self.tail,
-            self.features,
-            self.scaling,
-            config.minibatch,
-            rng_seed=self.rng_seed,
+        source = BatchSource(
+            store=store,
+            tail=self.tail,
+            features=self.features,
+            scaling=self.scaling,
             part=self.world.part,
             block=NOISE_ROWS,
         )
+        self.loader = BatchLoader(split.train, source, config.minibatch, rng_seed=self.rng_seed)
         self.val_nodes, (_, self.val_labels) = split.val, labelled(graph, split.val, device)
         self._validated = self._new_validation(graph, config)
 
@@ -96,9 +94,8 @@ class MinibatchTask(AbstractTask):
 
     @property
     def precompute_seconds(self) -> float:
-        """From the store's first file to its last, by their times on disk."""
-        first, last = (self.store.path / name for name in (BUILD, MANIFEST))
-        return max(last.stat().st_mtime - first.stat().st_mtime, 0.0)
+        """Time that the build of the store took, as the store recorded it."""
+        return self.store.build_seconds
 
     def losses(  # noqa: D102
         self,
@@ -149,7 +146,7 @@ class MinibatchTask(AbstractTask):
             "batch_size": len(batches[0]),
             "mean_missing_mass": float(self.store.missing_mass.mean()),
             "encodings_per_epoch": cost.encodings,
-            "repeated_encodings": cost.repeated_share,
+            "repeated_encodings": cost.repeated_fraction,
         }
 
     @torch.no_grad()

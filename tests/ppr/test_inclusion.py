@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpn_scale.config import DiffusionConfig, MinibatchConfig
-from gpn_scale.ppr.batches import BatchLoader
+from gpn_scale.ppr.batches import BatchLoader, BatchSource
 from gpn_scale.ppr.inclusion import Coverage
 from gpn_scale.ppr.tails import make_tail
 from tests.ppr.stored import write_store
@@ -50,7 +50,7 @@ def test_batches_estimate_sums_over_the_graph(small_graph, tmp_path):
     store = write_store(str(tmp_path), small_graph, DIFFUSION, k=6, clusters=4)
     config = MinibatchConfig(batch_size=20, workers=0, tail_nodes=20)
     tail = make_tail(config, store, small_graph, DIFFUSION)
-    loader = BatchLoader(roots, store, tail, None, "none", config, rng_seed=5)
+    loader = BatchLoader(roots, BatchSource(store=store, tail=tail), config, rng_seed=5)
     everyone = np.arange(small_graph.num_nodes)
     truth = np.bincount(tail.cluster_of(everyone), tail.weight_of(everyone), minlength=4)
     estimates = np.array(

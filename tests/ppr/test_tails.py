@@ -55,12 +55,12 @@ def tailed_of(kind, graph, store, diffusion, roots, **options):
     return tail.apply(roots, store.rows(roots))
 
 
-def masses(rows):
-    """Sum of each row's weights and cluster masses, row by row."""
+def masses(rows, cluster_weight):
+    """Sum of each row's weights and cluster weights, row by row."""
     return [
-        rows.weights[start:stop].sum(dtype=np.float64) + mass.sum(dtype=np.float64)
-        for start, stop, mass in zip(
-            rows.row_ptr[:-1], rows.row_ptr[1:], rows.cluster_mass, strict=True
+        rows.weights[start:stop].sum(dtype=np.float64) + own.sum(dtype=np.float64)
+        for start, stop, own in zip(
+            rows.row_ptr[:-1], rows.row_ptr[1:], cluster_weight, strict=True
         )
     ]
 
@@ -73,19 +73,20 @@ def test_nothing_is_lost_but_by_truncation(kind, graph, diffusion, k, data):
     with TemporaryDirectory() as folder:
         store = write_store(folder, graph, diffusion, k=k, clusters=2)
         rows = store.rows(roots)
-        tailed = tailed_of(kind, graph, store, diffusion, roots)
+        tailed, cluster_weight = tailed_of(kind, graph, store, diffusion, roots)
     exact = exact_rows(graph, diffusion)[roots].sum(1)
     lost = rows.missing_mass if kind == "truncated" else 0.0
     # Masses of clusters are stored in half precision.
-    np.testing.assert_allclose(masses(tailed), exact - lost, rtol=1e-3, atol=1e-5)
-    np.testing.assert_array_equal(tailed.missing_mass, rows.missing_mass)
+    np.testing.assert_allclose(masses(tailed, cluster_weight), exact - lost, rtol=1e-3, atol=1e-5)
+    for name in ("row_ptr", "ids", "missing_mass", "cut_mass"):
+        np.testing.assert_array_equal(getattr(tailed, name), getattr(rows, name), strict=True)
     clusters = {"clustered": 2, "stationary": 1}.get(kind, 0)
-    assert tailed.cluster_mass.shape == (len(roots), clusters)
+    assert cluster_weight.shape == (len(roots), clusters)
     assert (tailed.row_ptr[0], tailed.row_ptr[-1]) == (0, len(tailed.ids))
     dtypes = [array.dtype for array in (tailed.row_ptr, tailed.ids, tailed.weights)]
     assert dtypes == [np.int64, np.int32, np.float32]
     assert (tailed.weights > 0).all()
-    assert tailed.cluster_mass.dtype == np.float32
+    assert cluster_weight.dtype == np.float32
 
 
 @pytest.mark.parametrize("prior_mass", [0.05, 0.5, np.inf])
@@ -93,7 +94,9 @@ def test_kept_neighbours_share_the_cut_mass_of_their_cluster_with_its_mean(tmp_p
     graph, diffusion = wheel(), DiffusionConfig(steps=4)
     store = write_store(str(tmp_path), graph, diffusion, k=5, clusters=3)
     roots = np.array([7, 0, 7])
-    rows = tailed_of("clustered", graph, store, diffusion, roots, tail_prior_mass=prior_mass)
+    rows, cluster_weight = tailed_of(
+        "clustered", graph, store, diffusion, roots, tail_prior_mass=prior_mass
+    )
     exact = exact_rows(graph, diffusion)
     shared = False
     for i, root in enumerate(roots):
@@ -105,7 +108,7 @@ def test_kept_neighbours_share_the_cut_mass_of_their_cluster_with_its_mean(tmp_p
             kept_mass = weights[inside].sum()
             by_kept = 0.0 if prior_mass == np.inf else kept_mass / (kept_mass + prior_mass)
             np.testing.assert_allclose(
-                rows.cluster_mass[i, cluster], cut * (1 - by_kept), rtol=1e-3, atol=1e-6
+                cluster_weight[i, cluster], cut * (1 - by_kept), rtol=1e-3, atol=1e-6
             )
             factor = 1.0 + (cut * by_kept / kept_mass if kept_mass else 0.0)
             np.testing.assert_allclose(
@@ -165,7 +168,7 @@ def test_over_all_rows_the_means_give_back_what_was_cut(graph, diffusion, k, clu
         store = write_store(folder, graph, diffusion, k=k, clusters=clusters, roots=roots.tolist())
         options = MinibatchConfig(tail_prior_mass=np.inf)
         tail = make_tail(options, store, graph, diffusion)
-        rows = tail.apply(roots, store.rows(roots))
+        rows, cluster_weight = tail.apply(roots, store.rows(roots))
         weight, cluster = tail.weight_of(everyone), tail.cluster_of(everyone)
     assert (weight > 0).all()
     total = np.bincount(cluster, weight, minlength=clusters)
@@ -173,7 +176,7 @@ def test_over_all_rows_the_means_give_back_what_was_cut(graph, diffusion, k, clu
     kept = rows.weights @ evidence[rows.ids]
     exact = exact_rows(graph, diffusion)[roots] @ evidence
     np.testing.assert_allclose(
-        kept + (rows.cluster_mass @ mean).sum(), exact.sum(), rtol=2e-3, atol=1e-6
+        kept + (cluster_weight @ mean).sum(), exact.sum(), rtol=2e-3, atol=1e-6
     )
 
 
@@ -190,9 +193,10 @@ def test_every_node_is_drawn_as_often_as_another(tmp_path):
 def test_clusters_that_are_not_there_are_refused(tmp_path):
     graph, diffusion = wheel(), DiffusionConfig()
     store = write_store(str(tmp_path / "s"), graph, diffusion, k=3)
-    message = r"s has no clusters, .*--clusters 32 --overwrite.*--set minibatch.tail=stationary"
-    with pytest.raises(StoreError, match=message):
+    message = r"s has no clusters, .*with clusters=32, or set minibatch.tail to 'stationary'"
+    with pytest.raises(StoreError, match=message) as caught:
         make_tail(MinibatchConfig(), store, graph, diffusion)
+    assert caught.value.arguments == ("clusters", "minibatch.tail")
 
 
 def test_an_unknown_tail_is_refused(tmp_path):

@@ -25,7 +25,6 @@ from gpn_scale.ppr.store import PPRStore
 from gpn_scale.train.minibatch_task import MinibatchTask
 from gpn_scale.train.task import ExactTask
 from precompute.build import Resources, build_store
-from precompute.mpi import SingleProcess
 from tests.ppr.stored import write_store
 
 CPU = torch.device("cpu")
@@ -34,17 +33,7 @@ RESOURCES = Resources(threads=1, memory_bytes=1 << 30)
 
 def stored(graph, path, diffusion, k, clusters=4, roots=None, **options):
     config = PPRConfig(diffusion=diffusion, k=k, clusters=clusters, **options)
-    build_store(
-        graph,
-        config,
-        path,
-        roots=roots,
-        comm=SingleProcess(),
-        resources=RESOURCES,
-        resume=False,
-        overwrite=False,
-        say=lambda text: None,
-    )
+    build_store(graph, config, path, roots=roots, resources=RESOURCES)
     return PPRStore.open(path)
 
 
