@@ -19,10 +19,10 @@ from gpn_scale.progress import ProgressMeter
 from precompute.accuracy_targets import Target
 from precompute.clusters import partition_nodes
 from precompute.exact_mass import arriving_mass, diffused_columns, mass_by_cluster
-from precompute.kernels import PaddedRows
 from precompute.mpi import AbstractComm, SingleProcess
 from precompute.plan import Plan, plan_build
 from precompute.row_engine import RowEngine, chosen_method, compiled_before
+from precompute.row_kernels import PaddedRows
 from precompute.scratch_memory import plan_slots
 
 ENGINE_VERSION = 2
@@ -135,6 +135,7 @@ def build_store(
     clock = _Clock(writer, began, active=comm.rank == 0)
     todo = _unfinished(writer, comm)
     if todo:
+        clock.record()
         _ShardBuilder(prepared, writer, roots, say, clock).write(todo)
     comm.barrier()
     if comm.rank == 0:

@@ -13,7 +13,9 @@ from gpn_scale.config import PPRConfig
 from gpn_scale.data.graph import NodeIds
 from gpn_scale.diffusion.transition import Transition
 from gpn_scale.ppr.rows import Rows
-from precompute.kernels import (
+from precompute.mpi import AbstractComm
+from precompute.node_ranges import split_by_cost, sweep_blocks
+from precompute.row_kernels import (
     PaddedRows,
     Work,
     copy_rows_into,
@@ -24,8 +26,6 @@ from precompute.kernels import (
     sum_rows_into,
     sweep_block_into,
 )
-from precompute.mpi import AbstractComm
-from precompute.node_ranges import split_by_cost, sweep_blocks
 from precompute.scratch_memory import new_rows, new_work
 
 Method = Literal["sweep", "push"]
@@ -53,7 +53,7 @@ def compiled_before() -> bool:
     stats = getattr(sweep_block_into, "stats", None)
     if stats is None:  # NUMBA_DISABLE_JIT=1 leaves a plain Python function
         return True
-    return any(Path(str(stats.cache_path)).glob("*sweep_block_into*.nbi"))
+    return any(Path(str(stats.cache_path)).glob("row_kernels.sweep_block_into*.nbi"))
 
 
 class RowEngine:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpn_scale.errors import ConfigError
-from precompute.kernels import PaddedRows, Work
+from precompute.row_kernels import PaddedRows, Work
 
 SWEEP_BYTES = 16
 """Bytes per node and slot: mass, touched, candidate and candidate mass."""

@@ -8,8 +8,8 @@ import numpy as np
 from gpn_scale.config import PPRConfig
 from gpn_scale.diffusion.transition import steps_to_tolerance
 from precompute.coarsening import partition_seconds
-from precompute.kernels import PaddedRows, sweep_block_into
 from precompute.row_engine import UNLIMITED, Method, RowEngine
+from precompute.row_kernels import PaddedRows, sweep_block_into
 from precompute.scratch_memory import new_rows, new_work
 
 COLUMN_SECONDS, FINISH_SECONDS = 2e-9, 3e-8

@@ -16,7 +16,7 @@ from precompute.accuracy_targets import (
     smallest_k,
     visited_edges,
 )
-from precompute.kernels import PaddedRows
+from precompute.row_kernels import PaddedRows
 from tests.precompute.engines import config_of, engine_of, random_graph, truth_of
 
 

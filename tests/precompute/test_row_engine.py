@@ -188,7 +188,7 @@ def test_the_compiled_kernels_are_looked_for_in_the_cache(tmp_path, monkeypatch)
         SimpleNamespace(stats=SimpleNamespace(cache_path=tmp_path)),
     )
     assert not compiled_before()
-    (tmp_path / "kernels.sweep_block_into-129.py312.nbi").touch()
+    (tmp_path / "row_kernels.sweep_block_into-129.py312.nbi").touch()
     assert compiled_before()
     monkeypatch.setattr("precompute.row_engine.sweep_block_into", lambda: None)
     assert compiled_before()

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from precompute.kernels import (
+from precompute.row_kernels import (
     PaddedRows,
     add_row_into,
     copy_rows_into,
