@@ -37,13 +37,13 @@ def timed_sweeps(dataset: str, data_dir: Path, sweeps: int, comm: Any, threads: 
     from gpn_scale.config import DiffusionConfig, PPRConfig
     from gpn_scale.data.datasets import load_graph
     from gpn_scale.diffusion.transition import transition_matrix
-    from precompute.engine import Engine
+    from precompute.row_engine import RowEngine
 
     graph = load_graph(dataset, data_dir)
     diffusion = DiffusionConfig(teleport=0.2, normalisation="rw", steps="inf")
     config = PPRConfig(diffusion=diffusion, k=32, sweeps=sweeps)
     transition = transition_matrix(graph, "rw", True)
-    engine = Engine(transition, config, comm, threads=threads)
+    engine = RowEngine(transition, config, comm, threads=threads)
     marks: list[float] = []
     engine.sweep(lambda *_: marks.append(time.perf_counter()))
     return marks[-1] - marks[0]  # the first sweep warms up
@@ -91,8 +91,8 @@ def child(arguments: list[str]) -> None:
     """Build as the command line does, and print time and memory."""
     from gpn_scale.data.datasets import load_graph
     from gpn_scale.memory import peak_rss_bytes
+    from precompute.arguments import chosen_roots, ppr_config, ppr_parser, resources_of
     from precompute.build import build_store
-    from precompute.cli import chosen_roots, ppr_config, ppr_parser, resources_of
     from precompute.mpi import SingleProcess
 
     options = ppr_parser().parse_args(arguments)
@@ -107,8 +107,6 @@ def child(arguments: list[str]) -> None:
         roots=roots,
         comm=comm,
         resources=resources_of(options, comm),
-        resume=False,
-        overwrite=False,
         say=lambda text: print(text, file=sys.stderr, flush=True),
     )
     seconds = time.perf_counter() - began

@@ -24,15 +24,15 @@ from gpn_scale.config import DiffusionConfig, PPRConfig
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph
 from gpn_scale.diffusion.transition import steps_to_tolerance, transition_matrix
-from precompute.engine import Engine
-from precompute.kernels import PaddedRows, finish_rows_into
 from precompute.mpi import SingleProcess
+from precompute.row_engine import RowEngine
+from precompute.row_kernels import PaddedRows, finish_rows_into
 
 SETTINGS = [(0.2, 32, 2, "rw"), (0.2, 32, 2, "sym"), (0.1, 64, 3, "rw"), (0.1, 64, 3, "sym")]
 """Teleport, k, entries kept while sweeping in multiples of k, normalisation."""
 
 
-def exact_rows(engine: Engine, roots: np.ndarray, teleport: float) -> np.ndarray:
+def exact_rows(engine: RowEngine, roots: np.ndarray, teleport: float) -> np.ndarray:
     """Return the rows of `roots` by power iteration to 1e-9 in float64, (N, roots)."""
     weight = engine.weight.astype(np.float64)
     shape = (engine.num_nodes, engine.num_nodes)
@@ -73,7 +73,7 @@ def measure_ours(
     diffusion = DiffusionConfig(teleport=teleport, normalisation=normalisation, steps="inf")
     config = PPRConfig(diffusion=diffusion, k=k, keep=keep, sweep_tolerance=options.sweep_tolerance)
     transition = transition_matrix(graph, normalisation, True)
-    engine = Engine(transition, config, SingleProcess(), threads=options.threads)
+    engine = RowEngine(transition, config, SingleProcess(), threads=options.threads)
     sweeps = []
     seconds = []
     for _ in range(options.repeats):

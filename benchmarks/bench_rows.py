@@ -30,7 +30,7 @@ from gpn_scale.evaluation.prediction_metrics import out_of_distribution_metrics
 from gpn_scale.files import write_json
 from precompute.cli import main as precompute
 
-TAILS: tuple[TailKind, ...] = ("truncated", "renormalised", "stationary", "sampled", "clustered")
+TAILS: tuple[TailKind, ...] = ("truncated", "renormalised", "stationary", "clustered")
 KS, CLUSTERS = (16, 32, 64, 128), (8, 32, 128)
 MAIN_CLUSTERS = 32
 START = "## alpha_0 from rows against exact diffusion of the same weights"

@@ -17,10 +17,12 @@ FeatureScaling = Literal["none", "row_sum", "binary_row_sum"]
 """`row_sum`: each row sums to 1; `binary_row_sum`: the same after setting nonzeros to 1."""
 Normalisation = Literal["sym", "rw"]
 Steps = int | Literal["inf"]
-TailKind = Literal["clustered", "sampled", "stationary", "renormalised", "truncated"]
+TailKind = Literal["clustered", "stationary", "renormalised", "truncated"]
 """How the evidence that a top-k row cuts off is estimated; see `gpn_scale.ppr.tails`."""
 
 _BATCH_SIZE = 1024
+_FORMER_FIELDS = frozenset({"minibatch.order", "minibatch.tail_walks"})
+"""Fields in files of earlier versions; a saved model does not depend on them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,20 +235,13 @@ class MinibatchConfig:
     batch_size: int | Literal["auto"] = "auto"
     """Number of training nodes per step; `auto` is 1024, or all if there are fewer."""
     neighbours: int | Literal["all"] = "all"
-    """Strongest entries of a row that training encodes; the others are left to the tail.
-
-    For comparison models with graph convolutions: neighbours drawn per node.
-    """
-    order: Literal["random", "local"] = "random"
-    """`local` puts roots with overlapping neighbourhoods together, which saves encodings."""
+    """Neighbours drawn per node by comparison models with graph convolutions; not for GPN."""
     tail: TailKind = "clustered"
     """How the cut part of a row is estimated; `clustered` needs a store with clusters."""
     tail_nodes: int = 4096
     """Number of random nodes that each step adds to its estimate of the clusters' evidence."""
     tail_prior_mass: float = 1.0
     """With `clustered`: kept mass in a cluster that counts as much as the mean for what was cut."""
-    tail_walks: int = 8
-    """Random walks per root of the tail `sampled`."""
     validation: Literal["auto", "rows", "exact"] = "auto"
     """Validation from stored rows (`rows`) or by exact diffusion (`exact`); `auto`: the cheaper."""
     workers: int = 1
@@ -260,7 +255,6 @@ class MinibatchConfig:
         require(self.tail_nodes >= 1, "minibatch.tail_nodes", self.tail_nodes, "at least 1")
         prior = self.tail_prior_mass
         require(prior > 0, "minibatch.tail_prior_mass", prior, "a positive number, or inf")
-        require(self.tail_walks >= 1, "minibatch.tail_walks", self.tail_walks, "at least 1")
         require(self.workers >= 0, "minibatch.workers", self.workers, "at least 0")
 
     def roots_per_batch(self, num_roots: int) -> int:
@@ -312,6 +306,7 @@ class RunConfig:
             for section, content in values.items()
             if isinstance(content, Mapping)
             for name, value in content.items()
+            if f"{section}.{name}" not in _FORMER_FIELDS
         ]
         top = [(name, str(v)) for name, v in values.items() if not isinstance(v, Mapping)]
         return override(cls(), top + flat)

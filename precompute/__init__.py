@@ -1,1 +1,1 @@
-"""From a graph to a store of approximate top-k personalised-PageRank rows."""
+"""Builds stores of approximate top-k personalised-PageRank rows from graphs."""

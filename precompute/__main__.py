@@ -1,4 +1,4 @@
-"""`python -m precompute`."""
+"""Entry point of `python -m precompute`."""
 
 import sys
 

@@ -1,6 +1,7 @@
-"""A graph and a configuration -> a store: who does what, in which order, and what is skipped."""
+"""Build of a store from a graph and a configuration: planning, resuming, and writing shards."""
 
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,33 +14,36 @@ from gpn_scale.config import PPRConfig
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.diffusion.transition import steps_to_tolerance, transition_matrix
 from gpn_scale.errors import ConfigError, GraphError
-from gpn_scale.ppr.writer import StoreWriter
+from gpn_scale.ppr.writer import Existing, StoreWriter
 from gpn_scale.progress import ProgressMeter
-from precompute.clusters import arriving_mass, cluster_masses, diffused_columns, partition_nodes
-from precompute.engine import Engine, chosen_method, compiled_before
-from precompute.kernels import Rows
-from precompute.mpi import AbstractComm
-from precompute.planner import Plan, Target, plan_build
-from precompute.workspace import plan_slots
+from precompute.accuracy_targets import Target
+from precompute.clusters import partition_nodes
+from precompute.exact_mass import arriving_mass, diffused_columns, mass_by_cluster
+from precompute.mpi import AbstractComm, SingleProcess
+from precompute.plan import Plan, plan_build
+from precompute.row_engine import RowEngine, chosen_method, compiled_before
+from precompute.row_kernels import PaddedRows
+from precompute.scratch_memory import plan_slots
 
 ENGINE_VERSION = 2
-"""Part of a store's parameters: raised when the same parameters give other bytes."""
+"""Part of a store's parameters; it rises when the same parameters give other bytes."""
 MASS_TOLERANCE = 1e-6
 """Mass that the exact sums of an unlimited diffusion may leave undistributed."""
 
 Say = Callable[[str], None]
+"""Called with messages for the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """What a build may use in this rank."""
+    """Threads and memory that a build may use in this rank."""
 
     threads: int
     memory_bytes: int
 
 
-def default_resources(ranks_per_machine: int) -> Resources:
-    """An even share of this machine's cores, and of 80 % of its free memory."""
+def default_resources(ranks_per_machine: int = 1) -> Resources:
+    """Return one rank's part of this machine's cores, and of 80 % of its free memory."""
     cores = len(os.sched_getaffinity(0))
     free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return Resources(
@@ -49,7 +53,7 @@ def default_resources(ranks_per_machine: int) -> Resources:
 
 
 def store_parameters(config: PPRConfig, method: str) -> dict[str, Any]:
-    """All that the rows depend on beside the graph, flat, for the manifest."""
+    """Return everything that the rows depend on besides the graph, for the manifest."""
     diffusion = config.diffusion
     parameters = {"engine": ENGINE_VERSION, **diffusion.store_parameters, "method": method}
     if method == "push":
@@ -61,37 +65,113 @@ def store_parameters(config: PPRConfig, method: str) -> dict[str, Any]:
 
 
 def rows_per_shard(num_roots: int) -> int:
-    """Rows of a shard: a function of the number of roots alone, not of who computes them."""
+    """Return the rows of a shard, which depend on the number of roots and on nothing else."""
     return int(np.clip(-(-num_roots // 64), 256, 1 << 16))
+
+
+def plan_store(
+    graph: Graph,
+    config: PPRConfig,
+    *,
+    roots: NodeIds | None = None,
+    comm: AbstractComm | None = None,
+    resources: Resources | None = None,
+    say: Say | None = None,
+    target: Target | None = None,
+) -> Plan:
+    """Plan a build without writing anything; arguments and errors are those of `build_store`."""
+    comm = comm or SingleProcess()
+    resources = resources or default_resources(comm.size)
+    return _prepare(graph, config, roots, comm, resources, say or _silent, target).plan
 
 
 def build_store(
     graph: Graph,
     config: PPRConfig,
-    out: Path,
+    out: Path | str,
     *,
+    roots: NodeIds | None = None,
+    comm: AbstractComm | None = None,
+    resources: Resources | None = None,
+    existing: Existing = "refuse",
+    say: Say | None = None,
+    target: Target | None = None,
+) -> Plan:
+    """Compute the rows of `roots`, write them to the directory `out`, and return the plan.
+
+    Shards of `out` that are intact already are not computed again when a build is resumed.
+
+    Args:
+        graph: The graph, the same in all ranks.
+        config: The diffusion, and the size and accuracy of rows.
+        out: Directory of the store.
+        roots: Rising node ids; None for all nodes.
+        comm: The ranks that share the work; None for this process alone.
+        resources: Threads and memory; None for this machine's free ones.
+        existing: What to do with a store in `out`: `refuse`, `resume` or `overwrite` it.
+        say: Called with the plan and other messages; None for silence.
+        target: A target that replaces k or the accuracy of `config`.
+
+    Raises:
+        ConfigError: the configuration does not fit the graph, memory or target.
+        GraphError: ranks have different graphs.
+        StoreError: the directory cannot be used.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.data.building import build_graph
+    >>> from gpn_scale.ppr.store import PPRStore
+    >>> with TemporaryDirectory() as folder:
+    ...     plan = build_store(build_graph([0, 1], [1, 2]), PPRConfig(k=2, clusters=0), folder)
+    ...     PPRStore.open(folder).row(0)[0].tolist()
+    [0, 1]
+    """
+    began = time.monotonic()
+    comm, say = comm or SingleProcess(), say or _silent
+    resources = resources or default_resources(comm.size)
+    prepared = _prepare(graph, config, roots, comm, resources, say, target)
+    engine, plan = prepared.engine, prepared.plan
+    engine.config = plan.config
+    writer = _open_writer(graph, plan, Path(out), roots, comm, existing)
+    clock = _Clock(writer, began, active=comm.rank == 0)
+    todo = _unfinished(writer, comm)
+    if todo:
+        clock.record()
+        _ShardBuilder(prepared, writer, roots, say, clock).write(todo)
+    comm.barrier()
+    if comm.rank == 0:
+        was_complete = writer.is_complete
+        writer.finish(_total_mass(engine, roots) if plan.config.clusters else None)
+        if not was_complete:
+            clock.record()
+    comm.barrier()
+    return plan
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Prepared:
+    """A build that is ready to start."""
+
+    engine: RowEngine
+    totals: NDArray[np.float64]
+    """Mass of every node's full row, (N,)."""
+    plan: Plan
+
+
+def _prepare(
+    graph: Graph,
+    config: PPRConfig,
     roots: NodeIds | None,
     comm: AbstractComm,
     resources: Resources,
-    resume: bool,
-    overwrite: bool,
     say: Say,
-    target: Target | None = None,
-    plan_only: bool = False,
-) -> Plan:
-    """Computes the rows of `roots` (None: of all nodes) and writes them to `out`.
-
-    Ranks share the work; shards that are already there and intact are not computed again. The plan
-    is told first; a target replaces k or the accuracy, and with `plan_only` nothing is written.
-
-    Raises:
-        ConfigError, GraphError, StoreError: the input or the directory cannot be used.
-    """
+    target: Target | None,
+) -> _Prepared:
     check_same_graph(graph, comm)
     k_is_given = target is None or target.kind != "mass"
     if k_is_given and config.k > graph.num_nodes:
         raise ConfigError(
-            f"k is {config.k}, expected at most the {graph.num_nodes} nodes there are"
+            f"k is {config.k}, expected at most {graph.num_nodes}, the number of nodes",
+            arguments=("k",),
         )
     num_roots = graph.num_nodes if roots is None else len(roots)
     method = chosen_method(config, num_roots, graph.num_nodes)
@@ -101,61 +181,38 @@ def build_store(
     if slots < resources.threads:
         say(f"scratch memory allows {slots} of {resources.threads} threads")
     if not compiled_before():
-        say("compiling the kernels: once, about half a minute")
-    engine = _new_engine(graph, config, comm, slots)
-    totals = _totals(engine)
-    plan = _common_plan(engine, roots, method, totals, target)
-    say(plan.table())
-    if plan_only:
-        return plan
-    engine.config = config = plan.config
-    writer = _open_writer(graph, config, out, roots, method, comm, resume, overwrite)
-    todo = _unfinished(writer, comm)
-    if todo:
-        _Builder(engine, totals, writer, roots, say).write(todo, method)
-    comm.barrier()
-    if comm.rank == 0:
-        writer.finish(_total_mass(engine, roots) if config.clusters else None)
-    comm.barrier()
-    return plan
-
-
-def _new_engine(graph: Graph, config: PPRConfig, comm: AbstractComm, threads: int) -> Engine:
-    """The engine of a graph; the transition in float64 is not kept."""
+        say("compiling the kernels, which takes about half a minute, once")
     diffusion = config.diffusion
     transition = transition_matrix(graph, diffusion.normalisation, diffusion.self_loops)
-    return Engine(transition, config, comm, threads=threads)
-
-
-def _common_plan(
-    engine: Engine,
-    roots: NodeIds | None,
-    method: str,
-    totals: NDArray[np.float64],
-    target: Target | None,
-) -> Plan:
-    """Rank 0 plans, so that all ranks build with the same numbers."""
+    engine = RowEngine(transition, config, comm, threads=slots)
+    del transition  # the engine keeps a copy in float32
+    totals = _totals(engine)
     plan = None
-    if engine.comm.rank == 0:
-        shard = rows_per_shard(engine.num_nodes if roots is None else len(roots))
+    if comm.rank == 0:  # so that all ranks build with the same numbers
+        shard = rows_per_shard(num_roots)
         plan = plan_build(
             engine, roots=roots, method=method, totals=totals, rows_per_shard=shard, target=target
         )
-    plan = engine.comm.broadcast(plan)
+    plan = comm.broadcast(plan)
     assert plan is not None
-    return plan
+    say(plan.table())
+    return _Prepared(engine, totals, plan)
 
 
-def _sum_steps(engine: Engine) -> int:
-    """Steps of the exact sums."""
+def _silent(text: str) -> None:
+    """Discard a message."""
+
+
+def _sum_steps(engine: RowEngine) -> int:
+    """Return the number of steps of the exact sums."""
     diffusion = engine.config.diffusion
     if diffusion.steps == "inf":
         return steps_to_tolerance(diffusion.teleport, MASS_TOLERANCE)
     return diffusion.steps
 
 
-def _totals(engine: Engine) -> NDArray[np.float64]:
-    """What every node's full row sums to: 1 for `rw`, the diffused ones for `sym`."""
+def _totals(engine: RowEngine) -> NDArray[np.float64]:
+    """Return the sum of every node's full row: 1 for `rw`, the diffused ones for `sym`."""
     diffusion = engine.config.diffusion
     if diffusion.normalisation == "rw":
         return np.ones(engine.num_nodes)
@@ -170,8 +227,8 @@ def _totals(engine: Engine) -> NDArray[np.float64]:
     return diffused[:, 0].astype(np.float64)
 
 
-def _total_mass(engine: Engine, roots: NodeIds | None) -> NDArray[np.float64]:
-    """What the uncut rows of all roots together put on every node."""
+def _total_mass(engine: RowEngine, roots: NodeIds | None) -> NDArray[np.float64]:
+    """Return the mass that the full rows of all roots together put on every node."""
     start = np.zeros(engine.num_nodes)
     start[slice(None) if roots is None else roots] = 1.0
     return arriving_mass(
@@ -185,7 +242,11 @@ def _total_mass(engine: Engine, roots: NodeIds | None) -> NDArray[np.float64]:
 
 
 def check_same_graph(graph: Graph, comm: AbstractComm) -> None:
-    """Refuses ranks that loaded different graphs."""
+    """Refuse ranks that loaded different graphs.
+
+    Raises:
+        GraphError: a rank's graph differs from that of rank 0.
+    """
     prints = comm.allgather(graph.structure_fingerprint())
     other = [rank for rank, value in enumerate(prints) if value != prints[0]]
     if other:
@@ -197,28 +258,25 @@ def check_same_graph(graph: Graph, comm: AbstractComm) -> None:
 
 def _open_writer(
     graph: Graph,
-    config: PPRConfig,
+    plan: Plan,
     out: Path,
     roots: NodeIds | None,
-    method: str,
     comm: AbstractComm,
-    resume: bool,
-    overwrite: bool,
+    existing: Existing,
 ) -> StoreWriter:
-    """Rank 0 claims the directory and writes the clusters; the others join."""
-    num_roots = graph.num_nodes if roots is None else len(roots)
+    """Let rank 0 claim the directory and write the clusters; the others join."""
+    config = plan.config
     if comm.rank == 0:
         writer = StoreWriter.begin(
             out,
             graph_fingerprint=graph.structure_fingerprint(),
-            parameters=store_parameters(config, method),
+            parameters=store_parameters(config, plan.method),
             num_nodes=graph.num_nodes,
             roots=roots,
             num_clusters=config.clusters,
-            rows_per_shard=rows_per_shard(num_roots),
+            rows_per_shard=rows_per_shard(plan.num_roots),
             k=config.k,
-            resume=resume,
-            overwrite=overwrite,
+            existing=existing,
         )
         if config.clusters:
             writer.write_clusters(partition_nodes(graph, config.clusters))
@@ -227,7 +285,7 @@ def _open_writer(
 
 
 def _unfinished(writer: StoreWriter, comm: AbstractComm) -> list[int]:
-    """Shards to compute; every rank checks some, all get the whole list."""
+    """Return the shards to compute; every rank checks some, and all get the whole list."""
     own = [
         index
         for index in range(comm.rank, writer.num_shards, comm.size)
@@ -236,30 +294,45 @@ def _unfinished(writer: StoreWriter, comm: AbstractComm) -> list[int]:
     return sorted(index for indices in comm.allgather(own) for index in indices)
 
 
-class _Builder:
+class _Clock:
+    """Records the time of a build in its store, on top of that of former, stopped builds."""
+
+    def __init__(self, writer: StoreWriter, began: float, *, active: bool) -> None:
+        self._writer, self._began, self._active = writer, began, active
+        self._former_seconds = writer.build_seconds
+
+    def record(self) -> None:
+        """Record the time until now, if this rank is the one that does."""
+        if self._active:
+            self._writer.record_seconds(self._former_seconds + time.monotonic() - self._began)
+
+
+class _ShardBuilder:
     """Computes and writes shards."""
 
     def __init__(
         self,
-        engine: Engine,
-        totals: NDArray[np.float64],
+        prepared: _Prepared,
         writer: StoreWriter,
         roots: NodeIds | None,
         say: Say,
+        clock: _Clock,
     ) -> None:
-        self.engine, self.config, self.comm = engine, engine.config, engine.comm
-        self.totals, self.writer, self.roots, self.say = totals, writer, roots, say
+        self.engine, self.totals = prepared.engine, prepared.totals
+        self.method, self.config = prepared.plan.method, prepared.plan.config
+        self.comm = self.engine.comm
+        self.writer, self.roots, self.say, self.clock = writer, roots, say, clock
         self.cluster_of_node = writer.cluster_of_node
-        self.cluster_mass = self._cluster_mass()
-        if self.cluster_mass is not None and self.config.diffusion.normalisation == "sym":
-            # The very sums of the clusters, so that cut masses add up to the missing mass.
-            self.totals = np.asarray(self.cluster_mass.sum(1, dtype=np.float64))
+        self.mass_by_cluster = self._mass_by_cluster()
+        if self.mass_by_cluster is not None and self.config.diffusion.normalisation == "sym":
+            # The sums over clusters, so that the cut masses add up to the missing mass.
+            self.totals = np.asarray(self.mass_by_cluster.sum(1, dtype=np.float64))
 
-    def _cluster_mass(self) -> NDArray[np.float32] | None:
+    def _mass_by_cluster(self) -> NDArray[np.float32] | None:
         if self.cluster_of_node is None:
             return None
         self.say(f"diffusing {self.config.clusters} clusters")
-        return cluster_masses(
+        return mass_by_cluster(
             self.engine.indptr,
             self.engine.indices,
             self.engine.weight,
@@ -270,9 +343,9 @@ class _Builder:
             comm=self.comm,
         )
 
-    def write(self, todo: list[int], method: str) -> None:
-        """Writes the shards `todo`, each by one rank."""
-        rows = self._sweep() if method == "sweep" else None
+    def write(self, todo: list[int]) -> None:
+        """Compute and write the shards `todo`, each in one rank."""
+        rows = self._sweep() if self.method == "sweep" else None
         done = self.comm.shared_zeros((self.comm.size,), np.int64)
         total = sum(stop - start for start, stop in map(self.writer.shard_rows, todo))
         silent = self.comm.rank != 0
@@ -280,32 +353,28 @@ class _Builder:
             for index in todo[self.comm.rank :: self.comm.size]:
                 start, stop = self.writer.shard_rows(index)
                 self._write_shard(index, self._nodes(start, stop), rows)
+                self.clock.record()
                 done[self.comm.rank] += stop - start
                 meter.update(int(done.sum()))
             self.comm.barrier()
             meter.update(total)
 
-    def _sweep(self) -> Rows:
+    def _sweep(self) -> PaddedRows:
         limit = None if self.engine.steps < 0 else self.engine.steps
         limit = self.config.sweeps or limit
         with ProgressMeter("sweep", "sweep", limit, silent=self.comm.rank != 0) as meter:
-            return self.engine.sweep(meter.update)
+            rows = self.engine.sweep(meter.update)
+        self.clock.record()
+        return rows
 
     def _nodes(self, start: int, stop: int) -> NodeIds:
         return np.arange(start, stop) if self.roots is None else self.roots[start:stop]
 
-    def _write_shard(self, index: int, nodes: NodeIds, all_rows: Rows | None) -> None:
+    def _write_shard(self, index: int, nodes: NodeIds, all_rows: PaddedRows | None) -> None:
         if all_rows is None:
             rows = self.engine.push(nodes)
         else:
-            rows = Rows(all_rows.ids[nodes], all_rows.weights[nodes], all_rows.sizes[nodes])
-        cluster_mass = None if self.cluster_mass is None else self.cluster_mass[nodes]
-        chunk = self.engine.finish(rows, self.totals[nodes], self.cluster_of_node, cluster_mass)
-        self.writer.write_shard(
-            index,
-            chunk.row_ptr,
-            chunk.ids,
-            chunk.weights,
-            chunk.missing_mass,
-            chunk.cluster_mass,
-        )
+            rows = PaddedRows(all_rows.ids[nodes], all_rows.weights[nodes], all_rows.sizes[nodes])
+        masses = None if self.mass_by_cluster is None else self.mass_by_cluster[nodes]
+        finished = self.engine.finish(rows, self.totals[nodes], self.cluster_of_node, masses)
+        self.writer.write_shard(index, finished)

@@ -1,4 +1,4 @@
-"""Partitions of graphs that are too large for METIS: coarsened first, refined afterwards.
+"""Partition of graphs that are too large for METIS: they are coarsened first, refined afterwards.
 
 Shapes: N nodes, E edge directions, C coarse nodes, P parts.
 """
@@ -19,27 +19,27 @@ from precompute.coarsening_kernels import (
 )
 
 METIS_EDGES = 10_000_000
-"""Edge directions that METIS gets at most, if joining nodes can do it."""
+"""Largest number of edge directions that METIS gets, if coarsening can reach it."""
 
 _METIS_BYTES, _METIS_SECONDS, _SECONDS = 120, 2e-6, 1e-6  # per edge: bytes fitted, seconds rough
 
-_NODES_PER_PART = 32  # coarse nodes of a part, at least, so that METIS can balance parts
-_ROUNDS = 3  # of moves; five cost a third more, for no fewer cut edges
-_LEAST_SHRINKAGE = 0.95  # a level that leaves more of the linked nodes was the last
-_LARGEST_PART = 1.3  # times the mean; clusters may differ in size, and 1.1 cuts a tenth more
+_NODES_PER_PART = 32  # smallest number of coarse nodes per part, so that METIS can balance parts
+_ROUNDS = 3  # rounds of moves; five cost a third more and cut no fewer edges
+_LEAST_SHRINKAGE = 0.95  # coarsening ends with a level that keeps more of the linked nodes
+_LARGEST_PART = 1.3  # times the mean size; clusters may differ, and 1.1 cuts a tenth more edges
 
 
 class WeightedGraph(NamedTuple):
-    """Nodes and edges that stand for several; both directions of every edge, no loops."""
+    """A graph whose nodes and edges stand for several; both directions of every edge, no loops."""
 
     indptr: NDArray[np.int64]
-    """(N + 1,)."""
+    """Row offsets, (N + 1,)."""
     indices: NDArray[np.int32]
-    """(E,)."""
+    """Neighbours, (E,)."""
     edge_weight: NDArray[np.integer]
-    """At least 1, (E,)."""
+    """Edge weights, at least 1, (E,)."""
     node_weight: NDArray[np.int32]
-    """At least 1, but for nodes without edges, (N,)."""
+    """Node weights, at least 1 for nodes with edges, (N,)."""
 
     @property
     def num_nodes(self) -> int:
@@ -48,24 +48,24 @@ class WeightedGraph(NamedTuple):
 
     @property
     def num_linked(self) -> int:
-        """Nodes with edges."""
+        """Number of nodes with edges."""
         return int(np.count_nonzero(np.diff(self.indptr)))
 
 
 def multilevel_partition(
     indptr: NDArray[np.int64], indices: NDArray[np.int32], parts: int
 ) -> NDArray[np.int32] | None:
-    """Part of every node in [0, parts), -1 for a node without edges; None without pymetis.
+    """Return the part of every node, -1 for nodes without edges; None without pymetis.
 
     Up to `METIS_EDGES` edge directions this is `metis_partition`. A larger graph is coarsened until
-    METIS gets no more than that, or nodes no longer join; then the parts are refined on the graph
-    itself, up to 1.3 times their mean size. Time and memory are linear in the graph:
-    `partition_bytes`. The same graph gives the same parts.
+    it has no more than that, or hardly shrinks; then the parts are refined on the graph itself, up
+    to 1.3 times their mean size. Time and memory are linear in the graph (`partition_bytes`). The
+    same graph gives the same parts.
 
     Args:
         indptr: Row offsets of the adjacency, (N + 1,).
         indices: Neighbours, both directions of every edge and no loops, (E,).
-        parts: At least 1.
+        parts: Number of parts, at least 1.
     """
     if len(indices) <= METIS_EDGES:
         return metis_partition(indptr, indices, parts)
@@ -81,7 +81,7 @@ def multilevel_partition(
     )
     if part_C is None:
         return None
-    fill_up(part_C, coarse.node_weight, parts)  # whole components, which have no edges left
+    fill_up(part_C, coarse.node_weight, parts)  # whole components became nodes without edges
     part_N = part_C[coarse_of_node]
     part_N[np.diff(indptr) == 0] = -1
     size_P = np.bincount(part_N[part_N >= 0], minlength=parts)
@@ -91,39 +91,39 @@ def multilevel_partition(
 
 
 def partition_bytes(num_nodes: int, num_edges: int) -> int:
-    """Memory that `multilevel_partition` takes beside a graph of so many edge directions, about."""
+    """Estimate the bytes that `multilevel_partition` needs in addition to the graph."""
     metis = _METIS_BYTES * min(num_edges, METIS_EDGES)
     if num_edges <= METIS_EDGES:
         return metis
     edge = 4 + _weight_type(num_edges).itemsize
-    return max(metis, 60 * num_nodes + 2 * edge * num_edges)  # two levels are there at a time
+    return max(metis, 60 * num_nodes + 2 * edge * num_edges)  # two levels at a time
 
 
 def partition_seconds(num_edges: int) -> float:
-    """Time of `multilevel_partition`, about; no more threads than one are of use."""
+    """Estimate the time of `multilevel_partition`, which uses one thread."""
     return (_METIS_SECONDS if num_edges <= METIS_EDGES else _SECONDS) * num_edges
 
 
 def fill_up(part: NDArray[np.int32], weight: NDArray[np.int32], parts: int) -> None:
-    """Puts nodes of part -1 into the smaller parts, in order, each part up to the mean weight."""
+    """Put nodes of part -1 into the smaller parts, in order, each part up to the mean weight."""
     absent = part < 0
     weight_P = np.bincount(part[~absent], weight[~absent], minlength=parts).astype(np.int64)
     room_P = np.maximum(-(-int(weight.sum(dtype=np.int64)) // parts) - weight_P, 0)
     start = np.cumsum(weight[absent], dtype=np.int64) - weight[absent]
-    found = np.searchsorted(np.cumsum(room_P), start, side="right")
-    part[absent] = np.minimum(found, parts - 1)  # weight 0 at the end of a full last part
+    filled = np.searchsorted(np.cumsum(room_P), start, side="right")
+    part[absent] = np.minimum(filled, parts - 1)  # nodes of weight 0 after a full last part
 
 
 def _weight_type(num_edges: int) -> np.dtype[np.integer]:
-    """The type that holds the weight of all edges together."""
+    """Return the integer type that can hold the weight of all edges together."""
     return np.dtype(np.int32 if num_edges <= np.iinfo(np.int32).max else np.int64)
 
 
 def unweighted(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> WeightedGraph:
-    """The graph with weights of 1, and of 0 for nodes without edges."""
+    """Return the graph with weights of 1, and of 0 for nodes without edges."""
     one = np.ones((), _weight_type(len(indices)))
     return WeightedGraph(
-        np.asarray(indptr),  # no memmap for numba
+        np.asarray(indptr),  # numba does not take memory maps
         np.asarray(indices),
         np.broadcast_to(one, len(indices)),  # takes no memory
         (np.diff(indptr) > 0).astype(np.int32),
@@ -133,9 +133,9 @@ def unweighted(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> Weighte
 def coarsened(
     graph: WeightedGraph, heaviest: int, wanted_edges: int
 ) -> tuple[WeightedGraph, NDArray[np.int32]]:
-    """A coarse graph, and the coarse node of every node, (N,).
+    """Return a coarse graph, and the coarse node of every node, (N,).
 
-    Level by level, neighbours are joined to coarse nodes of weight `heaviest` at most, until the
+    Level by level, neighbours are joined into coarse nodes of at most weight `heaviest`, until the
     graph has at most `wanted_edges` edge directions or hardly shrinks.
     """
     coarse_of_node = np.arange(graph.num_nodes, dtype=np.int32)
@@ -150,15 +150,15 @@ def coarsened(
 
 
 def joined_neighbours(graph: WeightedGraph, heaviest: int) -> NDArray[np.int32]:
-    """Group of every node, numbered by their first nodes; (N,). Nodes without edges stay alone.
+    """Return the group of every node, numbered by first nodes; (N,). Isolated nodes stay alone.
 
     Label propagation with a bound on the weight of a group (Meyerhenke, Sanders & Schulz, 2014).
-    A node goes to the group with the largest w^2 / m: w is the weight of its edges to the group, m
-    the weight of the group without it. Nodes left alone since all groups beside them are full join
-    each other where they hang on the same group, like the leaves of a hub.
+    A node joins the group with the largest w^2 / m, where w is the weight of its edges to the group
+    and m the weight of the group without the node. Nodes that stay alone because all neighbouring
+    groups are full join each other if they are tied to the same group, like the leaves of a hub.
     """
     label = np.arange(graph.num_nodes, dtype=np.int32)
-    # Of each group: the tie to the node at hand, and the weight; side by side for the cache.
+    # Each group's tie to the current node and its weight are adjacent in memory.
     tie, weight = np.zeros((graph.num_nodes, 2), graph.edge_weight.dtype).T
     weight[:] = graph.node_weight
     move_into(*graph, heaviest, _ROUNDS, label, tie, weight)
@@ -168,17 +168,17 @@ def joined_neighbours(graph: WeightedGraph, heaviest: int) -> NDArray[np.int32]:
 
 
 def contracted(graph: WeightedGraph, label: NDArray[np.int32]) -> WeightedGraph:
-    """The graph of groups: weights of nodes and edges add up, edges within a group vanish.
+    """Return the graph of groups: weights add up, and edges within a group vanish.
 
     Args:
-        graph: N nodes.
-        label: Group of every node in [0, C), none empty, (N,).
+        graph: The graph of N nodes.
+        label: Group of every node in [0, C), (N,); no group is empty.
     """
     first = np.append(0, np.cumsum(np.bincount(label)))
     member = np.empty(graph.num_nodes, np.int32)
     list_members_into(label, first[:-1].copy(), member)
     indptr = np.zeros(len(first), np.int64)
-    indices = np.empty_like(graph.indices)  # room for all edges; what stays unused takes no memory
+    indices = np.empty_like(graph.indices)  # room for all edges; unused pages take no memory
     edge_weight = np.empty(len(indices), graph.edge_weight.dtype)
     contract_into(*graph[:3], label, first, member, indptr, indices, edge_weight)
     node_weight = np.bincount(label, graph.node_weight).astype(np.int32)

@@ -1,8 +1,8 @@
-"""Jitted passes over a graph: nodes join groups, groups become nodes, parts are refined.
+"""Compiled passes over a graph: nodes join groups, groups become nodes, and parts are refined.
 
-Each is serial, in the order of the nodes, so that the result is the same for any number of threads.
-A tie is the weight of the edges between a node or group and another group; edge weights are at
-least 1, so that a tie of 0 means none. Arrays in, arrays out; `tie` is zero between calls.
+Each pass is serial, in the order of the nodes, so its result does not depend on threads. A tie is
+the weight of the edges between a node or group and another group; edge weights are at least 1, so a
+tie of 0 means no edge. The kernels take and fill arrays; `tie` is zero between calls.
 """
 
 import numpy as np
@@ -11,9 +11,9 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def _tie_groups_into(node, indptr, indices, edge_weight, label, count, tie, touched):
-    """Adds the edges of a node to the `tie` of each group, which is zero for untouched ones.
+    """Add the edges of a node to the `tie` of each group, which is zero for untouched groups.
 
-    `touched` lists `count` groups before; returns how many it lists after.
+    `touched` lists `count` groups on entry; returns the number on exit.
     """
     for e in range(indptr[node], indptr[node + 1]):
         group = label[indices[e]]
@@ -26,7 +26,7 @@ def _tie_groups_into(node, indptr, indices, edge_weight, label, count, tie, touc
 
 @njit(cache=True, nogil=True)
 def move_into(indptr, indices, edge_weight, node_weight, heaviest, rounds, label, tie, weight):
-    """Moves nodes to the group with the largest w^2 / m that has room, ties to the smaller id."""
+    """Move nodes to the group with room and the largest w^2 / m; if equal, to the smaller id."""
     num_nodes = len(indptr) - 1
     touched = np.empty(num_nodes, np.int32)
     for _ in range(rounds):
@@ -57,10 +57,10 @@ def move_into(indptr, indices, edge_weight, node_weight, heaviest, rounds, label
 
 @njit(cache=True, nogil=True)
 def join_lone_into(indptr, indices, edge_weight, node_weight, heaviest, label, tie, weight):
-    """Joins nodes that are alone in their group and have the strongest tie to the same group."""
+    """Join nodes that are alone in their group and whose strongest tie is to the same group."""
     num_nodes = len(indptr) - 1
     touched = np.empty(num_nodes, np.int32)
-    open_group = np.full(num_nodes, -1, np.int32)  # made of those that hang on a group
+    open_group = np.full(num_nodes, -1, np.int32)  # group of lone nodes tied to each group
     for node in range(num_nodes):
         own = label[node]
         if weight[own] != node_weight[node]:
@@ -86,19 +86,19 @@ def join_lone_into(indptr, indices, edge_weight, node_weight, heaviest, label, t
 
 @njit(cache=True, nogil=True)
 def number_into(label):
-    """Numbers groups from 0, by their first node."""
+    """Number the groups from 0, in the order of their first nodes."""
     number = np.full(len(label), -1, np.int32)
-    found = 0
+    num_groups = 0
     for node in range(len(label)):
         if number[label[node]] < 0:
-            number[label[node]] = found
-            found += 1
+            number[label[node]] = num_groups
+            num_groups += 1
         label[node] = number[label[node]]
 
 
 @njit(cache=True, nogil=True)
 def list_members_into(label, place, member):
-    """Nodes by group; `place` is where each group begins, and ends after it."""
+    """List the nodes by group; `place` is the start of each group on entry, its end on exit."""
     for node in range(len(label)):
         group = label[node]
         member[place[group]] = node
@@ -117,7 +117,7 @@ def contract_into(
     coarse_indices,
     coarse_weight,
 ):
-    """Rows of the graph of groups; the last two have room for as many edges as there are now."""
+    """Compute the rows of the graph of groups; the last two arrays have room for all edges."""
     num_groups = len(first) - 1
     tie = np.zeros(num_groups, edge_weight.dtype)
     touched = np.empty(num_groups, np.int32)
@@ -140,7 +140,7 @@ def contract_into(
 
 @njit(cache=True, nogil=True)
 def refine_into(indptr, indices, largest, rounds, part, size):
-    """Moves nodes to the part that has most of their edges, as long as it has room."""
+    """Move nodes to the part that has most of their edges, if it has room."""
     tie = np.zeros(len(size), np.int64)
     for _ in range(rounds):
         moved = 0

@@ -1,7 +1,7 @@
-"""The ranks of a job: one process, or many under an MPI launcher; sole user of mpi4py.
+"""The ranks of a build: one process, or several under an MPI launcher.
 
-mpi4py is loaded only in a process that a launcher started as one of several, so everything else
-works on a machine without an MPI library.
+No other module uses mpi4py. It is loaded only in a process that a launcher started as one of
+several, so everything else works on a machine without an MPI library.
 """
 
 import os
@@ -19,54 +19,58 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from gpn_scale.errors import ConfigError, GpnScaleError
+from gpn_scale.flags import PRECOMPUTE_FLAGS, with_flags
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
 T = TypeVar("T")
 Bounds = Sequence[tuple[int, int]]
-"""Per rank, the rows [start, stop) that it has written."""
+"""For each rank, the rows [start, stop) that it has written."""
 
 MESSAGE_BYTES = 1 << 29
-"""Longest message between machines; MPI counts in int32, so it must stay below 2 GiB."""
+"""Length of the longest message between machines; MPI counts in int32, hence below 2 GiB."""
 
 _SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
 _PMIX_SIZE_VARIABLES = ("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")
 _SHARED_MEMORY = "/dev/shm"
-_FORWARDING_SECONDS = 0.2  # a launcher that is told to abort drops output that it has not read
+_FORWARDING_SECONDS = 0.2  # an aborting launcher drops output that it has not read
 
 
 class AbstractComm(ABC):
-    """What ranks do together. Every method but `abort` must be called by all ranks in one order."""
+    """Operations of all ranks together; all ranks must call them in the same order.
+
+    Only `abort` may be called by a single rank.
+    """
 
     rank: int
-    """This process, in [0, size)."""
+    """Number of this rank, in [0, size)."""
     size: int
-    """Number of processes."""
+    """Number of ranks."""
 
     @abstractmethod
     def barrier(self) -> None:
-        """Return when every rank has come here."""
+        """Wait until every rank has called this."""
 
     @abstractmethod
     def broadcast(self, value: T, source: int = 0) -> T:
-        """The small value that rank `source` holds; what other ranks pass is ignored."""
+        """Return the small value of rank `source`; the values of other ranks are ignored."""
 
     @abstractmethod
     def gather(self, value: T) -> list[T] | None:
-        """On rank 0 the small values of all ranks in their order; None elsewhere."""
+        """Return the small values of all ranks, in their order, on rank 0; None elsewhere."""
 
     @abstractmethod
     def allgather(self, value: T) -> list[T]:
-        """The small values of all ranks in their order, on every rank."""
+        """Return the small values of all ranks, in their order, on every rank."""
 
     @abstractmethod
     def abort(self, code: int) -> None:
-        """End all ranks now, with exit code `code`; any single rank may call it."""
+        """End all ranks with exit code `code`; any single rank may call it."""
 
     @abstractmethod
     def shared_zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-        """Zeros in memory that all ranks of one machine share; it lives as long as the job.
+        """Return zeros in memory that all ranks of a machine share until the job ends.
 
         Raises:
             ConfigError: the machine's shared memory is too small.
@@ -74,45 +78,45 @@ class AbstractComm(ABC):
 
     @abstractmethod
     def share_rows(self, array: NDArray[Any], bounds: Bounds) -> None:
-        """Let every rank see the rows of `array` that the ranks have just written, in place.
+        """Give every rank the rows of `array` that the ranks have just written, in place.
 
         Args:
-            array: from `shared_zeros`, whole.
-            bounds: the same on all ranks; disjoint, and some may be empty.
+            array: A whole array from `shared_zeros`.
+            bounds: The rows that each rank has written; disjoint, and the same on all ranks.
         """
 
 
 class SingleProcess(AbstractComm):
-    """One process without MPI: all there is to share, it has."""
+    """A single process without MPI."""
 
     rank = 0
     size = 1
 
     def barrier(self) -> None:
-        """Nobody to wait for."""
+        """Return at once."""
 
     def broadcast(self, value: T, source: int = 0) -> T:
-        """`value`."""
+        """Return `value`."""
         return value
 
     def gather(self, value: T) -> list[T] | None:
-        """A list of one."""
+        """Return a list of one value."""
         return [value]
 
     def allgather(self, value: T) -> list[T]:
-        """A list of one."""
+        """Return a list of one value."""
         return [value]
 
     def abort(self, code: int) -> None:
-        """Leave the program."""
+        """Exit with `code`."""
         raise SystemExit(code)
 
     def shared_zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-        """Zeros."""
+        """Return zeros."""
         return np.zeros(shape, dtype)
 
     def share_rows(self, array: NDArray[Any], bounds: Bounds) -> None:
-        """Nothing to do."""
+        """Do nothing."""
         assert len(bounds) == 1
 
 
@@ -123,8 +127,8 @@ class MPIComm(AbstractComm):
     each (its leader) sends and receives for all.
 
     Args:
-        ranks_per_machine: pretend that every so many ranks have a machine of their own, so that
-            one machine can test the traffic between several; None: as it is.
+        ranks_per_machine: Treat each group of this many ranks as a machine of its own, to test the
+            traffic between machines on one; None for the real machines.
 
     Raises:
         ConfigError: mpi4py or its MPI library cannot be loaded.
@@ -146,38 +150,38 @@ class MPIComm(AbstractComm):
         self._windows: dict[int, MPI.Win] = {}  # by the address of the array they hold
 
     def barrier(self) -> None:
-        """Return when every rank has come here."""
+        """Wait until every rank has called this."""
         self._world.Barrier()
 
     def broadcast(self, value: T, source: int = 0) -> T:
-        """The small value that rank `source` holds."""
+        """Return the small value of rank `source`."""
         received: T = self._world.bcast(value, root=source)
         return received
 
     def gather(self, value: T) -> list[T] | None:
-        """On rank 0 the small values of all ranks in their order; None elsewhere."""
+        """Return the small values of all ranks, in their order, on rank 0; None elsewhere."""
         values: list[T] | None = self._world.gather(value)
         return values
 
     def allgather(self, value: T) -> list[T]:
-        """The small values of all ranks in their order, on every rank."""
+        """Return the small values of all ranks, in their order, on every rank."""
         values: list[T] = self._world.allgather(value)
         return values
 
     def abort(self, code: int) -> None:
-        """End all ranks now, with exit code `code`."""
+        """End all ranks with exit code `code`."""
         sys.stdout.flush()
         sys.stderr.flush()
         _unlink_own_segments()
         time.sleep(_FORWARDING_SECONDS)
         self._world.Abort(code)
-        os._exit(code)  # MPICH may come back before the launcher ends this process
+        os._exit(code)  # MPICH may return before the launcher ends this process
 
     def shared_zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-        """Zeros in memory that all ranks of one machine share; it lives as long as the job.
+        """Return zeros in memory that all ranks of a machine share until the job ends.
 
-        The window is never freed: that would be a collective act, which no garbage collector can
-        do in the same order on all ranks.
+        The window is never freed: this would be a collective operation, and garbage collectors do
+        not run in the same order on all ranks.
         """
         num_bytes = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
         if num_bytes == 0:
@@ -187,16 +191,16 @@ class MPIComm(AbstractComm):
         window = self._mpi.Win.Allocate_shared(own, comm=self._machine)
         memory, _ = window.Shared_query(0)
         array = np.ndarray(shape, dtype, buffer=memory)
-        window.Lock_all()  # open for good: `Sync` is only defined between Lock_all and Unlock_all
+        window.Lock_all()  # never unlocked: `Sync` is only defined before Unlock_all
         self._windows[array.ctypes.data] = window
         self._clear(np.frombuffer(memory, np.uint8), window)
         return array
 
     def share_rows(self, array: NDArray[Any], bounds: Bounds) -> None:
-        """Let every rank see the rows of `array` that the ranks have just written, in place.
+        """Give every rank the rows of `array` that the ranks have just written, in place.
 
-        Cost: a barrier within the machine; between machines every row travels once to each leader,
-        in messages of at most `MESSAGE_BYTES`.
+        The cost is a barrier within a machine; between machines, every row is sent once to each
+        leader, in messages of at most `MESSAGE_BYTES`.
         """
         assert len(bounds) == self.size
         assert array.flags.c_contiguous
@@ -210,27 +214,27 @@ class MPIComm(AbstractComm):
         self._meet(window)
 
     def _send_from(self, machine: int, rows: NDArray[Any]) -> None:
-        """Copy `rows` from the leader of `machine` to all other leaders; bytes, so of any dtype."""
+        """Copy `rows`, of any dtype, from the leader of `machine` to all other leaders."""
         flat = rows.reshape(-1).view(np.uint8)
         for start in range(0, flat.size, MESSAGE_BYTES):
             piece = flat[start : start + MESSAGE_BYTES]
             self._leaders.Bcast([piece, self._mpi.BYTE], root=machine)
 
     def _clear(self, memory: NDArray[np.uint8], window: "MPI.Win") -> None:
-        """Zero the machine's new array, a share by each rank: MPI does not promise zeros."""
+        """Set the machine's new array to zero, a part by each rank: MPI does not promise zeros."""
         cuts = [memory.size * r // self._machine.size for r in range(self._machine.size + 1)]
         start, stop = list(pairwise(cuts))[self._machine.rank]
         memory[start:stop] = 0
         self._meet(window)
 
     def _meet(self, window: "MPI.Win") -> None:
-        """What any rank of this machine wrote before, all of them read after."""
+        """Make what any rank of this machine wrote before visible to all of them."""
         window.Sync()
         self._machine.Barrier()
         window.Sync()
 
     def _check_room(self, num_bytes: int) -> None:
-        """Refuse what does not fit: writing beyond a full /dev/shm kills the process (SIGBUS)."""
+        """Refuse arrays that do not fit: writing to a full /dev/shm kills the process (SIGBUS)."""
         free = num_bytes
         on_disk = "MPICH" in self._mpi.Get_library_version() and os.path.isdir(_SHARED_MEMORY)
         if self._machine.rank == 0 and on_disk:
@@ -246,11 +250,11 @@ class MPIComm(AbstractComm):
 
 
 def world() -> AbstractComm:
-    """The ranks this process belongs to; without a launcher of several ranks, it alone.
+    """Return the ranks that this process belongs to; itself alone without a launcher.
 
     Raises:
         ConfigError: a launcher started several ranks, but mpi4py cannot be loaded or belongs to
-            another MPI library, so that the ranks would not know of each other.
+            another MPI library, so that the ranks would not know each other.
     """
     launched = _launched_ranks()
     if launched == 1:
@@ -267,11 +271,10 @@ def world() -> AbstractComm:
 
 @contextmanager
 def abort_all_ranks_on_error(comm: AbstractComm) -> Iterator[None]:
-    """A failing rank must not leave the others waiting in a collective.
+    """End all ranks if this one fails, so that the others do not wait for it forever.
 
-    Under MPI the whole job ends: with code 2 and one line for a `GpnScaleError`, quietly with its
-    own code for a `SystemExit`, and with code 1 and the traceback for anything else. In a single
-    process nothing is caught.
+    The exit code is 2 with one line for a `GpnScaleError`, that of a `SystemExit` without a
+    message, and 1 with a traceback for anything else. In a single process nothing is caught.
     """
     if comm.size == 1:
         yield
@@ -279,7 +282,8 @@ def abort_all_ranks_on_error(comm: AbstractComm) -> Iterator[None]:
     try:
         yield
     except GpnScaleError as error:
-        sys.stderr.write(f"error: rank {comm.rank}: {error}\n")
+        message = with_flags(error, PRECOMPUTE_FLAGS)
+        sys.stderr.write(f"error: rank {comm.rank}: {message}\n")
         comm.abort(2)
         raise
     except BaseException as error:
@@ -293,10 +297,10 @@ def abort_all_ranks_on_error(comm: AbstractComm) -> Iterator[None]:
 
 
 def _launched_ranks() -> int | None:
-    """How many ranks the launcher started, by its environment variables; None: it does not say."""
+    """Return the number of ranks in the launcher's environment variables; None if unknown."""
     names: tuple[str, ...] = _SIZE_VARIABLES
     if "PMIX_RANK" in os.environ:
-        names += _PMIX_SIZE_VARIABLES  # without PMIx, Slurm sets these for a lone process too
+        names += _PMIX_SIZE_VARIABLES  # without PMIx, Slurm sets these for single processes too
     sizes = [int(text) for name in names if (text := os.environ.get(name, "")).isdecimal()]
     if sizes:
         return max(sizes[0], 1)
@@ -304,7 +308,7 @@ def _launched_ranks() -> int | None:
 
 
 def _unlink_own_segments() -> None:
-    """MPICH removes its internal segments at the end of a good job, but leaves them on abort."""
+    """Remove MPICH's internal segments, which it leaves behind on abort."""
     with suppress(OSError):
         for line in Path("/proc/self/maps").read_text().splitlines():
             path = line.split(maxsplit=5)[-1]

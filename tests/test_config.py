@@ -166,3 +166,9 @@ def test_a_refused_choice_names_the_allowed_values_and_its_field():
 def test_known_fields_name_every_section():
     assert {"mode", "diffusion.teleport", "train.rng_seed"} <= set(known_fields())
     assert DiffusionConfig().teleport == 0.1
+
+
+def test_fields_of_earlier_versions_are_left_out():
+    values = RunConfig().to_dict()
+    values["minibatch"] |= {"order": "random", "tail_walks": 8}
+    assert RunConfig.from_dict(values) == RunConfig()

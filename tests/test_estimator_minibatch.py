@@ -23,7 +23,6 @@ from gpn_scale.estimator import GPNClassifier
 from gpn_scale.inference import explanation
 from gpn_scale.ppr.store import PPRStore
 from precompute.build import Resources, build_store
-from precompute.mpi import SingleProcess
 
 NODES = [5, 0, 17, 5]
 
@@ -44,12 +43,7 @@ def stored(graph, path, k=8):
         graph,
         PPRConfig(diffusion=DiffusionConfig(), k=k, clusters=4),
         path,
-        roots=None,
-        comm=SingleProcess(),
         resources=Resources(threads=1, memory_bytes=1 << 30),
-        resume=False,
-        overwrite=False,
-        say=lambda text: None,
     )
     return path
 
@@ -136,7 +130,7 @@ def test_without_predicting_all_the_summary_is_made_on_demand_and_once(
     classifier.predict_nodes(small_graph, NODES, store)
 
 
-@pytest.mark.parametrize("tail", ["clustered", "stationary", "truncated"])
+@pytest.mark.parametrize("tail", ["clustered", "renormalised", "truncated"])
 def test_an_exact_model_predicts_from_rows_too(small_graph, store, tail, tmp_path):
     config = config_of("exact", tail=tail)
     classifier = GPNClassifier(config, device="cpu").fit(small_graph)

@@ -10,7 +10,7 @@ import numpy as np
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.evaluation.scored_prediction import ScoredPrediction
 from gpn_scale.inference.perturbed import RowsOf
-from gpn_scale.ppr.store import PPRRows
+from gpn_scale.ppr.rows import Rows
 
 if TYPE_CHECKING:
     from gpn_scale.baselines.baseline import AbstractBaseline
@@ -60,6 +60,6 @@ class PerturbedBaseline:
         """Predict all nodes as if their edges were those of `graph`, (N,)."""
         return self._model.predict_view(self._view.with_edges(graph))
 
-    def local_score(self, nodes: NodeIds, rows: PPRRows, isolated: ScoredPrediction | None) -> None:
+    def local_score(self, nodes: NodeIds, rows: Rows, isolated: ScoredPrediction | None) -> None:
         """Return None: only GPN has evidence per node, from which `epistemic_local` is summed."""
         return

@@ -166,21 +166,10 @@ def _build_in_child(job: _Job, failures: Connection) -> None:
 
 
 def _build_store(job: _Job) -> None:
-    from precompute.build import build_store, default_resources
-    from precompute.mpi import SingleProcess
+    from precompute.build import build_store
 
     graph = load_graph(job.dataset, job.data_dir)
-    build_store(
-        graph,
-        job.config,
-        job.out,
-        roots=None,
-        comm=SingleProcess(),
-        resources=default_resources(1),
-        resume=True,
-        overwrite=False,
-        say=_say,
-    )
+    build_store(graph, job.config, job.out, existing="resume", say=_say)
 
 
 def _say(text: str) -> None:

@@ -20,8 +20,7 @@ from gpn_scale.inference.encoder_inputs import as_inputs, required_features
 from gpn_scale.inference.trained_model import CHUNK_ROWS, TrainedModel
 from gpn_scale.nn.model import GPNOutput
 from gpn_scale.nn.posterior import DirichletPosterior
-from gpn_scale.ppr.store import PPRRows
-from gpn_scale.ppr.tails import row_of_entry
+from gpn_scale.ppr.rows import Rows
 
 RowsOf = Callable[[slice], NDArray[np.float32]]
 """Maps positions among the perturbed nodes to their new feature rows, already scaled."""
@@ -78,7 +77,7 @@ class Perturbed:
         return _prediction(self._diffusion(graph)(self.evidence_NC), self.evidence_NC)
 
     def local_score(
-        self, nodes: NodeIds, rows: PPRRows, isolated: Prediction | None = None
+        self, nodes: NodeIds, rows: Rows, isolated: Prediction | None = None
     ) -> FloatArray | None:
         """Return the score `epistemic_local`: minus the evidence in the nodes' own rows, (B,).
 
@@ -90,7 +89,7 @@ class Perturbed:
             isolated: Prediction of `isolated` for these nodes, if their changed features count.
         """
         total_N = self.evidence_NC.sum(1).double().cpu().numpy()
-        row_E, evidence_E = row_of_entry(rows), total_N[rows.ids]
+        row_E, evidence_E = rows.row_of_entry(), total_N[rows.ids]
         if isolated is not None:
             own_B = isolated.alpha_0_no_network - self.evidence_NC.shape[1]
             evidence_E = np.where(rows.ids == nodes[row_E], own_B[row_E], evidence_E)

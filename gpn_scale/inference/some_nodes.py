@@ -21,9 +21,10 @@ from gpn_scale.nn.aggregation import ClusterEvidence, TopKAggregation
 from gpn_scale.nn.model import GPNOutput
 from gpn_scale.nn.posterior import DirichletPosterior
 from gpn_scale.nn.sparse import SparseMatrix
-from gpn_scale.ppr.batches import PPRBatch, assemble_batch, check_roots
-from gpn_scale.ppr.store import PPRRows, PPRStore
-from gpn_scale.ppr.tails import AbstractTail, row_of_entry
+from gpn_scale.ppr.batches import BatchSource, PPRBatch, assemble_batch, check_roots
+from gpn_scale.ppr.rows import Rows
+from gpn_scale.ppr.store import PPRStore
+from gpn_scale.ppr.tails import AbstractTail
 
 ROOTS_AT_A_TIME = 1 << 14
 """Roots whose joint support is encoded once; memory is bounded by this times k times C numbers."""
@@ -95,13 +96,13 @@ def batch_aggregation(
     """Return the aggregation of a batch; `cluster_evidence` as in `TopKAggregation`."""
     device, dtype = trained.device, trained.dtype
     rows = SparseMatrix(
-        torch.from_numpy(batch.row_ptr).to(device),
-        torch.from_numpy(batch.neighbour_local).to(device),
-        torch.from_numpy(batch.weight).to(device, dtype),
+        torch.from_numpy(batch.rows.row_ptr).to(device),
+        torch.from_numpy(batch.rows.ids).to(device),
+        torch.from_numpy(batch.rows.weights).to(device, dtype),
         len(batch.support_global),
     )
-    cluster_mass_BP = torch.from_numpy(batch.cluster_mass).to(device, dtype)
-    return TopKAggregation(rows, cluster_mass_BP, cluster_evidence)
+    cluster_weight_BP = torch.from_numpy(batch.cluster_weight).to(device, dtype)
+    return TopKAggregation(rows, cluster_weight_BP, cluster_evidence)
 
 
 def row_posteriors(
@@ -161,7 +162,7 @@ def predict_nodes(
         rows = store.rows(block.batch.root_global)
         entry_local_E = np.searchsorted(block.batch.support_global, rows.ids)
         given_E = rows.weights * block.total_N[entry_local_E]
-        kept_B = np.bincount(row_of_entry(rows), given_E, minlength=len(rows.missing_mass))
+        kept_B = np.bincount(rows.row_of_entry(), given_E, minlength=rows.num_rows)
         lower.append((num_classes + kept_B) * (1.0 - _ROUND_OFF))
         bound_B = _tail_bound(rows, largest_P)
         upper.append((num_classes + kept_B + bound_B) * (1.0 + _ROUND_OFF))
@@ -186,19 +187,19 @@ def _blocks(
     tail: AbstractTail,
     cluster_PC: Tensor,
 ) -> Iterator[_Block]:
+    source = BatchSource(store=store, tail=tail)
     for start in range(0, max(len(nodes), 1), ROOTS_AT_A_TIME):  # one empty block for no nodes
         roots = nodes[start : start + ROOTS_AT_A_TIME]
-        rng = np.random.default_rng(start)
-        batch = assemble_batch(roots, store, tail, None, trained.scaling, rng)
+        batch = assemble_batch(roots, source)
         evidence_NC = trained.evidence(features, batch.support_global)
         aggregate = batch_aggregation(batch, lambda _: cluster_PC, trained)
         yield _Block(batch, evidence_NC, aggregate(evidence_NC))
 
 
-def _tail_bound(rows: PPRRows, largest_P: NDArray[np.float64]) -> NDArray[np.float64]:
+def _tail_bound(rows: Rows, largest_P: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return an upper bound of the evidence that each row has cut, (B,)."""
-    by_cluster = rows.cluster_mass.shape[1] == len(largest_P)
-    cut_BP = rows.cluster_mass if by_cluster else rows.missing_mass[:, None]
+    by_cluster = rows.cut_mass.shape[1] == len(largest_P)
+    cut_BP = rows.cut_mass if by_cluster else rows.missing_mass[:, None]
     bound_B: NDArray[np.float64] = cut_BP.astype(np.float64) @ (
         largest_P if by_cluster else largest_P.max()[None]
     )
@@ -206,14 +207,14 @@ def _tail_bound(rows: PPRRows, largest_P: NDArray[np.float64]) -> NDArray[np.flo
 
 
 def _contributors(
-    rows: PPRRows,
+    rows: Rows,
     given_E: NDArray[np.float64],
     total_B: NDArray[np.float64],
     leading_E: NDArray[np.int64],
     count: int,
 ) -> Contributors:
     """Return the `count` entries of each row that supply most evidence."""
-    row_E = row_of_entry(rows)
+    row_E = rows.row_of_entry()
     order = np.lexsort((-given_E, row_E))
     rank_E = np.arange(len(order)) - rows.row_ptr[row_E[order]]
     first = rank_E < count

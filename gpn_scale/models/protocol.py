@@ -14,7 +14,7 @@ from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.evaluation.prediction import AbstractPrediction, FloatArray
 from gpn_scale.inference.perturbed import RowsOf
-from gpn_scale.ppr.store import PPRRows
+from gpn_scale.ppr.rows import Rows
 
 
 @runtime_checkable
@@ -33,7 +33,7 @@ class PerturbedClassifier(Protocol):
     def with_edges(self, graph: Graph) -> AbstractPrediction:
         """Predict all nodes as if their edges were those of `graph`, (N,)."""
 
-    def local_score(self, nodes: NodeIds, rows: PPRRows, isolated: Any) -> FloatArray | None:
+    def local_score(self, nodes: NodeIds, rows: Rows, isolated: Any) -> FloatArray | None:
         """Return the score `epistemic_local`, (B,): minus the evidence in the nodes' stored rows.
 
         Args:

@@ -1,1 +1,1 @@
-"""Stores of approximate top-k personalised-PageRank rows on disk; loads neither torch nor numba."""
+"""Stores of top-k personalised-PageRank rows, and batches of them, without torch and numba."""

@@ -1,4 +1,4 @@
-"""From stored rows to batches: roots, their joint support in local ids, and its features.
+"""Batches of roots from stored rows: the nodes to encode, their features, and the rows over them.
 
 Shapes: B roots, N support nodes, E entries, P clusters of the tail.
 """
@@ -6,7 +6,7 @@ Shapes: B roots, N support nodes, E entries, P clusters of the tail.
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,55 +14,76 @@ from numpy.typing import NDArray
 from gpn_scale.config import FeatureScaling, MinibatchConfig
 from gpn_scale.data.features import scale_features, take_rows
 from gpn_scale.data.graph import Features, NodeIds
-from gpn_scale.ppr.grouping import local_ordering, shuffled_groups
 from gpn_scale.ppr.inclusion import Coverage
+from gpn_scale.ppr.rows import Rows
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import AbstractTail
 from gpn_scale.rank_part import ALONE, RankPart
 
-GROUPS_PER_BATCH = 4
-"""With the order `local`: groups of neighbouring roots that chance brings together in a batch."""
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BatchSource:
+    """The data that batches are assembled from, and the part of each batch this rank takes."""
+
+    store: PPRStore
+    """The stored rows."""
+    tail: AbstractTail
+    """Estimate of the mass that was cut from the rows."""
+    features: Features | None = None
+    """Unscaled features of all nodes, perhaps memory-mapped; None for batches without features."""
+    scaling: FeatureScaling = "none"
+    """Scaling of the feature rows."""
+    part: RankPart = ALONE
+    """This rank's part of every batch."""
+    block: int = 1
+    """The nodes to encode are divided among ranks at multiples of this number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ClusterSampling:
+    """How a batch estimates the mean evidence of the tail's clusters."""
+
+    coverage: Coverage
+    """Probabilities with which batches encode the nodes."""
+    root_fraction: float
+    """Fraction of all roots that the batch takes."""
+    rng: np.random.Generator
+    """Source of the nodes that are drawn from the whole graph."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PPRBatch:
-    """Some roots, and all that their aggregated evidence is made from.
+    """A batch of roots with the rows and features from which their evidence is aggregated.
 
-    Processes may divide a batch: each knows its whole support, encodes a run of it, and has the
-    rows of a run of its roots.
+    Several ranks may divide a batch: each knows the whole support, encodes a range of it, and holds
+    the rows of a range of the roots.
     """
 
     root_global: NodeIds
-    """Nodes whose posterior is wanted here, (B,)."""
+    """Roots of this rank, whose posteriors are computed here, (B,)."""
     num_roots: int
-    """Roots of the whole batch."""
+    """Number of roots of the whole batch."""
     support_global: NodeIds
-    """Nodes of all rows, all roots, drawn ones; rising, distinct, (N,)."""
+    """All nodes that the batch encodes (in rows, roots and drawn), distinct and rising, (N,)."""
     encoded: slice
-    """Those that are encoded here."""
+    """Range of the support that this rank encodes."""
     root_local: NDArray[np.int64]
     """Position of each root in the support, (B,)."""
-    row_ptr: NDArray[np.int64]
-    """Offsets of the roots' rows, (B + 1,)."""
-    neighbour_local: NDArray[np.int64]
-    """Positions of the rows' nodes in the support; a row may hold one several times; (E,)."""
-    weight: NDArray[np.float32]
-    """Share of each entry's evidence, (E,)."""
-    missing_mass: NDArray[np.float32]
-    """What the stored rows lost by the cut, (B,)."""
-    cluster_mass: NDArray[np.float32]
-    """Share of each cluster's mean evidence, (B, P)."""
+    rows: Rows
+    """Rows of the roots with the tail applied; `ids` are positions in the support."""
+    cluster_weight: NDArray[np.float32]
+    """Weight of each cluster's mean evidence, (B, P)."""
     cluster: NDArray[np.int64]
-    """Cluster of each support node; (N,), or (0,) in a batch that estimates no clusters."""
+    """Cluster of each support node; (N,), or (0,) in a batch that does not estimate clusters."""
     weight_in_cluster: NDArray[np.float32]
-    """Weight of each support node in its cluster's mean, likewise."""
+    """Weight of each support node in its cluster's mean; (N,) or (0,)."""
     features: Features | None
-    """Scaled rows of the nodes encoded here, in the dtype of the graph unless scaled."""
+    """Scaled features of the nodes encoded here, in the graph's dtype unless scaling changed it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochCost:
-    """How often the nodes of an epoch are encoded; drawn nodes and walks do not count."""
+    """Number of encodings in an epoch; nodes drawn from the whole graph do not count."""
 
     encodings: int
     """Sum of the support sizes of all batches."""
@@ -70,91 +91,71 @@ class EpochCost:
     """Size of the union of all supports."""
 
     @property
-    def repeated_share(self) -> float:
-        """Share of the encodings that encode a node again."""
+    def repeated_fraction(self) -> float:
+        """Fraction of the encodings that encode a node again."""
         return 1.0 - self.distinct / max(self.encodings, 1)
 
 
 def assemble_batch(
-    root_global: NodeIds,
-    store: PPRStore,
-    tail: AbstractTail,
-    features: Features | None,
-    scaling: FeatureScaling,
-    rng: np.random.Generator,
-    *,
-    coverage: Coverage | None = None,
-    of_all: float = 1.0,
-    part: RankPart = ALONE,
-    block: int = 1,
+    root_global: NodeIds, source: BatchSource, sampling: ClusterSampling | None = None
 ) -> PPRBatch:
-    """The batch of some roots; reads their rows and the support's features, and nothing else.
+    """Return the batch of some roots, reading only their rows and the support's features.
 
     Args:
         root_global: Nodes with a row in the store, (B,).
-        store: The rows.
-        tail: What stands for their lost mass.
-        features: Of all nodes, as they came; None for a batch without.
-        scaling: Of the feature rows.
-        rng: For the nodes drawn and the walks of the tail.
-        coverage: How likely the nodes are in such a batch, for one that estimates the clusters'
-            evidence; some nodes are then drawn from the whole graph.
-        of_all: Which part of the roots that batches are made of these are.
-        part: Which of the processes this is, and how many there are.
-        block: Nodes to encode are divided at multiples of this.
+        source: Rows, tail and features.
+        sampling: For a batch that estimates the clusters' mean evidence; some nodes are then drawn
+            from the whole graph.
     """
-    rows = tail.apply(root_global, store.rows(root_global), rng)
-    drawn = tail.draw(0 if coverage is None else coverage.drawn, rng)
-    support, local = np.unique(
-        np.concatenate([rows.ids, root_global, drawn.node_global]), return_inverse=True
+    rows, cluster_weight = source.tail.apply(root_global, source.store.rows(root_global))
+    drawn = np.empty(0, np.int64)
+    if sampling is not None:
+        drawn = source.tail.draw(sampling.coverage.drawn, sampling.rng).node_global
+    support, local = np.unique(np.concatenate([rows.ids, root_global, drawn]), return_inverse=True)
+    entry_local, root_local, _ = np.split(
+        local, [rows.num_entries, rows.num_entries + len(root_global)]
     )
-    neighbour_local, root_local, _ = np.split(
-        local, [len(rows.ids), len(rows.ids) + len(root_global)]
-    )
-    cluster, weight = np.empty(0, np.int64), np.empty(0, np.float32)
-    if coverage is not None:
-        cluster = tail.cluster_of(support)
-        inverse = 1.0 / coverage.probability(support, of_all)
-        weight = (tail.weight_of(support) * inverse).astype(np.float32)
-    own, encoded = part.slice_of(len(root_global)), part.slice_of(len(support), block=block)
-    row_ptr = rows.row_ptr[own.start : own.stop + 1]
-    entries = slice(row_ptr[0], row_ptr[-1])
-    chosen = None
-    if features is not None:
-        chosen = scale_features(take_rows(features, support[encoded]), scaling)
+    cluster, weight_in_cluster = _cluster_weights(support, source.tail, sampling)
+    own = source.part.slice_of(len(root_global))
+    encoded = source.part.slice_of(len(support), block=source.block)
+    features = None
+    if source.features is not None:
+        features = scale_features(take_rows(source.features, support[encoded]), source.scaling)
     return PPRBatch(
         root_global=root_global[own],
         num_roots=len(root_global),
         support_global=support,
         encoded=encoded,
         root_local=root_local[own],
-        row_ptr=row_ptr - row_ptr[0],
-        neighbour_local=neighbour_local[entries],
-        weight=rows.weights[entries],
-        missing_mass=rows.missing_mass[own],
-        cluster_mass=rows.cluster_mass[own],
+        rows=replace(rows, ids=entry_local).consecutive(own),
+        cluster_weight=cluster_weight[own],
         cluster=cluster,
-        weight_in_cluster=weight,
-        features=chosen,
+        weight_in_cluster=weight_in_cluster,
+        features=features,
     )
 
 
-class BatchLoader:
-    """The batches of training epochs: every root once an epoch, in an order new each time.
+def _cluster_weights(
+    support: NodeIds, tail: AbstractTail, sampling: ClusterSampling | None
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return each support node's cluster, and its weight for an unbiased estimate of the mean."""
+    if sampling is None:
+        return np.empty(0, np.int64), np.empty(0, np.float32)
+    inverse = 1.0 / sampling.coverage.probability(support, sampling.root_fraction)
+    return tail.cluster_of(support), (tail.weight_of(support) * inverse).astype(np.float32)
 
-    Batches depend on the seed, the epoch and their number alone, not on who assembles them. With
-    `workers`, threads keep as many batches ready ahead; leaving the iteration ends them.
+
+class BatchLoader:
+    """Iterator over the batches of training epochs: every root once per epoch, in random order.
+
+    A batch depends only on the seed, the epoch and its number, not on the thread that assembles it.
+    With `workers`, threads assemble batches ahead of the consumer; leaving the iteration ends them.
 
     Args:
         root_global: Nodes to train on, each with a row in the store.
-        store: The rows.
-        tail: What stands for their lost mass.
-        features: Of all nodes, as they came; memory maps are read by the workers.
-        scaling: Of the feature rows.
-        config: Batch size, order, drawn nodes, workers.
-        rng_seed: Of the order, the drawn nodes and the walks; at least 0.
-        part: Which of the processes this is, and how many there are.
-        block: Nodes to encode are divided among processes at multiples of this.
+        source: Rows, tail and features.
+        config: Batch size, drawn nodes and workers.
+        rng_seed: Seed of the order and the drawn nodes, at least 0.
 
     Raises:
         ConfigError: a batch would be larger than the set of roots.
@@ -162,76 +163,50 @@ class BatchLoader:
     """
 
     def __init__(
-        self,
-        root_global: NodeIds,
-        store: PPRStore,
-        tail: AbstractTail,
-        features: Features | None,
-        scaling: FeatureScaling,
-        config: MinibatchConfig,
-        *,
-        rng_seed: int,
-        part: RankPart = ALONE,
-        block: int = 1,
+        self, root_global: NodeIds, source: BatchSource, config: MinibatchConfig, *, rng_seed: int
     ) -> None:
-        self._part, self._block = part, block
         self.batch_size = config.roots_per_batch(len(root_global))
-        check_roots(root_global, store)
+        check_roots(root_global, source.store)
         self.root_global = root_global
-        self.store, self._tail = store, tail
-        self._features, self._scaling = features, scaling
-        self._config, self._rng_seed = config, rng_seed
-        self._group_size = max(self.batch_size // GROUPS_PER_BATCH, 1)
-        self._ordering: NDArray[np.int64] | None = None
-        if config.order == "local":
-            self._ordering = local_ordering(root_global, store, self._group_size)
-        self._coverage = self._new_coverage() if tail.num_clusters else None
+        self._source, self._workers, self._rng_seed = source, config.workers, rng_seed
+        self._coverage = None
+        if source.tail.num_clusters:
+            self._coverage = Coverage(root_global, source.store, config.tail_nodes)
 
     @property
     def num_batches(self) -> int:
-        """Batches of an epoch; the last may be smaller than the others."""
+        """Number of batches per epoch; the last one may be smaller than the others."""
         return -(-len(self.root_global) // self.batch_size)
 
     def epoch_roots(self, number: int) -> list[NodeIds]:
-        """The roots of each batch of epoch `number`."""
-        rng = _generator(self._rng_seed, number)
-        if self._ordering is None:
-            order = rng.permutation(len(self.root_global))
-        else:
-            order = shuffled_groups(self._ordering, self._group_size, rng)
-        return _chunks(self.root_global[order], self.batch_size)
+        """Return the roots of each batch of epoch `number`."""
+        order = _generator(self._rng_seed, number).permutation(len(self.root_global))
+        roots = self.root_global[order]
+        return [roots[i : i + self.batch_size] for i in range(0, len(roots), self.batch_size)]
 
     def epoch(self, number: int, *, first: int = 0) -> Iterator[PPRBatch]:
-        """The batches of epoch `number`, from the one with index `first` on."""
+        """Yield the batches of epoch `number`, starting with the one of index `first`."""
         roots = self.epoch_roots(number)
 
         def batch(index: int) -> PPRBatch:
-            return assemble_batch(
-                roots[index],
-                self.store,
-                self._tail,
-                self._features,
-                self._scaling,
-                _generator(self._rng_seed, number, index),
-                coverage=self._coverage,
-                of_all=len(roots[index]) / len(self.root_global),
-                part=self._part,
-                block=self._block,
-            )
+            sampling = None
+            if self._coverage is not None:
+                sampling = ClusterSampling(
+                    coverage=self._coverage,
+                    root_fraction=len(roots[index]) / len(self.root_global),
+                    rng=_generator(self._rng_seed, number, index),
+                )
+            return assemble_batch(roots[index], self._source, sampling)
 
-        return _in_order(batch, range(first, len(roots)), self._config.workers)
-
-    def _new_coverage(self) -> Coverage:
-        drawn = self._config.tail_nodes
-        if self._ordering is None:
-            return Coverage.of_single_roots(self.root_global, self.store, drawn)
-        # Groups begin at another place in every epoch; these are as good as any.
-        groups = _chunks(self.root_global[self._ordering], self._group_size)
-        return Coverage(groups, self.store, drawn)
+        return _in_order(batch, range(first, len(roots)), self._workers)
 
 
 def check_roots(nodes: NodeIds, store: PPRStore) -> None:
-    """Refuses nodes without a row, in the store's own words, without reading the others' rows."""
+    """Refuse nodes without a row, with the store's message, without reading the other rows.
+
+    Raises:
+        StoreError: a node is out of range or has no row.
+    """
     wrong = (nodes < 0) | (nodes >= store.num_nodes)
     if store.num_roots < store.num_nodes:
         wrong |= ~np.isin(nodes, store.roots)
@@ -239,29 +214,25 @@ def check_roots(nodes: NodeIds, store: PPRStore) -> None:
 
 
 def epoch_cost(root_batches: Iterable[NodeIds], store: PPRStore) -> EpochCost:
-    """Support sizes of batches with the given roots, such as `BatchLoader.epoch_roots` names."""
+    """Count the encodings of batches with these roots, such as `BatchLoader.epoch_roots` gives."""
     supports = [np.union1d(store.rows(roots).ids, roots) for roots in root_batches]
-    everyone = np.concatenate([np.empty(0, np.int64), *supports])
-    return EpochCost(encodings=len(everyone), distinct=len(np.unique(everyone)))
+    encoded = np.concatenate([np.empty(0, np.int64), *supports])
+    return EpochCost(encodings=len(encoded), distinct=len(np.unique(encoded)))
 
 
 def _generator(rng_seed: int, *place: int) -> np.random.Generator:
-    # Not `[rng_seed, *place]` as the seed: there, a last 0 would be as good as nothing.
+    # A seed of `[rng_seed, *place]` would not do: it ignores a last 0.
     return np.random.default_rng(np.random.SeedSequence(rng_seed, spawn_key=place))
-
-
-def _chunks(nodes: NodeIds, size: int) -> list[NodeIds]:
-    return [nodes[start : start + size] for start in range(0, len(nodes), size)]
 
 
 def _in_order(
     make: Callable[[int], PPRBatch], indices: Sequence[int], workers: int
 ) -> Iterator[PPRBatch]:
-    """`make` of each of the indices; threads are `workers` batches ahead of the consumer."""
+    """Yield `make(index)` for each index; threads are `workers` batches ahead of the consumer."""
     if workers == 0:
         yield from map(make, indices)
         return
-    # Leaving the block, for whatever reason, waits for the batches that are ahead: one a thread.
+    # However the block is left, it waits for the batches under way: one per thread.
     with ThreadPoolExecutor(workers, thread_name_prefix="batches") as pool:
         ahead: deque[Future[PPRBatch]] = deque()
         for index in indices:

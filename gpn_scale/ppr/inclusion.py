@@ -1,6 +1,4 @@
-"""How likely a batch encodes a node, which turns what it encodes into estimates for all nodes."""
-
-from collections.abc import Iterable
+"""Probability that a random batch encodes a node, to estimate sums over all nodes from a batch."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,42 +11,35 @@ from gpn_scale.scratch import scratch_array
 class Coverage:
     """Inclusion probabilities of nodes in random batches, counted from the rows of all roots.
 
-    A batch takes some of the units (single roots, or groups of roots that stay together) at random
-    and encodes what their rows hold, and some nodes drawn from the whole graph. A node that is in
-    the rows of u units is in a batch of a share s of them with probability 1 - (1 - s)^u, up to
-    the difference between drawing with and without replacement, or is drawn. Sums over a batch's
-    nodes divided by these probabilities estimate sums over all nodes (Horvitz & Thompson, 1952).
+    A batch takes a fraction s of the roots at random, encodes the nodes of their rows, and draws
+    some more nodes from the whole graph. A node that occurs in the rows of u roots is in the rows
+    of the batch with probability 1 - (1 - s)^u, up to the difference between drawing with and
+    without replacement; otherwise it may be drawn. Sums over a batch's nodes, divided by these
+    probabilities, estimate sums over all nodes (Horvitz & Thompson, 1952).
 
     Args:
-        units: Roots of each unit, all with rows in the store.
+        root_global: The roots of which batches are made, each with a row in the store.
         store: The rows.
-        drawn: Nodes that a batch draws uniformly from the whole graph.
+        drawn: Number of nodes that a batch draws uniformly from the whole graph.
+        roots_at_a_time: Roots whose rows are in memory together.
     """
 
-    def __init__(self, units: Iterable[NodeIds], store: PPRStore, drawn: int) -> None:
+    def __init__(
+        self, root_global: NodeIds, store: PPRStore, drawn: int, *, roots_at_a_time: int = 1 << 14
+    ) -> None:
         self.drawn = min(drawn, store.num_nodes)
         self._num_nodes = store.num_nodes
-        # In a file, so that memory does not grow with the graph.
+        # Kept in a file, so that memory does not grow with the graph.
         self._uses: NDArray[np.int32] = scratch_array((store.num_nodes,), None, np.int32)
-        for roots in units:
-            self._uses[np.union1d(store.rows(roots).ids, roots)] += 1
-
-    @classmethod
-    def of_single_roots(
-        cls, root_global: NodeIds, store: PPRStore, drawn: int, *, roots_at_a_time: int = 1 << 14
-    ) -> "Coverage":
-        """Every root is a unit; the same as `Coverage` of them one by one, only faster."""
-        coverage = cls([], store, drawn)
         for start in range(0, len(root_global), roots_at_a_time):
             roots = root_global[start : start + roots_at_a_time]
             rows = store.rows(roots)
             is_root = rows.ids == np.repeat(roots, np.diff(rows.row_ptr))
             nodes, uses = np.unique(np.append(rows.ids[~is_root], roots), return_counts=True)
-            coverage._uses[nodes] += uses.astype(np.int32)
-        return coverage
+            self._uses[nodes] += uses.astype(np.int32)
 
-    def probability(self, nodes: NodeIds, share: float) -> NDArray[np.float64]:
-        """That a batch with a `share` of the units encodes each of `nodes`."""
-        missed_by_rows = (1.0 - share) ** self._uses[nodes]
+    def probability(self, nodes: NodeIds, root_fraction: float) -> NDArray[np.float64]:
+        """Return the probability that a batch of this fraction of the roots encodes each node."""
+        missed_by_rows = (1.0 - root_fraction) ** self._uses[nodes]
         missed = missed_by_rows * (1.0 - self.drawn / max(self._num_nodes, 1))
         return np.asarray(1.0 - missed)

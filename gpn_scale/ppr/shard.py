@@ -1,10 +1,10 @@
-"""The files of a store, one by one: shards, JSON with a checksum in it, and how they are written.
+"""File formats of a store: shards of rows, and JSON that contains its own checksum.
 
-A shard holds the rows of consecutive roots: the header's length (8 bytes, little-endian), the
-header (JSON, padded with spaces), then the data section, which begins at a multiple of 64 bytes; in
-it every array does too, at the offset that the header gives from the section's start. The header
-follows from `ShardInfo`, so a reader compares it byte by byte, and no flipped bit escapes both
-`read_shard_info` and `check_shard_data`.
+A shard holds the rows of consecutive roots: the length of the header (8 bytes, little-endian), the
+header (JSON, padded with spaces), and the data section, which starts at a multiple of 64 bytes. So
+does every array in it; the header gives its offset from the start of the section. The header is a
+function of `ShardInfo`, so a reader can compare it byte by byte, and a flipped bit is detected by
+`read_shard_info` or by `check_shard_data`.
 
 Shapes: R rows, E kept entries, P clusters.
 """
@@ -18,56 +18,49 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpn_scale.errors import StoreError
 from gpn_scale.files import replacing
+from gpn_scale.ppr.rows import Rows
 
 FORMAT = "gpn_scale.ppr"
 FORMAT_VERSION = 2
-REBUILD = "build it again with `python -m precompute ... --overwrite`"
-RESUME = "go on with `python -m precompute ... --resume`"
+REBUILD = "build the store again with existing='overwrite'"
+RESUME = "continue the build with existing='resume'"
+REBUILD_ARGUMENTS, RESUME_ARGUMENTS = ("existing=overwrite",), ("existing=resume",)
+"""Names under which `gpn_scale.flags` knows the commands for `REBUILD` and `RESUME`."""
 
 _ALIGNMENT = 64
-_MAX_HEADER_BYTES = 1 << 16  # a damaged length must not make a reader load the whole file
-
-
-class ShardArrays(NamedTuple):
-    """The arrays of a shard, in the order in which they are stored."""
-
-    row_ptr: NDArray[np.int64]
-    """Offsets of the rows in `ids` and `weights`, (R + 1,)."""
-    ids: NDArray[np.int32]
-    """Kept nodes, (E,)."""
-    weights: NDArray[np.float32]
-    """Their weights, (E,)."""
-    missing_mass: NDArray[np.float32]
-    """What each row lost by the cut, (R,)."""
-    cluster_mass: NDArray[np.float16]
-    """The cut mass of each row by cluster, (R, P); not stored if P is 0."""
+_MAX_HEADER_BYTES = 1 << 16  # so that a damaged length does not make a reader load the whole file
+_FIELD_OF_ARRAY = {"cluster_mass": "cut_mass"}
+"""Field of `Rows` that an array in the file stands for, where their names differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardInfo:
-    """All that a shard's header says."""
+    """The content of a shard's header."""
 
     build: str
-    """Fingerprint of the build that wrote it."""
+    """Fingerprint of the build that wrote the shard."""
     clusters: str | None
-    """Checksum of the clusters that `cluster_mass` counts by."""
+    """Checksum of the clusters by which `cut_mass` is counted; None without clusters."""
     first: int
     """Position of the first row in the list of roots."""
     rows: int
+    """R."""
     entries: int
+    """E."""
     num_clusters: int
+    """P."""
     checksum: str = ""
-    """blake2b-128 of the data section."""
+    """blake2b-128 hash of the data section."""
 
     def layout(self) -> dict[str, tuple[str, tuple[int, ...], int]]:
-        """Data type, shape and offset in the data section of each array."""
+        """Return data type, shape and offset in the data section of each array in the file."""
         shapes: dict[str, tuple[str, tuple[int, ...]]] = {
             "row_ptr": ("<i8", (self.rows + 1,)),
             "ids": ("<i4", (self.entries,)),
@@ -84,7 +77,7 @@ class ShardInfo:
         return places
 
     def prefix(self) -> bytes:
-        """All bytes of the file before its data section."""
+        """Return all bytes of the file before its data section."""
         arrays = {
             name: {"dtype": dtype, "shape": shape, "offset": offset}
             for name, (dtype, shape, offset) in self.layout().items()
@@ -97,20 +90,20 @@ class ShardInfo:
 
     @property
     def num_bytes(self) -> int:
-        """Size of the file."""
+        """Size of the file in bytes."""
         dtype, shape, offset = list(self.layout().values())[-1]
         return len(self.prefix()) + offset + prod(shape) * np.dtype(dtype).itemsize
 
 
-def write_shard(path: Path, info: ShardInfo, arrays: ShardArrays) -> None:
-    """Writes `arrays` to `path`, atomically; `info` must tell their sizes, not yet the checksum.
+def write_shard(path: Path, info: ShardInfo, rows: Rows) -> None:
+    """Write `rows` to `path` atomically; `info` has their sizes and no checksum yet.
 
     Raises:
-        StoreError: the disk is full or not writable; `path` is then as before.
+        StoreError: the disk is full or not writable; `path` keeps its former content.
     """
     chunks, end = [], 0
     for name, (dtype, shape, offset) in info.layout().items():
-        array = getattr(arrays, name)
+        array = getattr(rows, _FIELD_OF_ARRAY.get(name, name))
         assert (array.dtype, array.shape) == (dtype, shape), (name, array.dtype, array.shape)
         data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
         chunks += [memoryview(bytes(offset - end)), data]
@@ -126,10 +119,10 @@ def write_shard(path: Path, info: ShardInfo, arrays: ShardArrays) -> None:
 
 
 def read_shard_info(path: Path) -> ShardInfo:
-    """What the header of `path` says, after a check of it and of the file's size.
+    """Return the header of `path`, after checking it and the file's size.
 
     Raises:
-        StoreError: the file is missing, its header damaged, or its size not the one stated.
+        StoreError: the file is missing, its header is damaged, or its size is not as stated.
     """
     try:
         with path.open("rb") as file:
@@ -150,40 +143,41 @@ def read_shard_info(path: Path) -> ShardInfo:
 
 
 def check_shard_data(path: Path, info: ShardInfo) -> None:
-    """Re-hashes the data section of `path`.
+    """Hash the data section of `path` again.
 
     Raises:
-        StoreError: its checksum is not the one that `info` gives.
+        StoreError: its checksum is not the one in `info`.
     """
-    found = file_checksum(path, start=len(info.prefix()))
-    if found != info.checksum:
-        raise StoreError(f"{path} is corrupt: its checksum is {found}, expected {info.checksum}")
+    actual = file_checksum(path, start=len(info.prefix()))
+    if actual != info.checksum:
+        raise StoreError(f"{path} is corrupt: its checksum is {actual}, expected {info.checksum}")
 
 
-def map_shard(path: Path, info: ShardInfo) -> ShardArrays:
-    """The arrays of `path`, memory-mapped and read-only."""
+def map_shard(path: Path, info: ShardInfo) -> Rows:
+    """Return the rows of `path` as read-only memory maps; `cut_mass` is float16."""
     try:
         mapped = np.memmap(path, dtype=np.uint8, mode="r").view(np.ndarray)
     except (OSError, ValueError) as error:
         raise StoreError(f"{path} is missing or cannot be mapped ({error})") from error
-    if len(mapped) != info.num_bytes:  # changed since it was opened; reading on would be a SIGBUS
+    if len(mapped) != info.num_bytes:  # changed since it was opened; reading could end in SIGBUS
         raise StoreError(f"{path} is truncated: {len(mapped)} bytes, expected {info.num_bytes}")
     data = mapped[len(info.prefix()) :]
-    arrays: dict[str, NDArray[Any]] = {"cluster_mass": np.empty((info.rows, 0), np.float16)}
+    arrays: dict[str, NDArray[Any]] = {"cut_mass": np.empty((info.rows, 0), np.float16)}
     for name, (dtype, shape, offset) in info.layout().items():
         num_bytes = prod(shape) * np.dtype(dtype).itemsize
-        arrays[name] = data[offset : offset + num_bytes].view(dtype).reshape(shape)
-    return ShardArrays(**arrays)
+        array = data[offset : offset + num_bytes].view(dtype).reshape(shape)
+        arrays[_FIELD_OF_ARRAY.get(name, name)] = array
+    return Rows(**arrays)
 
 
 def sealed(value: Mapping[str, Any]) -> str:
-    """`value` as JSON text that is a function of its content, with a checksum of the rest in it."""
+    """Return `value` as JSON text, the same for equal values, with a checksum of the rest in it."""
     bare = {key: part for key, part in value.items() if key != "checksum"}
     return _to_json(bare | {"checksum": checksum(_to_json(bare).encode())})
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
-    """What `sealed` made the text of the file `path` from.
+    """Read a file whose text is from `sealed`.
 
     Raises:
         StoreError: it is missing, damaged, of another kind or of another format version.
@@ -199,27 +193,32 @@ def read_sealed(path: Path) -> dict[str, Any]:
         raise StoreError(f"{path} is corrupt or not of a PPR store")
     if (version := value.get("format_version")) != FORMAT_VERSION:
         raise StoreError(
-            f"{path}: format version: stored {version!r}, wanted {FORMAT_VERSION}; {REBUILD}"
+            f"{path}: format version: stored {version!r}, wanted {FORMAT_VERSION}; {REBUILD}",
+            arguments=REBUILD_ARGUMENTS,
         )
     if text != sealed(value):
-        raise StoreError(f"{path} is corrupt: wrong checksum; to repair it, {RESUME}")
+        raise StoreError(
+            f"{path} is corrupt: wrong checksum; to repair it, {RESUME}",
+            arguments=RESUME_ARGUMENTS,
+        )
     return value
 
 
 def differences(
     stored: Mapping[str, Any], wanted: Mapping[str, Any], *, exact: bool = False
 ) -> str:
-    """What of `wanted` is otherwise in `stored`, as a clause; empty if nothing is.
+    """Describe where `stored` differs from `wanted`, as a clause; empty if it does not.
 
-    With `exact`, what `stored` has beyond `wanted` counts as well, and so does 1 against 1.0.
+    With `exact`, entries of `stored` that `wanted` does not have count as well, and 1 differs from
+    1.0.
     """
     left, right = _flat(stored), _flat(wanted)
-    found = []
+    clauses = []
     for name in sorted(left.keys() | right.keys() if exact else right.keys()):
         old, new = (repr(side[name]) if name in side else "nothing" for side in (left, right))
         if old != new and (exact or name not in left or left[name] != right[name]):
-            found.append(f"{name}: stored {old}, wanted {new}")
-    return "; ".join(found)
+            clauses.append(f"{name}: stored {old}, wanted {new}")
+    return "; ".join(clauses)
 
 
 def _flat(build: Mapping[str, Any]) -> dict[str, Any]:
@@ -228,12 +227,12 @@ def _flat(build: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def checksum(data: bytes) -> str:
-    """blake2b-128 of `data`."""
+    """Return the blake2b-128 hash of `data`."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 def file_checksum(path: Path, start: int = 0) -> str:
-    """blake2b-128 of the bytes of `path` from `start` on.
+    """Return the blake2b-128 hash of the bytes of `path` from offset `start` to the end.
 
     Raises:
         StoreError: the file is missing or cannot be read.
@@ -249,10 +248,10 @@ def file_checksum(path: Path, start: int = 0) -> str:
 
 @contextmanager
 def replacing_file(path: Path, num_bytes: int) -> Iterator[BinaryIO]:
-    """A file to write `num_bytes` into, which takes the place of `path` when all went well.
+    """Open a file for `num_bytes` that replaces `path` if the block ends without an error.
 
     Raises:
-        StoreError: the disk is full or not writable; nothing is left of the attempt.
+        StoreError: the disk is full or not writable; no temporary file is left.
     """
     try:
         with replacing(path) as temporary, temporary.open("wb") as file:
@@ -260,7 +259,8 @@ def replacing_file(path: Path, num_bytes: int) -> Iterator[BinaryIO]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StoreError(
-                f"disk full while writing {path}: free {num_bytes} bytes and use --resume"
+                f"disk full while writing {path}: free {num_bytes} bytes, then {RESUME}",
+                arguments=RESUME_ARGUMENTS,
             ) from error
         raise StoreError(f"{path} cannot be written ({error})") from error
 

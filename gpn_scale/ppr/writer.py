@@ -1,6 +1,6 @@
-"""Writes a store of PPR rows, shard by shard, so that it can be stopped at any moment and resumed.
+"""Writer of a store of PPR rows, shard by shard: a build can be stopped at any time and resumed.
 
-Several processes may write shards of one store; `store` tells which files there are.
+Several processes may write shards of one store; the module `store` describes its files.
 """
 
 import io
@@ -11,16 +11,19 @@ from dataclasses import asdict
 from functools import cached_property
 from math import fsum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpn_scale.errors import StoreError
+from gpn_scale.files import write_json
+from gpn_scale.ppr.rows import Rows
 from gpn_scale.ppr.shard import (
     REBUILD,
+    REBUILD_ARGUMENTS,
     RESUME,
-    ShardArrays,
+    RESUME_ARGUMENTS,
     ShardInfo,
     check_shard_data,
     checksum,
@@ -38,21 +41,29 @@ from gpn_scale.ppr.store import (
     CUT,
     MANIFEST,
     ROOTS,
+    SECONDS,
     Build,
     is_store,
+    read_build_seconds,
     shard_entry,
     shard_name,
 )
 
-_OWN = r"(manifest\.json|build\.json|roots\.npy|clusters\.npy|cut\.npy|shard-\d{5,}\.ppr)"
-_LEFT_OVER = rf"\.{_OWN}\.\d+\.tmp"  # of a killed process: see `files.replacing`
+Existing = Literal["refuse", "resume", "overwrite"]
+"""Treatment of a store that is in the directory already."""
+
+_OWN = (
+    r"(manifest\.json|build\.json|build_seconds\.json|roots\.npy|clusters\.npy|cut\.npy"
+    r"|shard-\d{5,}\.ppr)"
+)
+_LEFT_OVER = rf"\.{_OWN}\.\d+\.tmp"  # temporary file of a killed process, see `files.replacing`
 
 
 class StoreWriter:
-    """Writes a store; one process begins it, others may join, each writes shards of its own.
+    """Writes a store; one process begins it, others may join, and each writes its own shards.
 
-    With clusters, `write_clusters` comes before the first shard (and before others join): a shard
-    remembers which clusters it counted by, so that other clusters make it not done.
+    With clusters, call `write_clusters` before the first shard is written and before others join: a
+    shard contains the checksum of the clusters, and with other clusters it counts as not done.
     """
 
     def __init__(self, path: Path, build: Build) -> None:
@@ -71,26 +82,26 @@ class StoreWriter:
         num_clusters: int,
         rows_per_shard: int,
         k: int,
-        resume: bool,
-        overwrite: bool,
+        existing: Existing = "refuse",
     ) -> "StoreWriter":
-        """Claims the directory `path` (made if need be) for a build; one process only.
+        """Claim the directory `path` (created if missing) for a build; called by one process.
 
         Args:
             path: The directory.
             graph_fingerprint: `Graph.structure_fingerprint()` of the graph.
-            parameters: All that the rows depend on beside the graph; a flat JSON dict.
+            parameters: Everything that the rows depend on besides the graph; a flat JSON dict.
             num_nodes: N, at most 2**31.
             roots: Rising node ids without repeats; None for all nodes.
             num_clusters: P; 0 for none.
             rows_per_shard: Rows of each shard but the last.
-            k: Most entries that a row can have.
-            resume: Go on with what is there, if it is of the same build.
-            overwrite: Remove the store that is there, and nothing else.
+            k: Largest number of entries of a row.
+            existing: What to do with a store in `path`: `refuse` it, `resume` it if it is of the
+                same build, or `overwrite` it; other files are never touched.
 
         Raises:
-            StoreError: the directory is not empty and not a store, holds a build that neither flag
-                allows to touch, holds another build than the one to resume, or is not writable.
+            StoreError: the directory is not empty and not a store, holds a store that `existing`
+                does not allow to change, holds another build than the one to resume, or is not
+                writable.
         """
         assert 0 <= num_nodes <= 2**31
         assert min(rows_per_shard, k) >= 1
@@ -107,7 +118,7 @@ class StoreWriter:
             k=k,
             num_clusters=num_clusters,
         )
-        _claim(directory, build, resume=resume, overwrite=overwrite)
+        _claim(directory, build, existing)
         _write_if_other(directory / BUILD, build.text.encode())
         if root_file is not None:
             _write_if_other(directory / ROOTS, root_file)
@@ -115,7 +126,7 @@ class StoreWriter:
 
     @classmethod
     def join(cls, path: Path | str) -> "StoreWriter":
-        """A further writer for the build that another process began in `path`."""
+        """Return another writer for the build that a process began in `path`."""
         return cls(Path(path), Build.of(read_sealed(Path(path) / BUILD)))
 
     @property
@@ -124,11 +135,11 @@ class StoreWriter:
         return self._build.num_shards
 
     def shard_rows(self, index: int) -> tuple[int, int]:
-        """First root position of shard `index`, and the one after its last."""
+        """Return the first root position of shard `index`, and the one after its last."""
         return self._build.shard_rows(index)
 
     def is_done(self, index: int) -> bool:
-        """Whether shard `index` is there, of this build and intact; reads all of it."""
+        """Whether shard `index` exists, belongs to this build and is intact; reads all of it."""
         try:
             info = self._build.shard_info(self.path, index, self._clusters)
             check_shard_data(self.path / shard_name(index), info)
@@ -137,80 +148,90 @@ class StoreWriter:
         return True
 
     def write_clusters(self, cluster_of_node: NDArray[np.int32]) -> None:
-        """Writes the cluster of every node, (N,) in [0, P); shards of other clusters are void."""
+        """Write the cluster of every node, (N,) in [0, P); invalidates shards of other clusters."""
         assert cluster_of_node.dtype == np.int32
         assert cluster_of_node.shape == (self._build.num_nodes,)
         assert self._build.num_clusters, "this build has no clusters"
         data = _npy(cluster_of_node)
-        self.__dict__.pop("_clusters", None)  # it may be that of the clusters before
+        self.__dict__.pop("_clusters", None)  # may be the checksum of former clusters
         if not _holds(self.path / CLUSTERS, data):
             (self.path / MANIFEST).unlink(missing_ok=True)
             _write_if_other(self.path / CLUSTERS, data)
 
     @property
     def cluster_of_node(self) -> NDArray[np.int32] | None:
-        """What `write_clusters` wrote, in this process or another; None without clusters."""
+        """The clusters that `write_clusters` wrote, in any process; None without clusters."""
         if not self._build.num_clusters:
             return None
         clusters: NDArray[np.int32] = np.load(self.path / CLUSTERS, allow_pickle=False)
         return clusters
 
-    def write_shard(
-        self,
-        index: int,
-        row_ptr: NDArray[np.int64],
-        ids: NDArray[np.int32],
-        weights: NDArray[np.float32],
-        missing_mass: NDArray[np.float32],
-        cluster_mass: NDArray[np.float16] | None,
-    ) -> None:
-        """Writes shard `index`, over one that may be there; arrays as in `ShardArrays`.
+    def write_shard(self, index: int, rows: Rows) -> None:
+        """Write shard `index`, replacing a former one.
+
+        Args:
+            index: Number of the shard.
+            rows: Rows of the shard's roots; ids are int32 and cut masses float16.
 
         Raises:
             StoreError: the disk is full or not writable; no part of the shard is left.
         """
         start, stop = self.shard_rows(index)
         assert 0 <= start < stop, index
-        assert (row_ptr[0], row_ptr[-1]) == (0, len(ids))
-        assert ((np.diff(row_ptr) >= 0) & (np.diff(row_ptr) <= self._build.k)).all()
-        assert (cluster_mass is None) == (self._build.num_clusters == 0)
+        counts = np.diff(rows.row_ptr)
+        assert (rows.row_ptr[0], rows.row_ptr[-1]) == (0, rows.num_entries)
+        assert ((counts >= 0) & (counts <= self._build.k)).all()
         info = ShardInfo(
             build=self._build.fingerprint,
             clusters=self._clusters,
             first=start,
             rows=stop - start,
-            entries=len(ids),
+            entries=rows.num_entries,
             num_clusters=self._build.num_clusters,
         )
-        if cluster_mass is None:
-            cluster_mass = np.empty((stop - start, 0), np.float16)
-        # A store whose shards change is unfinished until `finish` has seen them all again.
+        assert rows.cut_mass.shape == (info.rows, info.num_clusters)
+        # A store whose shards change is incomplete until `finish` has checked all of them again.
         (self.path / MANIFEST).unlink(missing_ok=True)
-        arrays = ShardArrays(row_ptr, ids, weights, missing_mass, cluster_mass)
-        write_shard(self.path / shard_name(index), info, arrays)
+        write_shard(self.path / shard_name(index), info, rows)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the manifest exists; its content is not checked."""
+        return (self.path / MANIFEST).exists()
+
+    @property
+    def build_seconds(self) -> float:
+        """Time that the build has taken so far, in this and in former processes."""
+        return read_build_seconds(self.path)
+
+    def record_seconds(self, seconds: float) -> None:
+        """Record the time of the build so far, former processes included; called by one process."""
+        write_json(self.path / SECONDS, {"seconds": seconds})
 
     def finish(self, total_mass: NDArray[np.float64] | None = None) -> None:
-        """Writes the manifest, which makes the store readable; one process, after all others.
+        """Write the manifest, which completes the store; called by one process after all others.
 
         Args:
-            total_mass: What the uncut rows of all roots together put on every node, (N,); with
-                clusters only.
+            total_mass: Mass that the full rows of all roots together put on every node, (N,);
+                required with clusters, None without.
 
         Raises:
             StoreError: shards or the clusters are missing or not of this build.
         """
-        build, infos, lacking = self._build, [], []
+        build, infos, missing = self._build, [], []
         assert (total_mass is None) == (build.num_clusters == 0)
         clusters = self._clusters
         for index in range(build.num_shards):
             try:
                 infos.append(build.shard_info(self.path, index, clusters))
             except StoreError:
-                lacking.append(shard_name(index))
-        if lacking:
-            names = ", ".join(lacking[:10]) + (" ..." if len(lacking) > 10 else "")
+                missing.append(shard_name(index))
+        if missing:
+            names = ", ".join(missing[:10]) + (" ..." if len(missing) > 10 else "")
             raise StoreError(
-                f"{self.path} lacks {len(lacking)} of {build.num_shards} shards ({names}): {RESUME}"
+                f"{len(missing)} of {build.num_shards} shards are missing in {self.path} "
+                f"({names}): {RESUME}",
+                arguments=RESUME_ARGUMENTS,
             )
         if total_mass is not None:
             self._write_cut(total_mass, infos)
@@ -219,11 +240,11 @@ class StoreWriter:
 
     def _write_cut(self, total_mass: NDArray[np.float64], infos: list[ShardInfo]) -> None:
         assert total_mass.shape == (self._build.num_nodes,)
-        left_N = total_mass.astype(np.float64)
+        cut_N = total_mass.astype(np.float64)
         for index, info in enumerate(infos):
             shard = map_shard(self.path / shard_name(index), info)
-            np.subtract.at(left_N, shard.ids, shard.weights)
-        data = _npy(np.maximum(left_N, 0.0).astype(np.float32))
+            np.subtract.at(cut_N, shard.ids, shard.weights)
+        data = _npy(np.maximum(cut_N, 0.0).astype(np.float32))
         _write_if_other(self.path / CUT, data)
 
     @cached_property
@@ -231,32 +252,37 @@ class StoreWriter:
         return file_checksum(self.path / CLUSTERS) if self._build.num_clusters else None
 
 
-def _claim(directory: Path, build: Build, *, resume: bool, overwrite: bool) -> None:
-    """Makes `directory` ready for `build`, or says why not; removes what `overwrite` allows."""
-    if resume and overwrite:
-        raise StoreError("--resume and --overwrite exclude each other, got both")
+def _claim(directory: Path, build: Build, existing: Existing) -> None:
+    """Prepare `directory` for `build`, or refuse it; `overwrite` removes the former store."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         names = sorted(path.name for path in directory.iterdir())
     except OSError as error:
-        raise StoreError(f"{directory} cannot hold a store ({error}); use another --out") from error
-    held = [name for name in names if not re.fullmatch(_LEFT_OVER, name)]
-    if held and not is_store(directory):
         raise StoreError(
-            f"{directory} is not empty and not a PPR store (it holds {held[0]}): use another --out"
-        )
-    if held and not (resume or overwrite):
-        what = "a finished store" if MANIFEST in held else "an unfinished store"
+            f"{directory} cannot hold a store ({error}): choose another directory",
+            arguments=("out",),
+        ) from error
+    kept = [name for name in names if not re.fullmatch(_LEFT_OVER, name)]
+    if kept and not is_store(directory):
         raise StoreError(
-            f"{directory} already holds {what}: use --resume to go on with it, --overwrite to "
-            "build it anew, or another --out"
+            f"{directory} is not empty and not a PPR store (it contains {kept[0]}): choose another "
+            "directory",
+            arguments=("out",),
         )
-    if held and resume:
+    if kept and existing == "refuse":
+        state = "complete" if MANIFEST in kept else "unfinished"
+        raise StoreError(
+            f"{directory} already holds a store ({state}): pass existing='resume' to continue it, "
+            "existing='overwrite' to replace it, or choose another directory",
+            arguments=("existing", "out"),
+        )
+    if kept and existing == "resume":
         _check_resumable(directory, build)
+    overwrite = existing == "overwrite"
     if overwrite:
         (directory / MANIFEST).unlink(missing_ok=True)
     for name in names:
-        # build.json stays until the new one takes its place: the directory is a store throughout.
+        # build.json stays until the new one replaces it, so the directory is always a store.
         old = overwrite and name != BUILD and re.fullmatch(_OWN, name)
         if old or re.fullmatch(_LEFT_OVER, name):
             (directory / name).unlink(missing_ok=True)
@@ -265,26 +291,30 @@ def _claim(directory: Path, build: Build, *, resume: bool, overwrite: bool) -> N
 def _check_resumable(directory: Path, build: Build) -> None:
     try:
         stored = Build.of(read_sealed(directory / BUILD))
-    except StoreError as error:  # damaged: the manifest says the same, if there is one
+    except StoreError as error:  # damaged; the manifest, if there is one, contains the same
         try:
             stored = Build.of(read_sealed(directory / MANIFEST))
         except StoreError:
-            raise StoreError(f"{directory} cannot be resumed ({error}); {REBUILD}") from error
+            raise StoreError(
+                f"{directory} cannot be resumed ({error}); {REBUILD}", arguments=REBUILD_ARGUMENTS
+            ) from error
     if different := differences(asdict(stored), asdict(build), exact=True):
-        raise StoreError(f"{directory} is of another build: {different}; {REBUILD}")
+        raise StoreError(
+            f"{directory} is of another build: {different}; {REBUILD}", arguments=REBUILD_ARGUMENTS
+        )
 
 
 def _root_file(roots: NDArray[np.integer[Any]] | None, num_nodes: int) -> bytes | None:
-    """Content of `roots.npy`; None if the roots are all nodes."""
+    """Return the content of `roots.npy`; None if the roots are all nodes."""
     if roots is None:
         return None
     if roots.ndim != 1 or roots.dtype.kind not in "iu":
         raise StoreError(
             f"roots must be a vector of integer node ids, got {roots.dtype} of shape {roots.shape}"
         )
-    if (falls := np.flatnonzero(roots[1:] <= roots[:-1])).size:
+    if (place := np.flatnonzero(roots[1:] <= roots[:-1])).size:
         raise StoreError(
-            f"roots must rise without repeats, got {roots[falls[0]]} before {roots[falls[0] + 1]}"
+            f"roots must rise without repeats, got {roots[place[0]]} before {roots[place[0] + 1]}"
         )
     if len(roots) and not (roots[0] >= 0 and roots[-1] < num_nodes):
         wrong = roots[0] if roots[0] < 0 else roots[-1]
@@ -295,7 +325,7 @@ def _root_file(roots: NDArray[np.integer[Any]] | None, num_nodes: int) -> bytes 
 def _manifest_of(directory: Path, build: Build, infos: list[ShardInfo]) -> dict[str, Any]:
     clustered = build.num_clusters > 0
     files = {ROOTS: build.roots is not None, CLUSTERS: clustered, CUT: clustered}
-    # An exact sum: it does not depend on the order of additions, so not on the machine.
+    # An exact sum, which depends neither on the order of additions nor on the machine.
     missing = fsum(
         mass
         for index, info in enumerate(infos)

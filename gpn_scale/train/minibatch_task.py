@@ -12,6 +12,7 @@ from torch import Tensor
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph
 from gpn_scale.distributed import World
+from gpn_scale.errors import ConfigError
 from gpn_scale.inference.all_nodes import predict_all
 from gpn_scale.inference.encoder_inputs import as_inputs, required_features
 from gpn_scale.inference.memory_plan import modest_bytes
@@ -21,9 +22,8 @@ from gpn_scale.nn.aggregation import weighted_means
 from gpn_scale.nn.losses import bayesian_loss
 from gpn_scale.nn.model import GPN, Aggregation
 from gpn_scale.nn.noise import NOISE_ROWS, Noise
-from gpn_scale.ppr.batches import BatchLoader, PPRBatch, check_roots, epoch_cost
-from gpn_scale.ppr.store import BUILD, MANIFEST, PPRStore
-from gpn_scale.ppr.strongest import StrongestRows
+from gpn_scale.ppr.batches import BatchLoader, BatchSource, PPRBatch, check_roots, epoch_cost
+from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import Drawn, make_tail
 from gpn_scale.train.task import AbstractTask, Forward, Validation, checked_split, labelled
 
@@ -46,7 +46,7 @@ class MinibatchTask(AbstractTask):
         world: The processes that divide the batches among themselves.
 
     Raises:
-        ConfigError: the batch size does not fit.
+        ConfigError: the batch size does not fit, or `minibatch.neighbours` is set.
         StoreError: a training or validation node has no row, or the tail needs clusters that the
             store does not have.
     """
@@ -61,6 +61,7 @@ class MinibatchTask(AbstractTask):
         world: World | None = None,
     ) -> None:
         split = checked_split(graph)
+        _check_neighbours(config)
         self.world = world or World()
         check_roots(split.val, store)
         self.store, self.device, self.dtype = store, device, dtype
@@ -70,18 +71,15 @@ class MinibatchTask(AbstractTask):
         self.labels = graph.labels
         self.num_train = len(split.train)
         self.tail = make_tail(config.minibatch, store, graph, config.diffusion)
-        top = config.minibatch.neighbours
-        self.loader = BatchLoader(
-            split.train,
-            store if top == "all" else StrongestRows(store, top),
-            self.tail,
-            self.features,
-            self.scaling,
-            config.minibatch,
-            rng_seed=self.rng_seed,
+        source = BatchSource(
+            store=store,
+            tail=self.tail,
+            features=self.features,
+            scaling=self.scaling,
             part=self.world.part,
             block=NOISE_ROWS,
         )
+        self.loader = BatchLoader(split.train, source, config.minibatch, rng_seed=self.rng_seed)
         self.val_nodes, (_, self.val_labels) = split.val, labelled(graph, split.val, device)
         self._validation_probabilities = self._new_validation(graph)
 
@@ -97,9 +95,8 @@ class MinibatchTask(AbstractTask):
 
     @property
     def precompute_seconds(self) -> float:
-        """Seconds from the store's first file to its last, by their times on disk."""
-        first, last = (self.store.path / name for name in (BUILD, MANIFEST))
-        return max(last.stat().st_mtime - first.stat().st_mtime, 0.0)
+        """Time that the build of the store took, as the store recorded it."""
+        return self.store.build_seconds
 
     def losses(  # noqa: D102
         self,
@@ -138,26 +135,18 @@ class MinibatchTask(AbstractTask):
         return bayesian_loss(posterior, labels.to(self.device), entropy_weight=self.entropy_weight)
 
     def facts(self) -> dict[str, Any]:
-        """Return facts about rows, tail and batches, and how many nodes an epoch encodes."""
+        """Return sizes of rows and batches, the tail, and how many nodes an epoch encodes."""
         batches = self.loader.epoch_roots(1)
-        shuffled = np.random.default_rng(self.rng_seed).permutation(self.loader.root_global)
-        sizes = np.cumsum([len(roots) for roots in batches])[:-1]
-        cost, random_cost = (
-            epoch_cost(roots, self.loader.store) for roots in (batches, np.split(shuffled, sizes))
-        )
-        saved = 1.0 - cost.encodings / max(random_cost.encodings, 1)
+        cost = epoch_cost(batches, self.store)
         return {
             "k": self.store.k,
-            "neighbours": self.loader.store.k,
             "clusters": self.store.num_clusters,
             "tail": self.config.tail,
-            "order": self.config.order,
             "steps_per_epoch": self.num_steps,
             "batch_size": len(batches[0]),
             "mean_missing_mass": float(self.store.missing_mass.mean()),
             "encodings_per_epoch": cost.encodings,
-            "repeated_encodings": cost.repeated_share,
-            "encodings_saved_by_order": saved if self.config.order == "local" else 0.0,
+            "repeated_encodings": cost.repeated_fraction,
         }
 
     @torch.no_grad()
@@ -236,3 +225,13 @@ class MinibatchTask(AbstractTask):
             )
 
         return cluster_evidence
+
+
+def _check_neighbours(config: RunConfig) -> None:
+    """Refuse a number of drawn neighbours, which only graph-convolution models use."""
+    if config.minibatch.neighbours != "all":
+        raise ConfigError(
+            f"minibatch.neighbours is {config.minibatch.neighbours!r}, expected 'all': GPN uses "
+            "every stored entry of a row; build a store with a smaller k for shorter rows",
+            arguments=("minibatch.neighbours",),
+        )

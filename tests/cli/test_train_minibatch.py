@@ -59,7 +59,6 @@ def test_a_run_reports_how_its_batches_were_made(tmp_path, store, capsys):
     assert facts["k"] == 8
     assert facts["clusters"] == 4
     assert facts["tail"] == "clustered"
-    assert facts["order"] == "random"
     assert facts["batch_size"] == 4
     assert facts["steps_per_epoch"] > 1
     assert 0.0 < facts["mean_missing_mass"] < 1.0
@@ -68,10 +67,9 @@ def test_a_run_reports_how_its_batches_were_made(tmp_path, store, capsys):
     assert "test accuracy" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("order", ["random", "local"])
 @pytest.mark.parametrize("stop_after", [1, 6])
-def test_a_stopped_run_resumes_to_the_same_weights(tmp_path, store, monkeypatch, order, stop_after):
-    more = ["--ppr", str(store), "--set", f"minibatch.order={order}", "--checkpoint-seconds", "0"]
+def test_a_stopped_run_resumes_to_the_same_weights(tmp_path, store, monkeypatch, stop_after):
+    more = ["--ppr", str(store), "--checkpoint-seconds", "0"]
     assert run(tmp_path / "whole", *more, epochs=4) == 0
     with monkeypatch.context() as patched:
         asked = iter(range(stop_after - 1))

@@ -39,7 +39,7 @@ def graph_and_config(tail="clustered", validation="exact"):
         encoder=EncoderConfig(hidden=8, layers=3, latent=4, dropout=0.3, batch_norm=True),
         diffusion=DIFFUSION,
         minibatch=MinibatchConfig(
-            batch_size=BATCH, tail=tail, tail_nodes=900, tail_walks=2, validation=validation
+            batch_size=BATCH, tail=tail, tail_nodes=900, validation=validation
         ),
         train=TrainConfig(epochs=2, warmup_steps=2, schedule="cosine", weight_decay=0.01),
     )
@@ -100,6 +100,7 @@ def assert_equal(got, expected, tolerance, name=""):
         ("clustered", "exact", 2),
         ("clustered", "exact", 4),
         ("stationary", "rows", 2),
+        ("renormalised", "exact", 2),
     ],
 )
 def test_any_number_of_ranks_trains_the_same_model(store, tail, validation, size):

@@ -31,7 +31,6 @@ from gpn_scale.nn.model import GPN
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import AbstractTail, make_tail
 from precompute.build import Resources, build_store
-from precompute.mpi import SingleProcess
 from tests.ppr.stored import exact_rows, write_store
 from tests.strategies import graphs
 
@@ -203,7 +202,7 @@ def test_the_value_is_the_sum_over_kept_entries_and_tail(kind, graph, diffusion,
                 inside = (row.ids % 2 == cluster) & (row.ids != node)
                 weight = row.weights[inside].astype(np.float64)
                 seen = prior * mean + weight @ case.evidence[row.ids[inside]]
-                cut = np.float64(row.cluster_mass[0, cluster])
+                cut = np.float64(row.cut_mass[0, cluster])
                 expected = expected + cut * seen / (prior + weight.sum())
         np.testing.assert_allclose(posterior.alpha_NC[node].numpy(), expected, rtol=2e-6)
         np.testing.assert_allclose(result.prediction.alpha_0[node], expected.sum(), rtol=2e-6)
@@ -221,12 +220,7 @@ def test_the_engine_s_rows_certify_without_slack(tmp_path, small_graph, kind, st
         small_graph,
         PPRConfig(diffusion=diffusion, k=8, clusters=8),
         tmp_path / "store",
-        roots=None,
-        comm=SingleProcess(),
         resources=Resources(threads=1, memory_bytes=1 << 30),
-        resume=False,
-        overwrite=False,
-        say=lambda text: None,
     )
     case = case_of(small_graph, diffusion, PPRStore.open(tmp_path / "store"), kind)
     result, exact = case.predict(), case.exact_alpha_0

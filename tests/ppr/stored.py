@@ -6,6 +6,7 @@ import numpy as np
 
 from gpn_scale.config import DiffusionConfig
 from gpn_scale.data.graph import Graph
+from gpn_scale.ppr.rows import Rows
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.writer import StoreWriter
 from tests.oracles import dense_diffusion, dense_ppr, dense_transition
@@ -53,19 +54,17 @@ def write_store(
         num_clusters=clusters,
         rows_per_shard=max(len(chosen), 1),
         k=k,
-        resume=False,
-        overwrite=False,
     )
     if clusters:
         writer.write_clusters(cluster_of_node)
     for index in range(writer.num_shards):
-        writer.write_shard(
-            index,
-            np.cumsum([0, *sizes]),
-            np.array(ids, np.int32),
-            np.array(weights, np.float32),
-            np.array(missing, np.float32),
-            np.array(cut, np.float16) if clusters else None,
+        rows = Rows(
+            row_ptr=np.cumsum([0, *sizes]),
+            ids=np.array(ids, np.int32),
+            weights=np.array(weights, np.float32),
+            missing_mass=np.array(missing, np.float32),
+            cut_mass=np.array(cut, np.float16).reshape(len(sizes), clusters),
         )
+        writer.write_shard(index, rows)
     writer.finish(exact[chosen].sum(0) if clusters else None)
     return PPRStore.open(folder)

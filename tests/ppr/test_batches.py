@@ -1,5 +1,5 @@
 import threading
-from dataclasses import fields
+from dataclasses import fields, replace
 from tempfile import TemporaryDirectory
 from typing import get_args
 from unittest import mock
@@ -16,14 +16,18 @@ from gpn_scale.errors import ConfigError, StoreError
 from gpn_scale.ppr import batches
 from gpn_scale.ppr.batches import (
     BatchLoader,
+    BatchSource,
+    ClusterSampling,
     EpochCost,
     assemble_batch,
     check_roots,
     epoch_cost,
 )
 from gpn_scale.ppr.inclusion import Coverage
+from gpn_scale.ppr.rows import Rows
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import make_tail
+from gpn_scale.rank_part import RankPart
 from tests.ppr.stored import write_store
 from tests.strategies import graphs
 
@@ -50,7 +54,8 @@ def make_loader(small_graph, store):
         config = MinibatchConfig(**{"batch_size": 16, "workers": 0, "tail_nodes": 20, **options})
         tail = make_tail(config, store, small_graph, DIFFUSION)
         roots = store.roots[:75] if roots is None else roots
-        return BatchLoader(roots, store, tail, features, "none", config, rng_seed=rng_seed)
+        source = BatchSource(store=store, tail=tail, features=features)
+        return BatchLoader(roots, source, config, rng_seed=rng_seed)
 
     return loader
 
@@ -62,7 +67,9 @@ def dense(features):
 def assert_same_batch(got, expected):
     for field in fields(expected):
         left, right = getattr(got, field.name), getattr(expected, field.name)
-        if left is None or right is None:
+        if isinstance(left, Rows):
+            assert_same_batch(left, right)
+        elif left is None or right is None:
             assert left is right
         else:
             np.testing.assert_array_equal(dense(left), dense(right), err_msg=field.name)
@@ -84,17 +91,17 @@ def assert_same_batches(got, expected):
 def test_a_batch_is_what_a_dictionary_would_say(graph, kind, k, draw, rng_seed, data):
     node = st.integers(0, graph.num_nodes - 1)
     roots = np.array(data.draw(st.lists(node, max_size=6)), np.int64)
-    config = MinibatchConfig(tail=kind, tail_walks=2)
+    config = MinibatchConfig(tail=kind)
     with TemporaryDirectory() as folder:
         store = write_store(folder, graph, DIFFUSION, k=k, clusters=2)
         tail = make_tail(config, store, graph, DIFFUSION)
+        coverage = Coverage(roots, store, draw)
         rng = np.random.default_rng(rng_seed)
-        coverage = Coverage.of_single_roots(roots, store, draw) if draw else None
-        batch = assemble_batch(
-            roots, store, tail, graph.features, "none", rng, coverage=coverage, of_all=0.5
-        )
-        rng = np.random.default_rng(rng_seed)
-        rows, drawn = tail.apply(roots, store.rows(roots), rng), tail.draw(draw, rng)
+        sampling = ClusterSampling(coverage=coverage, root_fraction=0.5, rng=rng)
+        source = BatchSource(store=store, tail=tail, features=graph.features)
+        batch = assemble_batch(roots, source, sampling if draw else None)
+        rows, cluster_weight = tail.apply(roots, store.rows(roots))
+        drawn = tail.draw(draw, np.random.default_rng(rng_seed))
         support = batch.support_global
         weight = tail.weight_of(support) / coverage.probability(support, 0.5) if draw else []
         cluster = tail.cluster_of(support) if draw else []
@@ -105,13 +112,13 @@ def test_a_batch_is_what_a_dictionary_would_say(graph, kind, k, draw, rng_seed, 
     assert batch.support_global.tolist() == list(position)
     assert batch.root_global.tolist() == roots.tolist()
     assert batch.root_local.tolist() == [position[root] for root in roots]
-    assert batch.neighbour_local.tolist() == [position[chosen] for chosen in rows.ids.tolist()]
-    for name in ("row_ptr", "missing_mass", "cluster_mass"):
-        np.testing.assert_array_equal(getattr(batch, name), getattr(rows, name), strict=True)
-    np.testing.assert_array_equal(batch.weight, rows.weights, strict=True)
+    assert batch.rows.ids.tolist() == [position[chosen] for chosen in rows.ids.tolist()]
+    for name in ("row_ptr", "weights", "missing_mass", "cut_mass"):
+        np.testing.assert_array_equal(getattr(batch.rows, name), getattr(rows, name), strict=True)
+    np.testing.assert_array_equal(batch.cluster_weight, cluster_weight, strict=True)
     np.testing.assert_array_equal(batch.cluster, cluster)
     np.testing.assert_allclose(batch.weight_in_cluster, weight, rtol=1e-6)
-    places = (batch.root_local, batch.neighbour_local, batch.cluster, batch.support_global)
+    places = (batch.root_local, batch.rows.ids, batch.cluster, batch.support_global)
     assert {place.dtype for place in places} == {np.dtype(np.int64)}
     if graph.features is None:
         assert batch.features is None
@@ -132,8 +139,8 @@ def test_features_are_scaled_as_those_of_all_nodes(small_graph, store, sparse):
             num_columns=num_columns,
         )
     tail = make_tail(MinibatchConfig(), store, small_graph, DIFFUSION)
-    rng = np.random.default_rng(0)
-    batch = assemble_batch(store.roots[:5], store, tail, features, "row_sum", rng)
+    source = BatchSource(store=store, tail=tail, features=features, scaling="row_sum")
+    batch = assemble_batch(store.roots[:5], source)
     assert isinstance(batch.features, CSRFeatures) == sparse
     expected = dense(scale_features(features, "row_sum"))[batch.support_global]
     np.testing.assert_allclose(dense(batch.features), expected, rtol=1e-6)
@@ -145,12 +152,11 @@ def test_half_precision_stays_what_it_is(small_graph, make_loader):
     assert batch.features.dtype == np.float16
 
 
-@pytest.mark.parametrize("order", ["random", "local"])
 @pytest.mark.parametrize(
     ("batch_size", "sizes"), [(16, [16] * 4 + [11]), (75, [75]), (25, [25] * 3)]
 )
-def test_every_root_comes_once_an_epoch(make_loader, store, order, batch_size, sizes):
-    loader = make_loader(order=order, batch_size=batch_size)
+def test_every_root_comes_once_an_epoch(make_loader, store, batch_size, sizes):
+    loader = make_loader(batch_size=batch_size)
     epochs = [list(loader.epoch(number)) for number in range(3)]
     orders = [np.concatenate([batch.root_global for batch in epoch]) for epoch in epochs]
     for epoch, roots in zip(epochs, orders, strict=True):
@@ -162,10 +168,9 @@ def test_every_root_comes_once_an_epoch(make_loader, store, order, batch_size, s
         assert len(batch.cluster) == len(batch.weight_in_cluster) == len(batch.support_global)
 
 
-@pytest.mark.parametrize("tail", ["clustered", "sampled"])
-@pytest.mark.parametrize("order", ["random", "local"])
-def test_batches_depend_on_seed_and_epoch_and_not_on_workers(make_loader, order, tail):
-    options = {"order": order, "tail": tail, "tail_walks": 2}
+@pytest.mark.parametrize("tail", ["clustered", "truncated"])
+def test_batches_depend_on_seed_and_epoch_and_not_on_workers(make_loader, tail):
+    options = {"tail": tail}
     expected = list(make_loader(**options).epoch(2))
     for workers in (0, 1, 3):
         loader = make_loader(workers=workers, **options)
@@ -180,7 +185,7 @@ def test_batches_depend_on_seed_and_epoch_and_not_on_workers(make_loader, order,
 
 def test_batches_draw_nodes_of_their_own(make_loader):
     def drawn(batch):
-        own = {*batch.neighbour_local.tolist(), *batch.root_local.tolist()}
+        own = {*batch.rows.ids.tolist(), *batch.root_local.tolist()}
         return tuple(sorted(set(range(len(batch.support_global))) - own))
 
     loader = make_loader()
@@ -252,8 +257,28 @@ def test_the_cost_of_an_epoch_counts_supports(make_loader, store):
     cost = epoch_cost(loader.epoch_roots(1), store)
     assert cost.encodings == sum(map(len, supports))
     assert cost.distinct == len(set.union(*supports))
-    assert cost.repeated_share == pytest.approx(1 - cost.distinct / cost.encodings)
+    assert cost.repeated_fraction == pytest.approx(1 - cost.distinct / cost.encodings)
     assert epoch_cost([], store) == EpochCost(encodings=0, distinct=0)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 20])
+def test_ranks_divide_a_batch(small_graph, store, size):
+    tail = make_tail(MinibatchConfig(), store, small_graph, DIFFUSION)
+    source = BatchSource(store=store, tail=tail, features=small_graph.features, block=8)
+    roots = store.roots[:10]
+    whole = assemble_batch(roots, source)
+    parts = [
+        assemble_batch(roots, replace(source, part=RankPart(rank, size))) for rank in range(size)
+    ]
+    for name in ("root_global", "root_local", "cluster_weight", "features"):
+        joined = np.concatenate([dense(getattr(part, name)) for part in parts])
+        np.testing.assert_array_equal(joined, dense(getattr(whole, name)), err_msg=name)
+    for name in ("ids", "weights", "missing_mass", "cut_mass"):
+        joined = np.concatenate([getattr(part.rows, name) for part in parts])
+        np.testing.assert_array_equal(joined, getattr(whole.rows, name), err_msg=name)
+    assert all(part.rows.num_rows == len(part.root_global) for part in parts)
+    assert all(part.num_roots == 10 for part in parts)
+    assert all(part.encoded.start % 8 == 0 for part in parts)
 
 
 def test_too_large_batches_are_refused(make_loader):
@@ -286,11 +311,6 @@ def test_a_store_of_all_nodes_is_checked_by_range(small_graph, tmp_path):
     check_roots(np.arange(300), full)
     with pytest.raises(StoreError, match="node 300 is out of range"):
         check_roots(np.arange(301), full)
-
-
-def test_a_smaller_batch_than_a_group_is_possible(make_loader):
-    sizes = [len(roots) for roots in make_loader(order="local", batch_size=1).epoch_roots(0)]
-    assert sizes == [1] * 75
 
 
 def test_the_order_of_an_epoch_and_its_first_batch_have_streams_of_their_own():

@@ -1,14 +1,17 @@
 import errno
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from gpn_scale.errors import StoreError
-from gpn_scale.ppr.store import PPRStore, verify_store
+from gpn_scale.ppr.rows import Rows
+from gpn_scale.ppr.store import PPRStore
+from gpn_scale.ppr.verification import verify_store
 from gpn_scale.ppr.writer import StoreWriter
-from tests.ppr.test_store import content, example
+from tests.ppr.cases import content, example
 
 
 @pytest.fixture
@@ -25,13 +28,15 @@ def test_a_shard_of_another_build_is_not_done(built, tmp_path):
     first, second = verify_store(built)
     assert "shard-00000.ppr is not the shard that manifest.json names" in first
     assert "shard-00001.ppr belongs to another build" in second
-    with pytest.raises(StoreError, match=r"lacks 1 of 3 shards .shard-00001.ppr.: .*--resume"):
-        example().begin(built, resume=True).finish(example().total_mass)
-    assert example().build(built, resume=True) == [1]
+    with pytest.raises(
+        StoreError, match=r"1 of 3 shards are missing .*shard-00001.ppr.: .*existing='resume'"
+    ):
+        example().begin(built, "resume").finish(example().total_mass)
+    assert example().build(built, "resume") == [1]
 
 
 def test_other_clusters_make_all_shards_undone(built):
-    writer = example().begin(built, resume=True)
+    writer = example().begin(built, "resume")
     assert all(map(writer.is_done, range(3)))
     writer.write_clusters(example().clusters[::-1].copy())
     assert not any(map(writer.is_done, range(3)))
@@ -44,7 +49,7 @@ def test_resuming_leaves_finished_shards_untouched(built, tmp_path):
     writer.write_clusters(example().clusters)
     example().write(writer, 1)
     stamp = (path / "shard-00001.ppr").stat()
-    assert example().build(path, resume=True) == [0, 2]
+    assert example().build(path, "resume") == [0, 2]
     assert (path / "shard-00001.ppr").stat().st_mtime_ns == stamp.st_mtime_ns
     assert (path / "shard-00001.ppr").stat().st_ino == stamp.st_ino
     assert content(path) == content(built)
@@ -52,7 +57,7 @@ def test_resuming_leaves_finished_shards_untouched(built, tmp_path):
 
 def test_resuming_a_finished_store_changes_nothing(built):
     before = {entry.name: entry.stat().st_ino for entry in built.iterdir()}
-    assert example().build(built, resume=True) == []
+    assert example().build(built, "resume") == []
     assert {entry.name: entry.stat().st_ino for entry in built.iterdir()} == before
 
 
@@ -90,46 +95,47 @@ def test_a_build_stopped_at_any_rename_resumes_to_the_same_bytes(
         with pytest.raises(StoreError):
             PPRStore.open(path)
         left = 100
-        example().build(path, resume=True)
+        example().build(path, "resume")
         assert content(path) == content(built)
         left = count
         with pytest.raises(KeyboardInterrupt):
-            example(parameters={"teleport": 0.5}).build(path, overwrite=True)
+            example(parameters={"teleport": 0.5}).build(path, "overwrite")
         left = 100
-        example().build(path, overwrite=True)
+        example().build(path, "overwrite")
         assert content(path) == content(built)
 
 
-@pytest.mark.parametrize("flags", [{}, {"resume": True}, {"overwrite": True}], ids=str)
-def test_a_directory_of_something_else_is_not_touched(tmp_path, flags):
+@pytest.mark.parametrize("existing", ["refuse", "resume", "overwrite"])
+def test_a_directory_of_something_else_is_not_touched(tmp_path, existing):
     for name in ("notes.txt", "build.json", "shard-00000.ppr"):
         (tmp_path / name).write_text("{}")
     before = content(tmp_path)
     with pytest.raises(
-        StoreError, match=r"not empty and not a PPR store .it holds build.json.*out"
+        StoreError,
+        match=r"not empty and not a PPR store .it contains build.json.*another directory",
     ):
-        example().begin(tmp_path, **flags)
+        example().begin(tmp_path, existing)
     assert content(tmp_path) == before
-    with pytest.raises(StoreError, match=r"cannot hold a store .*; use another --out"):
-        example().begin(tmp_path / "notes.txt", **flags)
+    with pytest.raises(StoreError, match=r"cannot hold a store .*: choose another directory"):
+        example().begin(tmp_path / "notes.txt", existing)
 
 
-def test_what_is_there_is_kept_unless_a_flag_says_otherwise(built):
+def test_what_is_there_is_kept_unless_existing_says_otherwise(built):
     before = content(built)
-    with pytest.raises(StoreError, match=r"already holds a finished store: use --resume .*--overw"):
+    wanted = r"already holds a store \(complete\): pass existing='resume' .* existing='overwrite'"
+    with pytest.raises(StoreError, match=wanted) as caught:
         example().begin(built)
-    with pytest.raises(StoreError, match="exclude each other"):
-        example().begin(built, resume=True, overwrite=True)
+    assert caught.value.arguments == ("existing", "out")
     assert content(built) == before
     (built / "manifest.json").unlink()
-    with pytest.raises(StoreError, match="already holds an unfinished store"):
+    with pytest.raises(StoreError, match=r"already holds a store \(unfinished\)"):
         example().begin(built)
 
 
 def test_overwriting_removes_the_files_of_the_store_only(built):
     (built / "notes.txt").write_text("mine")
     other = example(roots=[1], rows=[[]], num_clusters=0)
-    assert other.build(built, overwrite=True) == [0]
+    assert other.build(built, "overwrite") == [0]
     names = {"build.json", "manifest.json", "roots.npy", "shard-00000.ppr", "notes.txt"}
     assert content(built).keys() == names
     assert PPRStore.open(built).roots.tolist() == [1]
@@ -149,26 +155,28 @@ def test_overwriting_removes_the_files_of_the_store_only(built):
 )
 def test_another_build_is_not_resumed(built, changes, message):
     before = content(built)
-    with pytest.raises(StoreError, match=f"is of another build: .*{message}.*--overwrite"):
-        example(**changes).begin(built, resume=True)
+    with pytest.raises(StoreError, match=f"is of another build: .*{message}.*existing='overwrite'"):
+        example(**changes).begin(built, "resume")
     assert content(built) == before
 
 
 def test_a_number_of_another_type_is_another_build(tmp_path):
     example(parameters={"a": 1}).begin(tmp_path)
     with pytest.raises(StoreError, match=r"parameter a: stored 1, wanted 1\.0"):
-        example(parameters={"a": 1.0}).begin(tmp_path, resume=True)
+        example(parameters={"a": 1.0}).begin(tmp_path, "resume")
 
 
 def test_a_build_that_nothing_tells_of_is_not_resumed(built):
     (built / "manifest.json").unlink()
     text = (built / "build.json").read_text()
     (built / "build.json").write_text(text[:-2])
-    with pytest.raises(StoreError, match=r"cannot be resumed \(.*build.json is corrupt.*--overwr"):
-        example().begin(built, resume=True)
+    with pytest.raises(
+        StoreError, match=r"cannot be resumed \(.*build.json is corrupt.*existing='overwr"
+    ):
+        example().begin(built, "resume")
     with pytest.raises(StoreError, match=r"build.json is corrupt"):
         StoreWriter.join(built)
-    example().build(built, overwrite=True)
+    example().build(built, "overwrite")
 
 
 def test_joining_needs_a_build(tmp_path):
@@ -198,7 +206,9 @@ def test_finishing_early_names_what_is_missing(tmp_path):
         writer.finish(example().total_mass)
     writer.write_clusters(example().clusters)
     example().write(writer, 1)
-    wanted = r"lacks 2 of 3 shards \(shard-00000.ppr, shard-00002.ppr\): .*--resume"
+    wanted = (
+        r"2 of 3 shards are missing .*\(shard-00000.ppr, shard-00002.ppr\): .*existing='resume'"
+    )
     with pytest.raises(StoreError, match=wanted):
         writer.finish(example().total_mass)
     assert not (tmp_path / "manifest.json").exists()
@@ -206,14 +216,22 @@ def test_finishing_early_names_what_is_missing(tmp_path):
 
 def test_arrays_that_do_not_fit_the_build_are_a_bug(tmp_path):
     writer = example(num_clusters=0).begin(tmp_path)
-    ids, weights, mass = np.zeros(2, np.int32), np.zeros(2, np.float32), np.zeros(2, np.float32)
+    rows = Rows(
+        row_ptr=np.array([0, 1, 2]),
+        ids=np.zeros(2, np.int32),
+        weights=np.zeros(2, np.float32),
+        missing_mass=np.zeros(2, np.float32),
+        cut_mass=np.zeros((2, 0), np.float16),
+    )
     for row_ptr in ([0, 1], [0, 1, 3], [1, 1, 2], [0, 3, 2]):
         with pytest.raises(AssertionError):
-            writer.write_shard(0, np.array(row_ptr), ids, weights, mass, None)
+            writer.write_shard(0, replace(rows, row_ptr=np.array(row_ptr)))
     with pytest.raises(AssertionError):
-        writer.write_shard(0, np.array([0, 1, 2]), ids.astype(np.int64), weights, mass, None)
+        writer.write_shard(0, replace(rows, ids=rows.ids.astype(np.int64)))
     with pytest.raises(AssertionError):
-        writer.write_shard(3, np.array([0]), ids[:0], weights[:0], mass[:0], None)
+        writer.write_shard(0, replace(rows, cut_mass=np.zeros((2, 1), np.float16)))
+    with pytest.raises(AssertionError):
+        writer.write_shard(3, rows.consecutive(slice(0, 0)))
 
 
 def out_of_space(descriptor):
@@ -232,16 +250,18 @@ def test_a_full_disk_leaves_nothing_half_written(built, tmp_path, monkeypatch, l
     else:  # the kernel's own full disk, in the place where the temporary file would be
         (path / f".shard-00001.ppr.{os.getpid()}.tmp").symlink_to("/dev/full")
     size = (built / "shard-00001.ppr").stat().st_size
-    with pytest.raises(StoreError, match=f"disk full .*shard-00001.ppr: free {size} b.*--resume"):
+    with pytest.raises(
+        StoreError, match=f"disk full .*shard-00001.ppr: free {size} b.*existing='resume'"
+    ):
         example().write(writer, 1)
     assert content(path) == before
     monkeypatch.undo()
-    assert example().build(path, resume=True) == [1, 2]
+    assert example().build(path, "resume") == [1, 2]
     assert content(path) == content(built)
 
 
 def test_a_full_disk_at_the_manifest_or_the_beginning(built, tmp_path, monkeypatch):
-    writer = example().begin(built, resume=True)
+    writer = example().begin(built, "resume")
     (built / "manifest.json").unlink()
     monkeypatch.setattr(os, "fsync", out_of_space)
     with pytest.raises(StoreError, match=r"disk full while writing .*manifest.json"):
@@ -258,3 +278,24 @@ def test_a_directory_that_vanished_is_told(tmp_path):
     (tmp_path / "s").rmdir()
     with pytest.raises(StoreError, match=r"shard-00000.ppr cannot be written"):
         example(num_clusters=0).write(writer, 0)
+
+
+def test_the_build_time_is_kept_beside_the_store(built, tmp_path):
+    before = content(built)
+    assert PPRStore.open(built).build_seconds == 0.0
+    writer = example().begin(built, "resume")
+    writer.record_seconds(writer.build_seconds + 2.5)
+    writer.record_seconds(writer.build_seconds + 1.5)
+    assert PPRStore.open(built).build_seconds == writer.build_seconds == 4.0
+    assert content(built).keys() - before.keys() == {"build_seconds.json"}
+    assert PPRStore.open(built).fingerprint == example_fingerprint(tmp_path)
+    assert verify_store(built) == []
+    (built / "build_seconds.json").write_text("{")
+    assert PPRStore.open(built).build_seconds == 0.0
+    example().build(built, "overwrite")
+    assert content(built) == before
+
+
+def example_fingerprint(tmp_path):
+    example().build(tmp_path / "other")
+    return PPRStore.open(tmp_path / "other").fingerprint

@@ -19,7 +19,6 @@ from precompute.coarsening import (
     partition_seconds,
     unweighted,
 )
-from precompute.coarsening_kernels import refine_into
 
 
 def adjacency_of(source, target, num_nodes):
@@ -174,29 +173,6 @@ def test_parts_are_filled_up_evenly_and_in_order(part, weights):
     if weights == 1:  # one place for each node
         room = np.repeat(np.arange(4), np.maximum(mean - before, 0).astype(int))
         np.testing.assert_array_equal(filled[absent], room[: np.count_nonzero(absent)])
-
-
-@given(rng_seed=st.integers(0, 200), num_parts=st.integers(1, 5), largest=st.integers(1, 12))
-def test_refinement_cuts_no_more_and_keeps_to_the_bound(rng_seed, num_parts, largest):
-    indptr, indices = random_adjacency(30, 50, rng_seed)
-    part = np.random.default_rng(rng_seed).integers(num_parts, size=30).astype(np.int32)
-    part[np.diff(indptr) == 0] = -1
-    before = part.copy()
-    size = np.bincount(part[part >= 0], minlength=num_parts)
-    start = size.copy()
-    refine_into(indptr, indices, largest, 3, part, size)
-    np.testing.assert_array_equal(size, np.bincount(part[part >= 0], minlength=num_parts))
-    assert (size <= np.maximum(start, largest)).all()
-    assert cut_share(indptr, indices, part) <= cut_share(indptr, indices, before)
-    np.testing.assert_array_equal(part < 0, before < 0)
-
-
-def test_refinement_brings_a_stray_node_home():
-    indptr, indices = adjacency_of([0, 0, 1, 3, 3, 4, 2], [1, 2, 2, 4, 5, 5, 3], 6)
-    for largest, expected in [(4, [0, 0, 0, 1, 1, 1]), (2, [0, 0, 1, 1, 1, 1])]:
-        part = np.array([0, 0, 1, 1, 1, 1], np.int32)
-        refine_into(indptr, indices, largest, 3, part, np.array([2, 4]))
-        assert part.tolist() == expected
 
 
 @pytest.fixture

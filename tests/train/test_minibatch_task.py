@@ -1,5 +1,7 @@
 """Minibatch mode against the exact model that it approximates."""
 
+from typing import get_args
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,7 @@ from gpn_scale.config import (
     MinibatchConfig,
     PPRConfig,
     RunConfig,
+    TailKind,
     TrainConfig,
 )
 from gpn_scale.data.splits import class_prior
@@ -21,7 +24,6 @@ from gpn_scale.ppr.store import PPRStore
 from gpn_scale.train.minibatch_task import MinibatchTask
 from gpn_scale.train.task import ExactTask
 from precompute.build import Resources, build_store
-from precompute.mpi import SingleProcess
 from tests.ppr.stored import write_store
 
 CPU = torch.device("cpu")
@@ -30,17 +32,7 @@ RESOURCES = Resources(threads=1, memory_bytes=1 << 30)
 
 def stored(graph, path, diffusion, k, clusters=4, roots=None, **options):
     config = PPRConfig(diffusion=diffusion, k=k, clusters=clusters, **options)
-    build_store(
-        graph,
-        config,
-        path,
-        roots=roots,
-        comm=SingleProcess(),
-        resources=RESOURCES,
-        resume=False,
-        overwrite=False,
-        say=lambda text: None,
-    )
+    build_store(graph, config, path, roots=roots, resources=RESOURCES)
     return PPRStore.open(path)
 
 
@@ -161,11 +153,10 @@ def test_the_same_seed_gives_the_same_weights_whatever_the_workers(small_graph, 
     assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
 
 
-@pytest.mark.parametrize("tail", ["clustered", "stationary", "renormalised", "truncated"])
-@pytest.mark.parametrize("order", ["random", "local"])
-def test_every_tail_and_order_trains(small_graph, tmp_path, tail, order):
+@pytest.mark.parametrize("tail", get_args(TailKind))
+def test_every_tail_trains(small_graph, tmp_path, tail):
     store = stored(small_graph, tmp_path / "store", DiffusionConfig(), k=8)
-    config = run_config(tail=tail, order=order, batch_size=16, tail_nodes=64)
+    config = run_config(tail=tail, batch_size=16, tail_nodes=64)
     records = []
     classifier = GPNClassifier(config, device="cpu")
     classifier.fit(small_graph, store=store, observe=records.append)
@@ -177,16 +168,24 @@ def test_every_tail_and_order_trains(small_graph, tmp_path, tail, order):
 
 def test_facts_of_batches(small_graph, tmp_path):
     store = stored(small_graph, tmp_path / "store", DiffusionConfig(), k=8)
-    facts = {}
-    for order in ("random", "local"):
-        config = run_config(order=order, batch_size=8)
-        facts[order] = MinibatchTask(small_graph, config, store, CPU).facts()
-    assert facts["random"]["encodings_saved_by_order"] == 0.0
-    local = facts["local"]
-    assert local["k"] == 8
-    assert local["steps_per_epoch"] == -(-len(small_graph.split.train) // 8)
-    assert 0.0 < local["encodings_saved_by_order"] < 1.0
-    assert local["encodings_per_epoch"] < facts["random"]["encodings_per_epoch"]
+    task = MinibatchTask(small_graph, run_config(batch_size=8), store, CPU)
+    facts = task.facts()
+    assert facts["k"] == 8
+    assert facts["batch_size"] == 8
+    assert facts["steps_per_epoch"] == -(-len(small_graph.split.train) // 8)
+    supports = [
+        {*store.rows(roots).ids.tolist(), *roots.tolist()} for roots in task.loader.epoch_roots(1)
+    ]
+    assert facts["encodings_per_epoch"] == sum(map(len, supports))
+    distinct = len(set.union(*supports))
+    assert facts["repeated_encodings"] == 1 - distinct / facts["encodings_per_epoch"]
+
+
+def test_drawn_neighbours_are_refused(small_graph, tmp_path):
+    store = stored(small_graph, tmp_path / "store", DiffusionConfig(), k=8)
+    with pytest.raises(ConfigError, match=r"minibatch.neighbours is 5, expected 'all'") as caught:
+        MinibatchTask(small_graph, run_config(neighbours=5), store, CPU)
+    assert caught.value.arguments == ("minibatch.neighbours",)
 
 
 @pytest.mark.parametrize("part", ["train", "val"])

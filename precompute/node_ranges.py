@@ -1,4 +1,4 @@
-"""Cutting work by cost: ranges of nodes with about equal numbers of edges."""
+"""Ranges of nodes: the blocks of a sweep, and ranges of about equal cost for ranks."""
 
 from itertools import pairwise
 
@@ -8,11 +8,14 @@ from numpy.typing import NDArray
 BLOCKS = 64
 """Blocks of nodes that a sweep updates one after the other; more converge a little faster."""
 MIN_BLOCK = 1024
-"""Nodes below which a block is not worth handing out."""
+"""Smallest number of nodes in a block, where there are several."""
 
 
 def sweep_blocks(num_nodes: int) -> list[tuple[int, int]]:
-    """Ranges of nodes that cover 0..N; a function of N alone, since the rows depend on it."""
+    """Return ranges of nodes that cover [0, N).
+
+    They depend on N alone, because the computed rows depend on them.
+    """
     count = max(1, min(BLOCKS, num_nodes // MIN_BLOCK))
     edges = np.linspace(0, num_nodes, count + 1).astype(np.int64)
     return [(int(a), int(b)) for a, b in pairwise(edges)]
@@ -21,7 +24,7 @@ def sweep_blocks(num_nodes: int) -> list[tuple[int, int]]:
 def split_by_cost(
     first: int, last: int, indptr: NDArray[np.int64], parts: int
 ) -> list[tuple[int, int]]:
-    """Cuts nodes `first`..`last` into `parts` ranges of about equal cost, edges + 1 a node."""
+    """Divide the nodes [first, last) into `parts` ranges of about equal cost (edges plus nodes)."""
     nodes = np.arange(first, last + 1)
     cost = (indptr[first : last + 1] - indptr[first]) + (nodes - first)
     targets = cost[-1] * np.arange(parts + 1) / parts

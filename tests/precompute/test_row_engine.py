@@ -1,5 +1,7 @@
 """The engine against dense matrices: the certificate of docs/certificate.md, and its laws."""
 
+from types import SimpleNamespace
+
 import numba
 import numpy as np
 import pytest
@@ -8,10 +10,9 @@ from hypothesis import strategies as st
 
 from gpn_scale.config import DiffusionConfig, PPRConfig
 from gpn_scale.data.building import build_graph
-from gpn_scale.diffusion.transition import transition_matrix
-from precompute.engine import Engine, chosen_method, round_up_to_half, row_sums
-from precompute.mpi import SingleProcess
+from precompute.row_engine import chosen_method, compiled_before, round_up_to_half, row_sums
 from tests.oracles import dense_diffusion, dense_ppr, dense_transition
+from tests.precompute.engines import densify, engine_of, hub_graph
 from tests.strategies import graphs
 
 ROUND_OFF = 2e-6  # float32 sums of at most a few dozen terms
@@ -28,8 +29,7 @@ def engine_for(graph, threads=1, **options):
     names = ("normalisation", "self_loops", "teleport", "steps")
     diffusion = DiffusionConfig(**{name: options.pop(name) for name in names if name in options})
     config = PPRConfig(diffusion=diffusion, **options)
-    transition = transition_matrix(graph, diffusion.normalisation, diffusion.self_loops)
-    return Engine(transition, config, SingleProcess(), threads=threads)
+    return engine_of(graph, config, threads)
 
 
 def truth_for(graph, normalisation="sym", self_loops=True, teleport=0.1, steps=10):
@@ -37,15 +37,6 @@ def truth_for(graph, normalisation="sym", self_loops=True, teleport=0.1, steps=1
     if steps == "inf":
         return dense_ppr(transition, teleport)
     return dense_diffusion(transition, teleport, steps)
-
-
-def densify(rows, num_nodes):
-    dense = np.zeros((len(rows.sizes), num_nodes))
-    for row, size in enumerate(rows.sizes):
-        ids = rows.ids[row, :size]
-        assert len(set(ids.tolist())) == size
-        dense[row, ids] = rows.weights[row, :size]
-    return dense
 
 
 def all_rows(engine, method):
@@ -80,18 +71,18 @@ def test_the_certificate_holds(graph, k, parts, **case):
     one_hot = np.eye(parts)[cluster]
     engine = engine_for(graph, k=k, sweep_tolerance=0.01, **case)
     rows = engine.sweep(lambda *_: None)
-    chunk = engine.finish(rows, truth.sum(1), cluster, (truth @ one_hot).astype(np.float32))
+    finished = engine.finish(rows, truth.sum(1), cluster, (truth @ one_hot).astype(np.float32))
     dense = densify(rows, graph.num_nodes)
-    np.testing.assert_allclose(dense.sum(1) + chunk.missing_mass, truth.sum(1), atol=ROUND_OFF)
+    np.testing.assert_allclose(dense.sum(1) + finished.missing_mass, truth.sum(1), atol=ROUND_OFF)
     lost_clusters = (truth - dense) @ one_hot
-    cut = chunk.cluster_mass.astype(np.float64)
+    cut = finished.cut_mass.astype(np.float64)
     assert (cut >= lost_clusters - ROUND_OFF).all()
     evidence = np.random.default_rng(0).gamma(0.5, size=(graph.num_nodes, 2))
     largest = np.stack([evidence[cluster == c].max(0, initial=0.0) for c in range(parts)])
     lost = (truth - dense) @ evidence
     assert (lost >= -1e-5).all()
     assert (lost <= cut @ largest + 1e-5).all()
-    by_missing = chunk.missing_mass[:, None] * evidence.max(0) + 1e-5
+    by_missing = finished.missing_mass[:, None] * evidence.max(0) + 1e-5
     assert (lost <= by_missing).all()
 
 
@@ -99,29 +90,17 @@ def test_the_certificate_holds(graph, k, parts, **case):
 def test_finished_rows_are_sorted_with_ties_to_the_smaller_id(graph, k):
     engine = engine_for(graph, k=k, steps="inf")
     rows = engine.sweep(lambda *_: None)
-    chunk = engine.finish(rows, np.ones(graph.num_nodes), None, None)
-    for start, stop in zip(chunk.row_ptr, chunk.row_ptr[1:], strict=False):
+    finished = engine.finish(rows, np.ones(graph.num_nodes))
+    for start, stop in zip(finished.row_ptr, finished.row_ptr[1:], strict=False):
         assert stop - start <= k
-        entries = list(zip(-chunk.weights[start:stop], chunk.ids[start:stop], strict=True))
+        entries = list(zip(-finished.weights[start:stop], finished.ids[start:stop], strict=True))
         assert entries == sorted(entries)
-
-
-def hub_graph(num_nodes=3000, rng_seed=0):
-    """A hub, random edges with weights, isolated nodes, and two components."""
-    rng = np.random.default_rng(rng_seed)
-    half = num_nodes // 2
-    source = np.concatenate([np.zeros(half - 1, int), rng.integers(num_nodes - 50, size=num_nodes)])
-    target = np.concatenate([np.arange(1, half), rng.integers(num_nodes - 50, size=num_nodes)])
-    keep = (source < half) == (target < half)
-    source, target = source[keep], target[keep]
-    weight = rng.gamma(1.0, size=len(source)) + 0.1
-    return build_graph(source, target, num_nodes=num_nodes, edge_weight=weight)
 
 
 @pytest.mark.parametrize("steps", ["inf", 3])
 @pytest.mark.parametrize("method", ["sweep", "push"])
-def test_equal_bytes_for_any_number_of_threads(method, steps):
-    graph = hub_graph()
+def test_equal_bytes_for_any_number_of_threads(hub_nodes, method, steps):
+    graph = hub_graph(hub_nodes)
     results = []
     for threads in sorted({1, 2, numba.config.NUMBA_NUM_THREADS}):
         if threads > numba.config.NUMBA_NUM_THREADS:
@@ -130,25 +109,6 @@ def test_equal_bytes_for_any_number_of_threads(method, steps):
         rows = all_rows(engine, method)
         results.append([densify(rows, graph.num_nodes).tobytes(), rows.ids.tobytes()])
     assert all(result == results[0] for result in results)
-
-
-@pytest.mark.parametrize("slots", [1, 2, 5])
-def test_equal_bytes_for_any_number_of_slots(slots):
-    from precompute.kernels import sweep_block_into
-    from precompute.workspace import new_rows, new_work
-
-    graph = hub_graph()
-    engine = engine_for(graph, k=8, steps="inf", sweeps=2)
-    rows = engine.sweep(lambda *_: None)
-    blocks = []
-    for count in (1, slots):
-        block = new_rows(graph.num_nodes, 16)
-        work = new_work(graph.num_nodes, count, push=False)
-        arrays = (engine.indptr, engine.indices, engine.weight)
-        sweep_block_into(0, graph.num_nodes, *arrays, 0.1, False, rows, work, *block)
-        assert not work.mass.any()
-        blocks.append([array.tobytes() for array in block])
-    assert blocks[0] == blocks[1]
 
 
 def test_sweeps_find_the_largest_entries_of_a_large_graph():
@@ -165,10 +125,10 @@ def test_sweeps_find_the_largest_entries_of_a_large_graph():
     assert (rows <= truth + ROUND_OFF).all()
 
 
-def test_more_sweeps_never_lower_an_entry():
-    graph = hub_graph()
+def test_more_sweeps_never_lower_an_entry(hub_nodes):
+    graph = hub_graph(hub_nodes)
     dense = [
-        densify(engine_for(graph, k=8, steps="inf", sweeps=n).sweep(lambda *_: None), 3000)
+        densify(engine_for(graph, k=8, steps="inf", sweeps=n).sweep(lambda *_: None), hub_nodes)
         for n in (2, 3)
     ]
     kept_in_both = (dense[0] > 0) & (dense[1] > 0)
@@ -176,8 +136,8 @@ def test_more_sweeps_never_lower_an_entry():
     assert dense[1].sum() > dense[0].sum()
 
 
-def test_pushes_leave_the_scratch_clean():
-    graph = hub_graph()
+def test_pushes_leave_the_scratch_clean(hub_nodes):
+    graph = hub_graph(hub_nodes)
     engine = engine_for(graph, k=8, steps="inf", push_tolerance=1e-4)
     first = engine.push(np.arange(100))
     again = engine.push(np.arange(100))
@@ -188,7 +148,7 @@ def test_pushes_leave_the_scratch_clean():
     assert not work.candidate.any()
 
 
-def test_directed_walks_follow_out_edges_and_stay_at_dead_ends():
+def test_directed_pushes_follow_out_edges_and_stay_at_dead_ends():
     graph = build_graph([0, 1], [1, 2], num_nodes=3, directed=True)
     engine = engine_for(graph, k=3, normalisation="rw", self_loops=False, teleport=0.5, steps="inf")
     rows = densify(engine.push(np.arange(3)), 3)
@@ -220,3 +180,15 @@ def test_stored_masses_are_never_rounded_down(values):
 def test_row_sums():
     engine = engine_for(build_graph([0], [1]), k=2, normalisation="rw")
     np.testing.assert_allclose(row_sums(engine.sweep(lambda *_: None)), 1.0, atol=ROUND_OFF)
+
+
+def test_the_compiled_kernels_are_looked_for_in_the_cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "precompute.row_engine.sweep_block_into",
+        SimpleNamespace(stats=SimpleNamespace(cache_path=tmp_path)),
+    )
+    assert not compiled_before()
+    (tmp_path / "row_kernels.sweep_block_into-129.py312.nbi").touch()
+    assert compiled_before()
+    monkeypatch.setattr("precompute.row_engine.sweep_block_into", lambda: None)
+    assert compiled_before()

@@ -1,14 +1,14 @@
-"""Jitted kernels: sweeps and pushes over arrays. Arrays in, arrays out; nothing raises.
+"""Compiled kernels of sweeps and pushes; they take and fill arrays and never raise.
 
 N nodes, E stored transitions, M kept entries per row. Every kernel works for any non-negative S in
-compressed rows. All estimates are from below: see docs/certificate.md.
+compressed rows. All estimates are lower bounds: see docs/certificate.md.
 
-Parallel kernels take what they write as plain arrays: inside `prange`, a write to an array that
-came in a tuple may be lost without an error (numba 0.68). They hand tuples on to serial kernels,
+Parallel kernels take their output as plain arrays: inside `prange`, a write to an array that was
+passed in a tuple may be lost without an error (numba 0.68). They pass tuples on to serial kernels,
 where such writes are safe.
 
-A slot of scratch belongs to one thread: `mass` (N,) float32 is zero between calls, `touched` (N,),
-`candidate` (N,) int32 and `candidate_mass` (N,) float32 are free to be written.
+A slot of scratch memory belongs to one thread: `mass` (N,) is zero between calls, while `touched`,
+`candidate` and `candidate_mass` (N,) may be overwritten.
 """
 
 from typing import NamedTuple
@@ -17,73 +17,73 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-from precompute.selection_kernels import partition_top_into, sort_row_into
+from precompute.top_k_kernels import partition_top_into, sort_row_into
 
-_CHUNK = 16  # nodes that a slot takes at a time: small, since the costs of neighbours differ
+_CHUNK = 16  # nodes that a slot takes at a time; small, because nearby nodes differ in cost
 
 
-class Rows(NamedTuple):
-    """Rows with room for M entries each, in no order: the first `sizes[v]` of row v are valid."""
+class PaddedRows(NamedTuple):
+    """Rows with room for M entries each; the first `sizes[v]` of row v are valid, in any order."""
 
     ids: NDArray[np.int32]
-    """(N, M)."""
+    """Nodes, (N, M)."""
     weights: NDArray[np.float32]
-    """(N, M), positive."""
+    """Positive weights of the nodes, (N, M)."""
     sizes: NDArray[np.int32]
-    """(N,)."""
+    """Number of valid entries of each row, (N,)."""
 
 
 class Work(NamedTuple):
-    """Scratch of all slots; row s belongs to slot s."""
+    """Scratch memory of all slots; row s of each array belongs to slot s."""
 
     mass: NDArray[np.float32]
-    """(slots, N), zero between calls."""
+    """Mass on each node, (slots, N); zero between calls."""
     residual: NDArray[np.float32]
-    """(slots, N), zero between calls; (slots, 0) for sweeps."""
+    """Mass not distributed yet, (slots, N); zero between calls, (slots, 0) for sweeps."""
     touched: NDArray[np.int32]
-    """(slots, N)."""
+    """Nodes whose mass is not zero, (slots, N)."""
     queue: NDArray[np.int32]
-    """(slots, N), (slots, 0) for sweeps."""
+    """Nodes that wait for a push, (slots, N); (slots, 0) for sweeps."""
     candidate: NDArray[np.int32]
-    """(slots, N)."""
+    """Nodes among which the largest are selected, (slots, N)."""
     candidate_mass: NDArray[np.float32]
-    """(slots, N)."""
+    """Mass of the candidates, (slots, N)."""
 
 
 @njit(cache=True, nogil=True)
 def keep_top_into(num_touched, floor, keep, slot, work, ids, weights):
-    """Writes the `keep` largest touched entries of at least `floor`, and clears the slot's mass.
+    """Write the `keep` largest touched entries of at least `floor`, and clear the slot's mass.
 
-    Returns how many were written; O(num_touched).
+    Returns the number of written entries, in O(num_touched).
     """
     mass, touched = work.mass[slot], work.touched[slot]
     candidate, candidate_mass = work.candidate[slot], work.candidate_mass[slot]
-    found = 0
+    count = 0
     for i in range(num_touched):
         node = touched[i]
         value = mass[node]
         mass[node] = 0.0
         if value >= floor and value > 0.0:
-            candidate[found] = node
-            candidate_mass[found] = value
-            found += 1
-    if found > keep:
-        partition_top_into(candidate, candidate_mass, found, keep)
-        found = keep
-    for i in range(found):
+            candidate[count] = node
+            candidate_mass[count] = value
+            count += 1
+    if count > keep:
+        partition_top_into(candidate, candidate_mass, count, keep)
+        count = keep
+    for i in range(count):
         ids[i] = candidate[i]
         weights[i] = candidate_mass[i]
-    return found
+    return count
 
 
 @njit(cache=True, nogil=True)
-def add_row_into(node, share, rows, num_touched, mass, touched):
-    """Adds share * row of `node` to `mass`; returns the new number of touched nodes."""
+def add_row_into(node, factor, rows, num_touched, mass, touched):
+    """Add `factor` times the row of `node` to `mass`; return the new number of touched nodes."""
     for j in range(rows.sizes[node]):
         reached = rows.ids[node, j]
         before = mass[reached]
-        after = before + share * rows.weights[node, j]
-        if before == 0.0 and after > 0.0:  # a product may underflow to 0, and come again
+        after = before + factor * rows.weights[node, j]
+        if before == 0.0 and after > 0.0:  # after an underflow to 0 the node may come again
             touched[num_touched] = reached
             num_touched += 1
         mass[reached] = after
@@ -92,12 +92,12 @@ def add_row_into(node, share, rows, num_touched, mass, touched):
 
 @njit(cache=True, nogil=True)
 def sweep_node_into(node, indptr, indices, weight, teleport, hop, rows, slot, work, ids, weights):
-    """One row from its neighbours' rows: t e_v + (1 - t) sum_w S_vw row_w, cut to M entries.
+    """Compute t e_v + (1 - t) sum_w S_vw row_w from the neighbours' rows, cut to M entries.
 
-    With `hop` that is all: the next row of a K-step diffusion. Without, the limit K -> infinity is
-    sought and two exact identities speed it up: the loop S_vv is solved for, and an entry never
-    falls below its former value, since both are bounds from below. The smallest former entry of a
-    full row is then a floor for the new ones, which spares most of the selection.
+    With `hop`, this is the next row of a K-step diffusion. Without, it approaches the limit K ->
+    infinity, and two exact identities speed it up: the loop S_vv is solved for, and an entry never
+    falls below its former value, because both are lower bounds. The smallest former entry of a full
+    row is then a floor for the new ones, which saves most of the selection.
     """
     mass, touched = work.mass[slot], work.touched[slot]
     keep = rows.ids.shape[1]
@@ -113,8 +113,8 @@ def sweep_node_into(node, indptr, indices, weight, teleport, hop, rows, slot, wo
     scale = np.float32(1.0 - teleport) * gain
     for e in range(start, stop):
         if hop or indices[e] != node:
-            share = scale * weight[e]
-            num_touched = add_row_into(indices[e], share, rows, num_touched, mass, touched)
+            factor = scale * weight[e]
+            num_touched = add_row_into(indices[e], factor, rows, num_touched, mass, touched)
     floor = np.float32(0.0)
     if not hop:
         smallest = np.float32(np.inf)
@@ -134,9 +134,10 @@ def sweep_node_into(node, indptr, indices, weight, teleport, hop, rows, slot, wo
 def sweep_block_into(
     first, last, indptr, indices, weight, teleport, hop, rows, work, ids, weights, sizes
 ):
-    """Rows `first` to `last` from all `rows`, into the last three, whose row 0 is `first`.
+    """Compute the rows [first, last) from `rows` into `ids`, `weights` and `sizes`.
 
-    Slot s alone touches row s of `work`. The result does not depend on the number of slots.
+    Row 0 of the output is that of `first`. Only slot s uses row s of `work`. The result does not
+    depend on the number of slots.
     """
     slots = work.mass.shape[0]
     num_chunks = (last - first + _CHUNK - 1) // _CHUNK
@@ -162,12 +163,12 @@ def sweep_block_into(
 
 @njit(cache=True, nogil=True)
 def push_node_into(node, indptr, indices, weight, teleport, tolerance, slot, work):
-    """Forward push (Andersen et al., 2006) from one root, first in first out.
+    """Forward push (Andersen et al., 2006) from one root, first in, first out.
 
-    Keeps pi_v = mass + sum_x residual_x pi_x, so mass is a bound from below. A node is pushed while
-    its residual is at least `tolerance` times its number of out-edges; loops are solved for.
-    Leaves `mass` and the touched list for `keep_top_into`, and `residual` clean. Returns how many
-    nodes were touched. The queue is a ring: a waiting node is never entered twice.
+    The invariant pi_v = mass + sum_x residual_x pi_x makes `mass` a lower bound. A node is pushed
+    while its residual is at least `tolerance` times its number of out-edges; loops are solved for.
+    Leaves `mass` and the list of touched nodes for `keep_top_into`, and `residual` zero. Returns
+    the number of touched nodes. The queue is a ring in which a node waits at most once.
     """
     mass, residual = work.mass[slot], work.residual[slot]
     touched, queue = work.touched[slot], work.queue[slot]
@@ -216,10 +217,10 @@ def push_node_into(node, indptr, indices, weight, teleport, tolerance, slot, wor
 
 @njit(cache=True, nogil=True)
 def walk_node_into(node, indptr, indices, weight, teleport, steps, tolerance, slot, work):
-    """K steps of the diffusion from one root, level by level, without amounts below `tolerance`.
+    """Compute K diffusion steps from one root, level by level; amounts below `tolerance` stop.
 
-    mass = t sum_{i<K} (1-t)^i S^i + (1-t)^K S^K, from below. The levels are kept in `queue`: the
-    front holds the present one, the back collects the next.
+    `mass` is a lower bound of t sum_{i<K} (1-t)^i S^i + (1-t)^K S^K, row of the root. `queue` holds
+    the nodes of the current level; `candidate` collects those of the next.
     """
     mass, amount = work.mass[slot], work.residual[slot]
     touched, level = work.touched[slot], work.queue[slot]
@@ -262,10 +263,10 @@ def walk_node_into(node, indptr, indices, weight, teleport, steps, tolerance, sl
 def push_roots_into(
     roots, indptr, indices, weight, teleport, steps, tolerance, work, ids, weights, sizes
 ):
-    """Rows of `roots` by push (`steps` < 0) or by K-step walks, cut to M entries each.
+    """Compute rows of `roots` by push (`steps` < 0) or in K steps, cut to M entries each.
 
-    Slot s alone touches row s of `work`; all of `work.mass` and `work.residual` is zero on return,
-    and for pushes `work.candidate` too. The result does not depend on the number of slots.
+    Only slot s uses row s of `work`; `work.mass`, `work.residual` and, for pushes, `work.candidate`
+    are zero on return. The result does not depend on the number of slots.
     """
     slots = work.mass.shape[0]
     keep = ids.shape[1]
@@ -274,29 +275,29 @@ def push_roots_into(
         for chunk in range(slot, num_chunks, slots):
             for i in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, len(roots))):
                 if steps < 0:
-                    found = push_node_into(
+                    count = push_node_into(
                         roots[i], indptr, indices, weight, teleport, tolerance, slot, work
                     )
                 else:
-                    found = walk_node_into(
+                    count = walk_node_into(
                         roots[i], indptr, indices, weight, teleport, steps, tolerance, slot, work
                     )
                 sizes[i] = keep_top_into(
-                    found, np.float32(0.0), keep, slot, work, ids[i], weights[i]
+                    count, np.float32(0.0), keep, slot, work, ids[i], weights[i]
                 )
-                clear_into(work.candidate[slot], work.candidate_mass[slot], found)
+                clear_into(work.candidate[slot], work.candidate_mass[slot], count)
 
 
 @njit(cache=True, nogil=True)
 def clear_into(candidate, candidate_mass, count):
-    """Zeroes what `keep_top_into` has written to the first `count` candidates."""
+    """Set the first `count` candidates, which `keep_top_into` has used, to zero."""
     candidate[:count] = 0
     candidate_mass[:count] = 0.0
 
 
 @njit(cache=True, nogil=True, parallel=True)
 def copy_rows_into(first, from_ids, from_weights, from_sizes, ids, weights, sizes):
-    """Copies rows over those from row `first` on."""
+    """Copy rows over the rows from `first` on."""
     for at in prange(len(from_sizes)):
         entries = from_sizes[at]
         sizes[first + at] = entries
@@ -307,7 +308,7 @@ def copy_rows_into(first, from_ids, from_weights, from_sizes, ids, weights, size
 
 @njit(cache=True, nogil=True, parallel=True)
 def finish_rows_into(k, ids, weights, sizes):
-    """Cuts every row to its k largest entries and sorts it."""
+    """Cut every row to its k largest entries and sort it."""
     for at in prange(len(sizes)):
         count = sizes[at]
         if count > k:
@@ -318,18 +319,18 @@ def finish_rows_into(k, ids, weights, sizes):
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def subtract_clusters_into(ids, weights, sizes, cluster_of_node, cluster_mass):
-    """Takes every row's kept entries out of its cluster masses, (rows, P), not below 0."""
+def subtract_clusters_into(ids, weights, sizes, cluster_of_node, mass_by_cluster):
+    """Subtract every row's kept entries from its mass by cluster, (rows, P), but not below 0."""
     for at in prange(len(sizes)):
         for j in range(sizes[at]):
-            cluster_mass[at, cluster_of_node[ids[at, j]]] -= weights[at, j]
-        for cluster in range(cluster_mass.shape[1]):
-            cluster_mass[at, cluster] = max(cluster_mass[at, cluster], np.float32(0.0))
+            mass_by_cluster[at, cluster_of_node[ids[at, j]]] -= weights[at, j]
+        for cluster in range(mass_by_cluster.shape[1]):
+            mass_by_cluster[at, cluster] = max(mass_by_cluster[at, cluster], np.float32(0.0))
 
 
 @njit(cache=True, nogil=True, parallel=True)
 def sum_rows_into(weights, sizes, sums):
-    """Sums every row into `sums` (float64)."""
+    """Write the sum of every row to `sums` (float64)."""
     for at in prange(len(sizes)):
         total = 0.0
         for j in range(sizes[at]):
@@ -339,7 +340,7 @@ def sum_rows_into(weights, sizes, sums):
 
 @njit(cache=True, nogil=True, parallel=True)
 def pack_rows_into(ids, weights, sizes, row_ptr, packed_ids, packed_weights):
-    """Rows with room to spare -> compressed rows with the given offsets."""
+    """Copy padded rows into compressed rows with the offsets `row_ptr`."""
     for at in prange(len(sizes)):
         for j in range(sizes[at]):
             packed_ids[row_ptr[at] + j] = ids[at, j]

@@ -1,9 +1,9 @@
-"""Rows of a diffusion for many roots: chooses the way, walks blocks and shards, calls kernels."""
+"""Computation of diffusion rows by sweeps or pushes: calls the kernels block by block."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 import numba
 import numpy as np
@@ -12,8 +12,11 @@ from numpy.typing import NDArray
 from gpn_scale.config import PPRConfig
 from gpn_scale.data.graph import NodeIds
 from gpn_scale.diffusion.transition import Transition
-from precompute.kernels import (
-    Rows,
+from gpn_scale.ppr.rows import Rows
+from precompute.mpi import AbstractComm
+from precompute.node_ranges import split_by_cost, sweep_blocks
+from precompute.row_kernels import (
+    PaddedRows,
     Work,
     copy_rows_into,
     finish_rows_into,
@@ -23,52 +26,44 @@ from precompute.kernels import (
     sum_rows_into,
     sweep_block_into,
 )
-from precompute.mpi import AbstractComm
-from precompute.partition import split_by_cost, sweep_blocks
-from precompute.workspace import new_rows, new_work
+from precompute.scratch_memory import new_rows, new_work
+
+Method = Literal["sweep", "push"]
+"""`sweep`: all rows from their neighbours' rows; `push`: each root by itself."""
+ProgressCallback = Callable[[int, str], None]
+"""Called with the number of finished steps and a short text."""
 
 SWEEP_FROM = 0.25
-"""Share of all nodes from which sweeping them all is cheaper than pushing each root."""
+"""Fraction of all nodes from which sweeping all of them is cheaper than pushing each root."""
 MAX_SWEEPS = 500
+"""Largest number of sweeps of an unlimited diffusion."""
 UNLIMITED = -1
-"""`steps` of an unlimited diffusion, for the kernels."""
-
-Progress = Callable[[int, str], None]
-"""Told how much is done, and how it goes."""
+"""Value of `steps` that stands for an unlimited diffusion in the kernels."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Chunk:
-    """Finished rows of consecutive roots, as the store takes them."""
-
-    row_ptr: NDArray[np.int64]
-    ids: NDArray[np.int32]
-    weights: NDArray[np.float32]
-    missing_mass: NDArray[np.float32]
-    cluster_mass: NDArray[np.float16] | None
-
-
-def chosen_method(config: PPRConfig, num_roots: int, num_nodes: int) -> str:
-    """`sweep` for most of the nodes, `push` for few; what the user forces otherwise."""
+def chosen_method(config: PPRConfig, num_roots: int, num_nodes: int) -> Method:
+    """Return the configured method; `auto` sweeps for many roots and pushes for few."""
     if config.method != "auto":
         return config.method
     return "sweep" if num_roots >= SWEEP_FROM * num_nodes else "push"
 
 
 def compiled_before() -> bool:
-    """Whether the kernels lie compiled in numba's cache, so that starting is quick."""
-    folder = Path(str(sweep_block_into.stats.cache_path))
-    return any(folder.glob("*sweep_block_into*.nbi"))
+    """Whether the compiled kernels are in numba's cache (or are not compiled at all)."""
+    stats = getattr(sweep_block_into, "stats", None)
+    if stats is None:  # NUMBA_DISABLE_JIT=1 leaves a plain Python function
+        return True
+    return any(Path(str(stats.cache_path)).glob("row_kernels.sweep_block_into*.nbi"))
 
 
-class Engine:
-    """Computes rows of one diffusion on one graph. The same bytes for any threads and ranks.
+class RowEngine:
+    """Computes rows of one diffusion on one graph; the same bytes for any threads and ranks.
 
     Args:
-        transition: S.
-        config: Teleport, steps, entries kept.
+        transition: The transition matrix S.
+        config: Teleport probability, steps and numbers of entries.
         comm: The ranks that share the work.
-        threads: Of this rank.
+        threads: Number of threads of this rank.
     """
 
     def __init__(
@@ -85,16 +80,17 @@ class Engine:
 
     @property
     def steps(self) -> int:
-        """K, or `UNLIMITED`."""
+        """Number K of diffusion steps, or `UNLIMITED`."""
         steps = self.config.diffusion.steps
         return UNLIMITED if steps == "inf" else steps
 
-    def sweep(self, progress: Progress) -> Rows:
-        """Unordered rows of all nodes, with up to `working_entries` each, shared by all ranks.
+    def sweep(self, progress: ProgressCallback) -> PaddedRows:
+        """Compute unordered rows of all nodes in memory that the ranks of a machine share.
 
-        Unlimited: blocks of nodes are updated one after the other (Gauss-Seidel between blocks,
-        Jacobi within), forward and backward by turns, until the mean mass of a row hardly grows.
-        K steps: K rounds over all nodes, each from the rows of the round before.
+        Rows have up to `working_entries` entries. Unlimited diffusion: blocks of nodes are updated
+        one after the other (Gauss-Seidel between blocks, Jacobi within), forward and backward in
+        turn, until the mean mass of a row hardly grows. K steps: K rounds over all nodes, each from
+        the rows of the round before.
         """
         rows = self._shared_rows()
         rows.ids[:, 0] = np.arange(self.num_nodes)
@@ -104,16 +100,16 @@ class Engine:
         if self.steps == UNLIMITED:
             self._sweep_to_limit(rows, progress)
             return rows
-        further = self._shared_rows()
+        next_rows = self._shared_rows()
         work = new_work(self.num_nodes, self.threads, push=False)
-        blocks = sweep_blocks(self.num_nodes)  # to bound the buffers; all read the round before
+        blocks = sweep_blocks(self.num_nodes)  # only to limit the size of buffers
         for step in range(self.steps):
-            self._update(blocks, rows, further, work, hop=True)
-            rows, further = further, rows
+            self._update(blocks, rows, next_rows, work, hop=True)
+            rows, next_rows = next_rows, rows
             progress(step + 1, "")
         return rows
 
-    def _sweep_to_limit(self, rows: Rows, progress: Progress) -> None:
+    def _sweep_to_limit(self, rows: PaddedRows, progress: ProgressCallback) -> None:
         work = new_work(self.num_nodes, self.threads, push=False)
         blocks = sweep_blocks(self.num_nodes)
         mass = self.mean_mass(rows)
@@ -122,8 +118,8 @@ class Engine:
             self._update(order, rows, rows, work, hop=False)
             before, mass = mass, self.mean_mass(rows)
             progress(sweep + 1, f"mean mass {mass:.4f}")
-            # Each sweep shrinks what is missing by (1 - t) at least, so that what is to come is at
-            # most (1 - t) / t times what came (but for what cutting keeps out).
+            # Each sweep shrinks the missing mass by a factor of at most 1 - t, so that all further
+            # sweeps together add at most (1 - t) / t times the last gain (apart from the cut).
             teleport = self.config.diffusion.teleport
             to_come = (mass - before) * (1.0 - teleport) / teleport
             if not self.config.sweeps and to_come < self.config.sweep_tolerance:
@@ -132,13 +128,13 @@ class Engine:
     def _update(
         self,
         blocks: list[tuple[int, int]],
-        rows: Rows,
-        target: Rows,
+        rows: PaddedRows,
+        target: PaddedRows,
         work: Work,
         *,
         hop: bool,
     ) -> None:
-        """New rows of each block in turn, from `rows` into `target` (which may be the same)."""
+        """Compute new rows of each block in turn, from `rows` into `target` (perhaps the same)."""
         for first, last in blocks:
             bounds = split_by_cost(first, last, self.indptr, self.comm.size)
             begin, end = bounds[self.comm.rank]
@@ -160,13 +156,13 @@ class Engine:
             for array in target:
                 self.comm.share_rows(array, bounds)
 
-    def mean_mass(self, rows: Rows) -> float:
-        """Mean sum of a row; the same number in every rank."""
+    def mean_mass(self, rows: PaddedRows) -> float:
+        """Return the mean sum of a row, the same number in every rank."""
         return float(row_sums(rows).mean())
 
-    def _shared_rows(self) -> Rows:
+    def _shared_rows(self) -> PaddedRows:
         shape = (self.num_nodes, self.config.working_entries)
-        return Rows(
+        return PaddedRows(
             ids=self.comm.shared_zeros(shape, np.int32),
             weights=self.comm.shared_zeros(shape, np.float32),
             sizes=self.comm.shared_zeros((self.num_nodes,), np.int32),
@@ -176,8 +172,8 @@ class Engine:
     def _push_work(self) -> Work:
         return new_work(self.num_nodes, self.threads, push=True)
 
-    def push(self, roots: NodeIds) -> Rows:
-        """Unordered rows of `roots`, each computed by itself."""
+    def push(self, roots: NodeIds) -> PaddedRows:
+        """Compute unordered rows of `roots`, each by itself."""
         rows = new_rows(len(roots), self.config.k)
         push_roots_into(
             np.ascontiguousarray(roots, np.int64),
@@ -194,24 +190,24 @@ class Engine:
 
     def finish(
         self,
-        rows: Rows,
+        rows: PaddedRows,
         totals: NDArray[np.float64],
-        cluster_of_node: NDArray[np.int32] | None,
-        cluster_mass: NDArray[np.float32] | None,
-    ) -> Chunk:
-        """Cuts `rows` to k, sorts them, and accounts for what is missing.
+        cluster_of_node: NDArray[np.int32] | None = None,
+        mass_by_cluster: NDArray[np.float32] | None = None,
+    ) -> Rows:
+        """Cut `rows` to k entries, sort them, and account for the mass that is missing.
 
         Args:
-            rows: Changed in place.
-            totals: What each row would sum to if nothing were missing.
-            cluster_of_node: (N,), with clusters.
-            cluster_mass: (rows, P): each full row's mass per cluster.
+            rows: R rows, changed in place.
+            totals: Mass of each full row, (R,).
+            cluster_of_node: Cluster of every node, (N,); None without clusters.
+            mass_by_cluster: Mass of each full row per cluster, (R, P); None without clusters.
         """
         finish_rows_into(self.config.k, *rows)
         kept = row_sums(rows)
-        cut_mass = None
-        if cluster_of_node is not None and cluster_mass is not None:
-            exact = np.array(cluster_mass, np.float32, order="C")
+        cut_mass = np.empty((len(rows.sizes), 0), np.float16)
+        if cluster_of_node is not None and mass_by_cluster is not None:
+            exact = np.array(mass_by_cluster, np.float32, order="C")
             subtract_clusters_into(*rows, cluster_of_node, exact)
             cut_mass = round_up_to_half(exact)
         row_ptr = np.zeros(len(rows.sizes) + 1, np.int64)
@@ -219,23 +215,23 @@ class Engine:
         ids = np.empty(row_ptr[-1], np.int32)
         weights = np.empty(row_ptr[-1], np.float32)
         pack_rows_into(*rows, row_ptr, ids, weights)
-        return Chunk(
+        return Rows(
             row_ptr=row_ptr,
             ids=ids,
             weights=weights,
             missing_mass=np.maximum(totals - kept, 0.0).astype(np.float32),
-            cluster_mass=cut_mass,
+            cut_mass=cut_mass,
         )
 
 
-def row_sums(rows: Rows) -> NDArray[np.float64]:
-    """What the entries of every row add up to."""
+def row_sums(rows: PaddedRows) -> NDArray[np.float64]:
+    """Return the sum of each row's weights."""
     sums = np.empty(len(rows.sizes))
     sum_rows_into(rows.weights, rows.sizes, sums)
     return sums
 
 
 def round_up_to_half(values: NDArray[np.float32]) -> NDArray[np.float16]:
-    """The smallest float16 not below each value: a bound must not shrink by being stored."""
+    """Return the smallest float16 not below each value, so that bounds stay bounds."""
     half = values.astype(np.float16)
     return np.where(half < values, np.nextafter(half, np.float16(np.inf)), half)

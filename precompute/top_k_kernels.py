@@ -1,11 +1,11 @@
-"""Jitted selection: the k largest entries of a row, and their order. Serial, arrays in place."""
+"""Compiled kernels that select and sort the k largest entries of a row, in place and serially."""
 
 from numba import njit
 
 
 @njit(cache=True, nogil=True, inline="always")
 def precedes(mass_a, id_a, mass_b, id_b):
-    """Whether entry a comes before b: by mass, ties to the smaller id. A total order."""
+    """Whether entry a comes before b: the larger mass, or with equal mass the smaller id."""
     return mass_a > mass_b or (mass_a == mass_b and id_a < id_b)
 
 
@@ -23,7 +23,7 @@ def _order_into(ids, mass, a, b):
 
 @njit(cache=True, nogil=True)
 def partition_top_into(ids, mass, count, k):
-    """Moves the k first entries by `precedes` to the front, in no order; expected O(count)."""
+    """Move the first k entries by `precedes` to the front, in any order; expected O(count)."""
     low, high = 0, count - 1
     while low < high:
         middle = (low + high) >> 1
@@ -51,7 +51,7 @@ def partition_top_into(ids, mass, count, k):
 
 @njit(cache=True, nogil=True)
 def sort_row_into(ids, weights, count):
-    """Sorts the first `count` entries by `precedes`: heap sort, in place."""
+    """Sort the first `count` entries by `precedes` with an in-place heap sort."""
     for start in range(count // 2 - 1, -1, -1):
         _sift_down_into(ids, weights, start, count)
     for end in range(count - 1, 0, -1):

@@ -1,0 +1,62 @@
+"""Rows of a diffusion: the nodes and weights that each root keeps, and the mass that was cut."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rows:
+    """Compressed rows of B roots with E entries in total, and cut mass by P clusters.
+
+    The same container serves the kernels' results, the shards of a store and training batches.
+
+    >>> rows = Rows(
+    ...     row_ptr=np.array([0, 2, 3]),
+    ...     ids=np.array([4, 7, 5], np.int32),
+    ...     weights=np.array([0.5, 0.25, 0.75], np.float32),
+    ...     missing_mass=np.array([0.25, 0.25], np.float32),
+    ...     cut_mass=np.empty((2, 0), np.float32),
+    ... )
+    >>> rows.num_rows, rows.num_entries, rows.row_of_entry().tolist()
+    (2, 3, [0, 0, 1])
+    """
+
+    row_ptr: NDArray[np.int64]
+    """Offsets of the rows in `ids` and `weights`, (B + 1,)."""
+    ids: NDArray[np.integer[Any]]
+    """Kept nodes, by falling weight within a row: node ids, or positions in a support; (E,)."""
+    weights: NDArray[np.float32]
+    """Weights of the kept nodes, (E,)."""
+    missing_mass: NDArray[np.float32]
+    """Mass that the cut removed from each row, (B,)."""
+    cut_mass: NDArray[np.floating[Any]]
+    """The same mass per cluster, (B, P); P is 0 without clusters."""
+
+    @property
+    def num_rows(self) -> int:
+        """B."""
+        return len(self.missing_mass)
+
+    @property
+    def num_entries(self) -> int:
+        """E."""
+        return len(self.ids)
+
+    def row_of_entry(self) -> NDArray[np.int64]:
+        """Return the row to which each entry belongs, (E,)."""
+        return np.repeat(np.arange(self.num_rows), np.diff(self.row_ptr))
+
+    def consecutive(self, chosen: slice) -> "Rows":
+        """Return the rows of a slice with a start, a stop and no step."""
+        row_ptr = self.row_ptr[chosen.start : chosen.stop + 1]
+        entries = slice(row_ptr[0], row_ptr[-1])
+        return Rows(
+            row_ptr=row_ptr - row_ptr[0],
+            ids=self.ids[entries],
+            weights=self.weights[entries],
+            missing_mass=self.missing_mass[chosen],
+            cut_mass=self.cut_mass[chosen],
+        )

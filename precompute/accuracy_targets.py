@@ -1,0 +1,214 @@
+"""Choice of k, or of the accuracy, that reaches a target, from rows of a sample of roots.
+
+A sample of roots is pushed once. Sample and choices depend only on graph, configuration and seed;
+measured times are used for estimates and nothing else.
+"""
+
+import time
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpn_scale.config import PPRConfig
+from gpn_scale.data.graph import NodeIds
+from gpn_scale.diffusion.transition import steps_to_tolerance
+from gpn_scale.errors import ConfigError
+from precompute.row_engine import UNLIMITED, Method, RowEngine
+from precompute.row_kernels import PaddedRows, finish_rows_into, push_roots_into
+from precompute.scratch_memory import new_rows, new_work
+
+SAMPLE_ROOTS, FEWEST_ROOTS = 64, 32
+"""Number of sampled roots, and the number below which it does not fall for a finer tolerance."""
+MAX_K = 4096
+"""Largest k that a target mass may lead to."""
+TOLERANCES = (1e-4, 3e-5, 1e-5, 3e-6, 1e-6, 3e-7, 1e-7)
+"""Tolerances of sampled pushes, coarse to fine."""
+PLAN_WORK, TARGET_WORK = 1e8, 1e9
+"""Bounds on the edges that sampled pushes visit: about a second, or ten to reach a target."""
+SWEEP_LOSS = 0.025
+"""Mass that sweeps lose besides the cut at k, as a fraction of it (0.013 to 0.025 on one graph)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A goal for the rows: a mean kept mass, or a recall of each exact top k."""
+
+    kind: Literal["mass", "recall"]
+    value: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.value < 1.0:
+            raise ConfigError(
+                f"the target {self.kind} is {self.value}, expected a number in (0, 1)",
+                arguments=("target",),
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SampledChoice:
+    """Settings that reach the target, and properties of the sampled rows."""
+
+    config: PPRConfig
+    """Settings with k, keep and accuracy as they will be used."""
+    num_sampled: int
+    """Number of sampled roots."""
+    kept_mass: NDArray[np.float64]
+    """Mean fraction of its full mass that a row keeps, for k = 1, 2, ...; rising."""
+    mean_entries: float
+    """Mean number of entries that a row has."""
+    seconds_per_root: float
+    """Time of one push in one thread."""
+
+
+def choose_settings(
+    engine: RowEngine,
+    roots: NodeIds | None,
+    method: Method,
+    totals: NDArray[np.float64],
+    target: Target | None = None,
+    *,
+    sample_roots: int = SAMPLE_ROOTS,
+    rng_seed: int = 0,
+) -> SampledChoice:
+    """Push a sample of the roots and choose k or the accuracy.
+
+    Args:
+        engine: The engine of the build.
+        roots: The roots; None for all nodes.
+        method: How rows will be computed.
+        totals: Mass of every node's full row, (N,).
+        target: A target mass replaces k; a target recall replaces keep and the tolerances.
+        sample_roots: Largest number of sampled roots.
+        rng_seed: Seed of the sample.
+
+    Raises:
+        ConfigError: `MAX_K` entries do not reach the target mass.
+    """
+    config, kind = engine.config, None if target is None else target.kind
+    num_roots = engine.num_nodes if roots is None else len(roots)
+    work = PLAN_WORK if target is None else TARGET_WORK
+    tolerance = config.push_tolerance
+    if method == "sweep" or kind == "recall":
+        tolerance = finest_tolerance(engine, work, min(sample_roots, FEWEST_ROOTS))
+    affordable = int(work / visited_edges(engine, tolerance))
+    count = min(sample_roots, num_roots, max(affordable, FEWEST_ROOTS // 2))
+    picked = np.sort(np.random.default_rng(rng_seed).choice(num_roots, count, replace=False))
+    sample = RootSample(engine, picked if roots is None else roots[picked])
+    if target is not None and kind == "recall" and method == "push":
+        tolerance = sample.coarsest(tolerance, target.value, config.k)
+        config = replace(config, push_tolerance=tolerance)
+    elif target is not None and kind == "recall":
+        config = accuracy_for_recall(config, target.value)
+    kept_mass = sample.kept_mass(tolerance, totals)
+    if method == "sweep":
+        kept_mass = kept_mass - SWEEP_LOSS * (1.0 - kept_mass)
+    if target is not None and kind == "mass":
+        config = replace(config, k=smallest_k(kept_mass, target.value))
+    rows, seconds_per_root = sample.timed(tolerance)
+    return SampledChoice(
+        config=config,
+        num_sampled=count,
+        kept_mass=kept_mass,
+        mean_entries=float(np.minimum(rows.sizes, config.k).sum() / max(count, 1)),
+        seconds_per_root=seconds_per_root,
+    )
+
+
+def visited_edges(engine: RowEngine, tolerance: float) -> float:
+    """Return a bound on the edges that the push of one root visits, at least 1.
+
+    A push that visits d edges distributes t x tolerance x d of a mass of about 1, and ends after
+    log(tolerance) / log(1 - t) rounds. K steps continue from at most 1 / tolerance nodes each.
+    """
+    num_edges, teleport = len(engine.indices), engine.config.diffusion.teleport
+    if engine.steps == UNLIMITED:
+        rounds = steps_to_tolerance(teleport, tolerance)
+        return max(1.0, min(1.0 / (teleport * tolerance), num_edges * rounds))
+    mean_degree = num_edges / max(engine.num_nodes, 1)
+    return max(1.0, engine.steps * min(num_edges, mean_degree / tolerance))
+
+
+def finest_tolerance(engine: RowEngine, work: float, num_roots: int) -> float:
+    """Return the finest of `TOLERANCES` with which pushes from `num_roots` stay within `work`."""
+    fitting = [t for t in TOLERANCES if num_roots * visited_edges(engine, t) <= work]
+    return min(fitting, default=TOLERANCES[0])
+
+
+def smallest_k(kept_mass: NDArray[np.float64], target: float) -> int:
+    """Return the smallest k whose mean kept mass, `kept_mass[k - 1]`, reaches the target.
+
+    Raises:
+        ConfigError: no k does.
+    """
+    reached = np.flatnonzero(kept_mass >= target)
+    if not len(reached):
+        largest = kept_mass[-1] if len(kept_mass) else 0.0
+        raise ConfigError(
+            f"the target mass {target} cannot be reached: {len(kept_mass)} entries keep a mean "
+            f"mass of {largest:.3f}; choose a smaller target, or pass k and let clusters account "
+            "for the mass that is cut (clusters=32)",
+            arguments=("target", "k", "clusters"),
+        )
+    return int(reached[0]) + 1
+
+
+def accuracy_for_recall(config: PPRConfig, recall: float) -> PPRConfig:
+    """Return settings of sweeps for a recall, which a sample of roots cannot determine.
+
+    This is a cautious rule: on ogbn-arxiv-sim, sweeps with the default tolerance that keep 2 k
+    entries find 0.96 of the exact top 32 (benchmarks/results/ppr_2cores_202611.md).
+    """
+    keep = (2 if recall <= 0.95 else 4) * config.k
+    tolerance = 8e-3 if recall <= 0.93 else 4e-3 if recall <= 0.95 else 1e-3
+    return replace(config, keep=keep, sweep_tolerance=tolerance)
+
+
+def mean_recall(rows: PaddedRows, exact: PaddedRows, k: int) -> float:
+    """Return the mean fraction of each exact row's first k entries that are in that of `rows`."""
+    recalls = [
+        np.isin(exact.ids[i, : min(size, k)], rows.ids[i, : min(rows.sizes[i], k)]).mean()
+        for i, size in enumerate(exact.sizes)
+    ]
+    return float(np.mean(recalls)) if recalls else 1.0
+
+
+class RootSample:
+    """Sorted rows of some roots, by pushes in one thread; computed once per tolerance."""
+
+    def __init__(self, engine: RowEngine, roots: NodeIds) -> None:
+        self._engine, self._roots = engine, np.ascontiguousarray(roots, np.int64)
+        self._entries = min(engine.num_nodes, max(MAX_K, engine.config.k))
+        self._work = new_work(engine.num_nodes, 1, push=True)
+        self._done: dict[float, tuple[PaddedRows, float]] = {}
+        self._push(self._roots[:1], 0.1)  # compiles the kernel
+
+    def _push(self, roots: NodeIds, tolerance: float) -> PaddedRows:
+        engine, rows = self._engine, new_rows(len(roots), self._entries)
+        matrix = (engine.indptr, engine.indices, engine.weight)
+        options = (engine.config.diffusion.teleport, engine.steps, tolerance)
+        push_roots_into(roots, *matrix, *options, self._work, *rows)
+        return rows
+
+    def timed(self, tolerance: float) -> tuple[PaddedRows, float]:
+        """Return the rows, and the time in seconds that one of them took."""
+        if tolerance not in self._done:
+            start = time.perf_counter()
+            rows = self._push(self._roots, tolerance)
+            seconds = (time.perf_counter() - start) / max(len(self._roots), 1)
+            finish_rows_into(self._entries, *rows)
+            self._done[tolerance] = rows, seconds
+        return self._done[tolerance]
+
+    def coarsest(self, finest: float, recall: float, k: int) -> float:
+        """Return the coarsest tolerance whose rows recall enough of those of the finest."""
+        exact = self.timed(finest)[0]
+        return next(t for t in TOLERANCES if mean_recall(self.timed(t)[0], exact, k) >= recall)
+
+    def kept_mass(self, tolerance: float, totals: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the mean kept fraction of the full mass for k = 1, 2, ...; rising."""
+        if not len(self._roots):
+            return np.ones(self._entries)
+        kept = np.cumsum(self.timed(tolerance)[0].weights, axis=1, dtype=np.float64)
+        return np.asarray((kept / totals[self._roots, None]).mean(0))

@@ -1,0 +1,290 @@
+"""Options of `python -m precompute`: their parser, and the arguments of a build that they set."""
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from gpn_scale.config import DiffusionConfig, PPRConfig
+from gpn_scale.data.graph import MISSING_LABEL, Graph, NodeIds
+from gpn_scale.data.splits import stratified_split
+from gpn_scale.errors import ConfigError
+from gpn_scale.ppr.writer import Existing
+from precompute.accuracy_targets import Target
+from precompute.build import Resources, default_resources
+from precompute.mpi import AbstractComm
+
+
+def ppr_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command `ppr`."""
+    parser = argparse.ArgumentParser(
+        prog="python -m precompute",
+        description="Compute the largest entries of every node's personalised-PageRank row and "
+        "write them to a store on disk, which `launch/train.py --mode minibatch --ppr STORE` reads."
+        " Run it with mpiexec to divide the work among several ranks.",
+        epilog="Further commands: `python -m precompute info STORE` describes a store, "
+        "`python -m precompute verify STORE` checks all of its files.",
+    )
+    _add_graph_options(parser.add_argument_group("graph and store"))
+    _add_diffusion_options(parser.add_argument_group("diffusion"))
+    _add_row_options(parser.add_argument_group("rows"))
+    _add_engine_options(parser.add_argument_group("computation"))
+    return parser
+
+
+def _add_graph_options(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add(
+        "--dataset",
+        default="synthetic",
+        metavar="NAME",
+        help="a known dataset, synthetic[:key=value,...], or your own file or folder in the data "
+        "directory (default: %(default)s)",
+    )
+    add(
+        "--data-dir",
+        type=Path,
+        default=Path("data"),
+        metavar="DIR",
+        help="directory of the datasets (default: %(default)s)",
+    )
+    add("--out", type=Path, required=True, metavar="STORE", help="directory of the store")
+    existing = group.add_mutually_exclusive_group()
+    existing.add_argument(
+        "--resume",
+        action="store_true",
+        help="continue an unfinished store or repair a damaged one",
+    )
+    existing.add_argument(
+        "--overwrite", action="store_true", help="replace the store in this directory"
+    )
+    add(
+        "--roots",
+        default="all",
+        metavar="all|labelled|train|FILE",
+        help="nodes that get a row; a file has one node id per line (default: %(default)s)",
+    )
+    add(
+        "--split-seed",
+        type=int,
+        default=1,
+        metavar="S",
+        help="seed of the split for `--roots train`, if the graph has none (default: %(default)s)",
+    )
+
+
+def _add_diffusion_options(group: argparse._ArgumentGroup) -> None:
+    add, defaults = group.add_argument, PPRConfig().diffusion
+    add(
+        "--teleport",
+        type=float,
+        default=defaults.teleport,
+        metavar="T",
+        help="probability of returning to the root in each step (default: %(default)s)",
+    )
+    add(
+        "--normalisation",
+        choices=["sym", "rw"],
+        default=defaults.normalisation,
+        help="transition matrix: sym is D^-1/2 A D^-1/2, rw is D^-1 A (default: %(default)s)",
+    )
+    add(
+        "--steps",
+        default=str(defaults.steps),
+        metavar="K|inf",
+        help="number of steps, or inf for personalised PageRank (default: %(default)s)",
+    )
+    add(
+        "--self-loops",
+        choices=["on", "off"],
+        default="on",
+        help="whether every node counts as its own neighbour (default: %(default)s)",
+    )
+
+
+def _add_row_options(group: argparse._ArgumentGroup) -> None:
+    add, defaults = group.add_argument, PPRConfig()
+    add(
+        "--k",
+        type=int,
+        metavar="K",
+        help=f"largest number of entries of a row (default: {defaults.k})",
+    )
+    add(
+        "--clusters",
+        type=int,
+        default=defaults.clusters,
+        metavar="P",
+        help="number of graph clusters by which the cut mass of a row is stored; 0 for none "
+        "(default: %(default)s)",
+    )
+    add(
+        "--target-mass",
+        type=float,
+        metavar="M",
+        help="choose k so that rows keep this fraction of their mass on average",
+    )
+    add(
+        "--target-recall",
+        type=float,
+        metavar="R",
+        help="choose --keep and the tolerances so that rows contain this fraction of their exact "
+        "top k",
+    )
+
+
+def _add_engine_options(group: argparse._ArgumentGroup) -> None:
+    add, defaults = group.add_argument, PPRConfig()
+    add("--plan-only", action="store_true", help="print the plan and write nothing")
+    add(
+        "--method",
+        choices=["auto", "sweep", "push"],
+        default=defaults.method,
+        help="sweep computes all rows from their neighbours' rows, push each root by itself; auto "
+        "pushes for few roots (default: %(default)s)",
+    )
+    add(
+        "--keep",
+        type=int,
+        default=defaults.keep,
+        metavar="N",
+        help="number of entries of a row during sweeps; 0 for twice k (default: %(default)s)",
+    )
+    add(
+        "--sweeps",
+        type=int,
+        default=defaults.sweeps,
+        metavar="N",
+        help="number of sweeps with `--steps inf`; 0 to stop at --sweep-tolerance "
+        "(default: %(default)s)",
+    )
+    add(
+        "--sweep-tolerance",
+        type=float,
+        default=defaults.sweep_tolerance,
+        metavar="E",
+        help="sweeps end when further ones would add less than this to the mean mass of a row "
+        "(default: %(default)s)",
+    )
+    add(
+        "--push-tolerance",
+        type=float,
+        default=defaults.push_tolerance,
+        metavar="E",
+        help="pushes end when no node has a residual above this times its number of edges "
+        "(default: %(default)s)",
+    )
+    add("--threads", type=int, metavar="T", help="threads per rank (default: all cores)")
+    add(
+        "--memory-budget",
+        type=float,
+        metavar="GB",
+        help="scratch memory per rank (default: 80 %% of the free memory)",
+    )
+
+
+def ppr_config(options: argparse.Namespace) -> PPRConfig:
+    """Return the options as a checked configuration.
+
+    Raises:
+        ConfigError: an option has a value that is not allowed.
+    """
+    steps = options.steps
+    if steps != "inf":
+        if not steps.isdecimal():
+            raise ConfigError(f"--steps got {steps!r}, expected a whole number or inf")
+        steps = int(steps)
+    return PPRConfig(
+        diffusion=DiffusionConfig(
+            teleport=options.teleport,
+            normalisation=options.normalisation,
+            steps=steps,
+            self_loops=options.self_loops == "on",
+        ),
+        k=PPRConfig().k if options.k is None else options.k,
+        clusters=options.clusters,
+        method=options.method,
+        keep=options.keep,
+        sweeps=options.sweeps,
+        sweep_tolerance=options.sweep_tolerance,
+        push_tolerance=options.push_tolerance,
+    )
+
+
+def target_of(options: argparse.Namespace) -> Target | None:
+    """Return the target of `--target-mass` or `--target-recall`, if one was given.
+
+    Raises:
+        ConfigError: the value is not in (0, 1), or the options contradict each other.
+    """
+    mass, recall = options.target_mass, options.target_recall
+    if mass is not None and recall is not None:
+        raise ConfigError("--target-mass and --target-recall exclude each other, got both")
+    if mass is not None:
+        if options.k is not None:
+            raise ConfigError(f"--target-mass chooses k, but --k {options.k} was given too")
+        return Target("mass", mass)
+    return None if recall is None else Target("recall", recall)
+
+
+def resources_of(options: argparse.Namespace, comm: AbstractComm) -> Resources:
+    """Return the threads and memory that the options allow; by default an equal part per rank.
+
+    Raises:
+        ConfigError: a number is not positive.
+    """
+    resources = default_resources(comm.size)
+    if options.threads is not None:
+        if options.threads < 1:
+            raise ConfigError(f"--threads got {options.threads}, expected at least 1")
+        resources = replace(resources, threads=options.threads)
+    if options.memory_budget is not None:
+        if not options.memory_budget > 0:
+            raise ConfigError(
+                f"--memory-budget got {options.memory_budget}, expected a positive number of GB"
+            )
+        resources = replace(resources, memory_bytes=int(options.memory_budget * 1e9))
+    return resources
+
+
+def existing_of(options: argparse.Namespace) -> Existing:
+    """Return what `--resume` or `--overwrite` says about a store that exists already."""
+    if options.resume:
+        return "resume"
+    return "overwrite" if options.overwrite else "refuse"
+
+
+def chosen_roots(graph: Graph, selection: str, split_seed: int) -> NodeIds | None:
+    """Return the roots of `--roots`: None for all nodes, otherwise sorted node ids.
+
+    Raises:
+        ConfigError: a file cannot be read, or contains repeated or unknown ids.
+    """
+    if selection == "all":
+        return None
+    if selection == "labelled":
+        return np.flatnonzero(graph.labels != MISSING_LABEL)
+    if selection == "train":
+        split = graph.split or stratified_split(graph, rng_seed=split_seed).split
+        assert split is not None
+        return split.train
+    try:
+        roots = np.loadtxt(selection, dtype=np.int64, ndmin=1)
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"--roots {selection} cannot be read ({error}), expected all, labelled, train or a "
+            "text file with one node id per line"
+        ) from error
+    unique, counts = np.unique(roots, return_counts=True)
+    if (counts > 1).any():
+        raise ConfigError(
+            f"--roots {selection} contains node {unique[counts > 1][0]} more than once, expected "
+            "each node once"
+        )
+    wrong = unique[(unique < 0) | (unique >= graph.num_nodes)]
+    if len(wrong):
+        raise ConfigError(
+            f"--roots {selection} contains node {wrong[0]}, expected ids in [0, {graph.num_nodes})"
+        )
+    return unique

@@ -1,0 +1,192 @@
+"""Exact sums of diffusion rows: their mass on each cluster, and their joint mass on each node.
+
+Shapes: N nodes, P columns or clusters, B columns diffused at a time.
+"""
+
+from itertools import pairwise
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+from precompute.mpi import AbstractComm
+
+COLUMNS_AT_A_TIME = 16
+"""B: one cache line of float32 per node; limits scratch memory to 2 N B floats."""
+
+_NUM_TASKS = 256  # row ranges of equal cost for the threads; any number gives the same bytes
+
+
+def diffused_columns(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    weight: NDArray[np.float32],
+    columns: NDArray[np.float32],
+    *,
+    teleport: float,
+    steps: int,
+) -> NDArray[np.float32]:
+    """Iterate Y <- (1 - t) S Y + t X from Y = X for K steps; return Y, (N, P), stored by column.
+
+    Sums run in float64, in the order of each row's edges, and are rounded to float32 once per step:
+    the bytes depend neither on the number of threads nor on the other columns.
+
+    Args:
+        indptr: Row offsets of S, (N + 1,).
+        indices: Columns of S, (E,).
+        weight: Entries of S, (E,).
+        columns: X, (N, P).
+        teleport: t, in (0, 1).
+        steps: K, at least 0; K -> infinity is personalised PageRank.
+    """
+    result_PN = np.array(columns.T, np.float32, order="C")
+    _diffuse_rows(indptr, indices, weight, result_PN, teleport, steps)
+    return result_PN.T
+
+
+def mass_by_cluster(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    weight: NDArray[np.float32],
+    cluster_of_node: NDArray[np.int32],
+    parts: int,
+    *,
+    teleport: float,
+    steps: int,
+    comm: AbstractComm,
+) -> NDArray[np.float32]:
+    """Return the mass of every node's full row on each cluster; (N, P), stored by cluster.
+
+    This is `diffused_columns` of the one-hot cluster matrix, with the columns divided among the
+    ranks. All ranks call it and get the same numbers; within a machine, in shared memory. A row
+    sums to the total mass of the node's row, which is 1 for a row-stochastic S.
+    """
+    num_nodes = len(indptr) - 1
+    assert cluster_of_node.shape == (num_nodes,)
+    masses_PN: NDArray[np.float32] = comm.shared_zeros((parts, num_nodes), np.float32)
+    cuts = [parts * rank // comm.size for rank in range(comm.size + 1)]
+    bounds = list(pairwise(cuts))
+    start, stop = bounds[comm.rank]
+    own = np.flatnonzero((cluster_of_node >= start) & (cluster_of_node < stop))
+    masses_PN[cluster_of_node[own], own] = 1.0
+    _diffuse_rows(indptr, indices, weight, masses_PN[start:stop], teleport, steps)
+    comm.share_rows(masses_PN, bounds)
+    return masses_PN.T
+
+
+def arriving_mass(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    weight: NDArray[np.float32],
+    start: NDArray[np.float64],
+    *,
+    teleport: float,
+    steps: int,
+) -> NDArray[np.float64]:
+    """Return the sum over v of start[v] times the diffusion row of v; (N,).
+
+    This is `diffused_columns` with the transpose of S, which is not built: mass moves along the
+    edges, in one thread, so that the order of additions is always the same.
+    """
+    matrix = (np.asarray(indptr), np.asarray(indices), np.asarray(weight))  # numba takes no memmap
+    now = start.astype(np.float64)
+    for _ in range(steps):
+        arrived = teleport * start
+        _send_into(*matrix, 1.0 - teleport, now, arrived)
+        now = arrived
+    return now
+
+
+def _diffuse_rows(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    weight: NDArray[np.float32],
+    columns_PN: NDArray[np.float32],
+    teleport: float,
+    steps: int,
+) -> None:
+    """Diffuse each row of `columns_PN` (a column of X) in place, `COLUMNS_AT_A_TIME` at once."""
+    num_columns, num_nodes = columns_PN.shape
+    matrix = (np.asarray(indptr), np.asarray(indices), np.asarray(weight))  # numba takes no memmap
+    cost = matrix[0] + np.arange(num_nodes + 1)
+    cuts = np.searchsorted(cost, np.linspace(0, cost[-1], _NUM_TASKS + 1).astype(np.int64))
+    for first in range(0, num_columns, COLUMNS_AT_A_TIME):
+        start_BN = columns_PN[first : first + COLUMNS_AT_A_TIME]
+        now_NB = np.array(start_BN.T, order="C")
+        next_NB = np.empty_like(now_NB)
+        for _ in range(steps):
+            _step_into(*matrix, cuts, teleport, start_BN, now_NB, next_NB)
+            now_NB, next_NB = next_NB, now_NB
+        start_BN[:] = now_NB.T
+
+
+@njit(parallel=True, cache=True, nogil=True, fastmath=False)
+def _step_into(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    weight: NDArray[np.float32],
+    cuts: NDArray[np.int64],
+    teleport: float,
+    start_BN: NDArray[np.float32],
+    now_NB: NDArray[np.float32],
+    next_NB: NDArray[np.float32],
+) -> None:
+    """Compute one step, (1 - t) S now + t start, into `next_NB`.
+
+    Only task i writes the rows from cuts[i] to cuts[i + 1].
+    """
+    for task in prange(len(cuts) - 1):
+        _step_rows_into(
+            indptr,
+            indices,
+            weight,
+            cuts[task],
+            cuts[task + 1],
+            teleport,
+            start_BN,
+            now_NB,
+            next_NB,
+        )
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def _step_rows_into(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    weight: NDArray[np.float32],
+    first: int,
+    last: int,
+    teleport: float,
+    start_BN: NDArray[np.float32],
+    now_NB: NDArray[np.float32],
+    next_NB: NDArray[np.float32],
+) -> None:
+    """Compute one step for the rows [first, last); the cost is B times their edges."""
+    num_columns = now_NB.shape[1]
+    total_B = np.empty(num_columns, np.float64)
+    for row in range(first, last):
+        total_B[:] = 0.0
+        for edge in range(indptr[row], indptr[row + 1]):
+            transition = np.float64(weight[edge])
+            neighbour = indices[edge]
+            for column in range(num_columns):
+                total_B[column] += transition * now_NB[neighbour, column]
+        for column in range(num_columns):
+            arrived = (1.0 - teleport) * total_B[column]
+            next_NB[row, column] = arrived + teleport * start_BN[column, row]
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def _send_into(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    weight: NDArray[np.float32],
+    factor: float,
+    now: NDArray[np.float64],
+    arrived: NDArray[np.float64],
+) -> None:
+    """Add factor * S^T now to `arrived`; the cost is the number of edges."""
+    for row in range(len(now)):
+        sent = factor * now[row]
+        for edge in range(indptr[row], indptr[row + 1]):
+            arrived[indices[edge]] += sent * weight[edge]

@@ -1,0 +1,103 @@
+"""Estimates of the memory that a build needs per rank, and of the size of its store on disk."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpn_scale.config import PPRConfig
+from gpn_scale.memory import resident_bytes
+from precompute.coarsening import partition_bytes
+from precompute.exact_mass import COLUMNS_AT_A_TIME
+from precompute.node_ranges import sweep_blocks
+from precompute.row_engine import UNLIMITED, Method, RowEngine
+from precompute.scratch_memory import PUSH_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryEstimate:
+    """Bytes that one rank needs, by purpose."""
+
+    present: int
+    """Memory in use now: interpreter, kernels, graph, transition and totals."""
+    reached: int
+    """Peak so far; normalising the graph may have needed more than `present`."""
+    transition: int
+    """The transition matrix."""
+    totals: int
+    """Mass of every node's full row."""
+    rows: int
+    """Rows of all nodes during sweeps."""
+    scratch: int
+    """Scratch memory of the kernels."""
+    buffers: int
+    """Rows that are being copied into `rows` or written to disk."""
+    mass_by_cluster: int
+    """Mass of every node's full row per cluster."""
+    partition: int
+    """Peak while clusters are computed and diffused, before there are rows."""
+
+    @property
+    def peak(self) -> int:
+        """Largest sum of what is in memory at the same time."""
+        building = self.mass_by_cluster + self.rows + self.scratch + self.buffers
+        return max(self.reached, self.present + max(building, self.partition))
+
+
+def estimate_memory(
+    engine: RowEngine, config: PPRConfig, method: Method, shard_rows: int
+) -> MemoryEstimate:
+    """Estimate the bytes that a build with these settings needs in this rank.
+
+    Args:
+        engine: The engine of the build, which is in memory already.
+        config: Settings of the build.
+        method: How rows are computed.
+        shard_rows: Rows of the largest shard.
+    """
+    num_nodes, clusters = engine.num_nodes, config.clusters
+    present, reached = resident_bytes()
+    keep = config.working_entries if method == "sweep" else config.k
+    rows = row_bytes(num_nodes, keep) if method == "sweep" else 0
+    shard = row_bytes(shard_rows, keep + config.k) + shard_rows * (40 + 14 * clusters)
+    scratch, buffers = PUSH_BYTES * num_nodes * engine.threads, shard
+    if rows:
+        scratch = sweep_scratch_bytes(engine, keep)
+        blocks = len(sweep_blocks(num_nodes)) * engine.comm.size
+        block = row_bytes(-(-num_nodes // blocks), keep) + 8 * num_nodes
+        former_rows = 0 if engine.steps == UNLIMITED else rows  # of the step before
+        # Scratch memory is freed before rows are written to shards.
+        buffers = max(block + former_rows, shard - scratch)
+    masses = 4 * num_nodes * (clusters + 1) if clusters else 0
+    diffusion = masses + num_nodes * (8 * min(clusters, COLUMNS_AT_A_TIME) + 24)
+    dividing = partition_bytes(num_nodes, len(engine.indices)) if clusters > 1 else 0
+    return MemoryEstimate(
+        present=present,
+        reached=reached,
+        transition=engine.indptr.nbytes + engine.indices.nbytes + engine.weight.nbytes,
+        totals=8 * num_nodes,
+        rows=rows,
+        scratch=scratch,
+        buffers=buffers,
+        mass_by_cluster=masses,
+        partition=max(diffusion, dividing) if clusters else 0,
+    )
+
+
+def row_bytes(count: int, entries: int) -> int:
+    """Return the size of padded rows: an id and a weight per entry, and the row's size."""
+    return count * (8 * entries + 4)
+
+
+def sweep_scratch_bytes(engine: RowEngine, keep: int) -> int:
+    """Return the size of the pages that sweeps use: `mass`, and lists of the longest row."""
+    longest = int(np.diff(engine.indptr).max(initial=0)) * keep + keep + 1
+    return engine.threads * (4 * engine.num_nodes + 12 * min(engine.num_nodes, longest))
+
+
+def disk_bytes(
+    num_nodes: int, num_roots: int, mean_entries: float, clusters: int, rows_per_shard: int
+) -> int:
+    """Return the size of the store: shards, roots, two numbers per node, JSON (1 kB per shard)."""
+    row = 8 * mean_entries + 12 + 2 * clusters + (4 if num_roots < num_nodes else 0)
+    files = -(-num_roots // rows_per_shard) + 2
+    return round(num_roots * row) + (8 * num_nodes if clusters else 0) + 1000 * files

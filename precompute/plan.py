@@ -1,0 +1,124 @@
+"""Plan of a build: its settings, and estimates of kept mass, time, memory and disk space."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpn_scale.config import PPRConfig
+from gpn_scale.data.graph import NodeIds
+from precompute.accuracy_targets import SAMPLE_ROOTS, Target, choose_settings
+from precompute.memory_estimate import MemoryEstimate, disk_bytes, estimate_memory
+from precompute.row_engine import Method, RowEngine
+from precompute.time_estimate import estimate_seconds, expected_sweeps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A build before it starts."""
+
+    config: PPRConfig
+    """Settings with k, keep and accuracy as they will be used."""
+    method: Method
+    """How rows are computed."""
+    num_roots: int
+    """Number of rows."""
+    sampled_roots: int
+    """Number of roots from which the plan was made."""
+    mean_kept_mass: float
+    """Mean fraction of its full mass that a row keeps."""
+    seconds: float
+    """Time of the build without compilation."""
+    threads: int
+    """Threads per rank."""
+    ranks: int
+    """Number of ranks."""
+    memory: MemoryEstimate
+    """Memory of one rank."""
+    disk_bytes: int
+    """Size of the store."""
+
+    @property
+    def k(self) -> int:
+        """Largest number of entries of a stored row."""
+        return self.config.k
+
+    @property
+    def keep(self) -> int:
+        """Number of entries of a row while it is computed."""
+        return self.config.working_entries if self.method == "sweep" else self.config.k
+
+    def table(self) -> str:
+        """Return the plan as text, one line per topic."""
+        memory = self.memory
+        pieces = ("transition", "totals", "rows", "scratch", "buffers", "mass_by_cluster")
+        sizes = [f"{name.replace('_', ' ')} {_size(getattr(memory, name))}" for name in pieces]
+        lines = [
+            ("method", f"{self.method}, {self._accuracy()}"),
+            ("roots", f"{self.num_roots:,}"),
+            ("k, keep", f"{self.k}, {self.keep}"),
+            ("kept mass", f"{self.mean_kept_mass:.4f} (mean of {self.sampled_roots} roots)"),
+            ("seconds", f"{self.seconds:.3g} (without compilation)"),
+            ("workers", f"{self.threads} thread(s) x {self.ranks} rank(s)"),
+            ("peak memory", f"{_size(memory.peak)}{' per rank' if self.ranks > 1 else ''}"),
+            ("", ", ".join(sizes[:3])),
+            ("", ", ".join(sizes[3:])),
+            ("disk", _size(self.disk_bytes)),
+        ]
+        return "\n".join(["plan", *(f"  {name:<12} {text}" for name, text in lines)])
+
+    def _accuracy(self) -> str:
+        config = self.config
+        if self.method == "push":
+            return f"tolerance {config.push_tolerance:g}"
+        if config.sweeps or config.diffusion.steps != "inf":
+            return f"{expected_sweeps(config):.0f} sweeps"
+        return f"sweeps until {config.sweep_tolerance:g} of the mass is missing"
+
+
+def plan_build(
+    engine: RowEngine,
+    *,
+    roots: NodeIds | None,
+    method: Method,
+    totals: NDArray[np.float64],
+    rows_per_shard: int,
+    target: Target | None = None,
+    sample_roots: int = SAMPLE_ROOTS,
+) -> Plan:
+    """Choose the settings of a build, and predict kept mass, time, memory and disk space.
+
+    Args:
+        engine: The engine of the build.
+        roots: The roots; None for all nodes.
+        method: How rows will be computed.
+        totals: Mass of every node's full row, (N,).
+        rows_per_shard: Rows of each shard but the last.
+        target: What the rows must reach; None to leave the configuration as it is.
+        sample_roots: Largest number of sampled roots.
+
+    Raises:
+        ConfigError: the target mass cannot be reached.
+    """
+    num_roots = engine.num_nodes if roots is None else len(roots)
+    choice = choose_settings(engine, roots, method, totals, target, sample_roots=sample_roots)
+    config = choice.config
+    disk = disk_bytes(
+        engine.num_nodes, num_roots, choice.mean_entries, config.clusters, rows_per_shard
+    )
+    return Plan(
+        config=config,
+        method=method,
+        num_roots=num_roots,
+        sampled_roots=choice.num_sampled,
+        mean_kept_mass=float(choice.kept_mass[config.k - 1]),
+        seconds=estimate_seconds(engine, config, method, num_roots, choice.seconds_per_root),
+        threads=engine.threads,
+        ranks=engine.comm.size,
+        memory=estimate_memory(engine, config, method, min(rows_per_shard, num_roots)),
+        disk_bytes=disk,
+    )
+
+
+def _size(num_bytes: int) -> str:
+    return f"{num_bytes / 2**20:,.2f} MiB"

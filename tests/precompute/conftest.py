@@ -1,0 +1,52 @@
+"""Fixtures of the tests of precompute, which also run with NUMBA_DISABLE_JIT=1."""
+
+import os
+
+import numba
+import pytest
+
+from gpn_scale.data.npz import write_npz
+from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
+from precompute import accuracy_targets
+
+INTERPRETED = bool(numba.config.DISABLE_JIT)
+
+
+@pytest.fixture(scope="session")
+def sized():
+    """A function that returns its first argument, or its second if kernels are not compiled."""
+    return lambda compiled, interpreted: interpreted if INTERPRETED else compiled
+
+
+@pytest.fixture(autouse=True)
+def _plan_quickly_without_compiler(monkeypatch):
+    """Plans may spend edges, not seconds; without the compiler, an edge takes 100 times as long."""
+    if INTERPRETED:
+        monkeypatch.setattr(accuracy_targets, "PLAN_WORK", 1e6)
+
+
+@pytest.fixture(scope="session")
+def hub_nodes(sized):
+    """Number of nodes of `hub_graph`; several blocks a sweep, if compiled."""
+    return sized(3000, 200)
+
+
+@pytest.fixture(scope="session")
+def graph(sized):
+    """A graph whose store has three shards."""
+    degree = sized(6, 3)
+    return synthetic_graph(SyntheticConfig(nodes=700, classes=3, features=4, degree=degree))
+
+
+@pytest.fixture(scope="session")
+def data(graph, tmp_path_factory):
+    """A folder that holds the graph as g.npz."""
+    folder = tmp_path_factory.mktemp("data")
+    write_npz(graph, folder / "g.npz")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def compiling_environment():
+    """Environment of a process that compiles kernels whatever this one does."""
+    return {name: value for name, value in os.environ.items() if name != "NUMBA_DISABLE_JIT"}

@@ -1,0 +1,116 @@
+"""Options of the command line as arguments of a build."""
+
+import re
+
+import numpy as np
+import pytest
+
+from gpn_scale.config import DiffusionConfig, PPRConfig
+from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
+from gpn_scale.errors import ConfigError
+from precompute.accuracy_targets import Target
+from precompute.arguments import (
+    chosen_roots,
+    existing_of,
+    ppr_config,
+    ppr_parser,
+    resources_of,
+    target_of,
+)
+from precompute.build import default_resources
+from precompute.mpi import SingleProcess
+
+
+def parsed(*options):
+    return ppr_parser().parse_args(["--out", "store", *options])
+
+
+@pytest.fixture(scope="module")
+def small():
+    return synthetic_graph(SyntheticConfig(nodes=100, classes=3, features=2))
+
+
+def test_without_options_the_configuration_is_the_default():
+    assert ppr_config(parsed()) == PPRConfig()
+    assert target_of(parsed()) is None
+    assert existing_of(parsed()) == "refuse"
+
+
+def test_every_option_reaches_the_configuration():
+    options = "--teleport .3 --normalisation rw --steps inf --self-loops off --k 9 --clusters 3"
+    options += " --method push --keep 20 --sweeps 4 --sweep-tolerance .1 --push-tolerance .2"
+    diffusion = DiffusionConfig(teleport=0.3, normalisation="rw", steps="inf", self_loops=False)
+    assert ppr_config(parsed(*options.split())) == PPRConfig(
+        diffusion=diffusion,
+        k=9,
+        clusters=3,
+        method="push",
+        keep=20,
+        sweeps=4,
+        sweep_tolerance=0.1,
+        push_tolerance=0.2,
+    )
+
+
+def test_an_existing_store_is_resumed_or_overwritten():
+    assert existing_of(parsed("--resume")) == "resume"
+    assert existing_of(parsed("--overwrite")) == "overwrite"
+
+
+def test_targets():
+    assert target_of(parsed("--target-mass", "0.5")) == Target("mass", 0.5)
+    assert target_of(parsed("--target-recall", "0.9", "--k", "5")) == Target("recall", 0.9)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--target-mass", "0.5", "--target-recall", "0.5"], "exclude each other, got both"),
+        (["--target-mass", "0.5", "--k", "5"], "--target-mass chooses k, but --k 5 was given too"),
+        (["--target-mass", "1.5"], "the target mass is 1.5, expected a number in (0, 1)"),
+        (["--target-recall", "0"], "the target recall is 0.0, expected a number in (0, 1)"),
+    ],
+)
+def test_wrong_targets_are_refused(options, message):
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        target_of(parsed(*options))
+
+
+def test_resources():
+    given = resources_of(parsed("--threads", "3", "--memory-budget", "0.5"), SingleProcess())
+    assert (given.threads, given.memory_bytes) == (3, 500_000_000)
+    default = default_resources(1)
+    assert resources_of(parsed(), SingleProcess()).threads == default.threads
+    shared = default_resources(10_000)
+    assert shared.threads == 1
+    assert shared.memory_bytes < default.memory_bytes
+
+
+def test_sets_of_roots(small):
+    assert chosen_roots(small, "all", 1) is None
+    np.testing.assert_array_equal(
+        chosen_roots(small, "labelled", 1), np.flatnonzero(small.labels >= 0)
+    )
+    train = chosen_roots(small, "train", 1)
+    assert 0 < len(train) < 50
+    assert (chosen_roots(small, "train", 2).tolist()) != train.tolist()
+
+
+def test_roots_of_a_file_are_sorted(small, tmp_path):
+    (tmp_path / "roots.txt").write_text("5\n3\n60\n")
+    assert chosen_roots(small, str(tmp_path / "roots.txt"), 1).tolist() == [3, 5, 60]
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        ("1\n1\n", "contains node 1 more than once"),
+        ("1\n100\n", r"contains node 100, expected ids in \[0, 100\)"),
+        ("-1\n", "contains node -1"),
+        ("one\n", "cannot be read"),
+    ],
+)
+def test_bad_roots_are_refused(small, tmp_path, ids, message):
+    (tmp_path / "roots.txt").write_text(ids)
+    with pytest.raises(ConfigError, match=message):
+        chosen_roots(small, str(tmp_path / "roots.txt"), 1)

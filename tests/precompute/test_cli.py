@@ -1,0 +1,129 @@
+"""The commands `ppr`, `verify` and `info`, and their messages."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from precompute.cli import main
+from tests.precompute.command import REPOSITORY, arguments, build, content
+
+
+def test_the_command_word_may_be_left_out_and_info_tells_all(data, tmp_path, capsys):
+    assert main(["ppr", *arguments(data, tmp_path / "s", "--clusters", "3")]) == 0
+    capsys.readouterr()
+    assert main(["info", str(tmp_path / "s")]) == 0
+    text = capsys.readouterr().out
+    assert "700 rows of 700 nodes" in text
+    for word in ("teleport", "normalisation", "steps", "missing mass", "clusters        3"):
+        assert word in text
+    manifest = json.loads((tmp_path / "s" / "manifest.json").read_text())
+    assert manifest["k"] == 8
+
+
+def test_a_damaged_shard_is_named_and_only_it_is_rebuilt(data, tmp_path, capsys):
+    out = tmp_path / "s"
+    assert build(data, out, "--method", "push") == 0
+    before = content(out)
+    shards = sorted(out.glob("shard-*"))
+    assert len(shards) == 3
+    damaged = bytearray(shards[1].read_bytes())
+    damaged[-5] ^= 1
+    shards[1].write_bytes(damaged)
+    untouched = shards[0].stat().st_mtime_ns
+    capsys.readouterr()
+    assert main(["verify", str(out)]) == 1
+    assert shards[1].name in capsys.readouterr().err
+    assert build(data, out, "--method", "push", "--resume") == 0
+    assert content(out) == before
+    assert shards[0].stat().st_mtime_ns == untouched
+    assert main(["verify", str(out)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--teleport", "0"], r"diffusion.teleport is 0.0, expected a number in \(0, 1\)"),
+        (["--teleport", "1"], "diffusion.teleport is 1.0"),
+        (["--k", "0"], "k is 0, expected at least 1"),
+        (["--k", "701"], "k is 701, expected at most 700, .* --k K"),
+        (["--keep", "4"], "keep is 4, expected 0, or at least k"),
+        (["--push-tolerance", "0"], "push_tolerance is 0.0, expected"),
+        (["--sweeps", "-1"], "sweeps is -1, expected at least 0"),
+        (["--clusters", "-1"], "clusters is -1, expected at least 0"),
+        (["--steps", "few"], "--steps got 'few', expected a whole number or inf"),
+        (["--roots", "nowhere.txt"], "--roots nowhere.txt cannot be read"),
+        (["--threads", "0"], "--threads got 0, expected at least 1"),
+        (["--memory-budget", "-1"], "--memory-budget got -1.0, expected a positive number of GB"),
+        (
+            ["--memory-budget", "0.000001"],
+            "leaves 0 MiB .*at least 1 MiB .* --memory-budget GB",
+        ),
+        (["--dataset", "absent"], "absent"),
+    ],
+)
+def test_bad_options_give_one_sentence(data, tmp_path, capsys, more, message):
+    assert build(data, tmp_path / "s", *more) == 2
+    errors = capsys.readouterr().err
+    assert re.search(rf"^error: .*{message}", errors, re.MULTILINE)
+    assert not (tmp_path / "s" / "manifest.json").exists()
+
+
+def test_less_memory_means_fewer_threads(data, tmp_path, capsys):
+    budget = 700 * 16 * 1.5 / 1e9
+    assert build(data, tmp_path / "s", "--threads", "2", "--memory-budget", str(budget)) == 0
+    assert "scratch memory allows 1 of 2 threads" in capsys.readouterr().err
+
+
+def test_the_first_use_says_that_it_compiles(data, tmp_path, compiling_environment):
+    command = [sys.executable, "-m", "precompute", "--plan-only"]
+    command += arguments(data, tmp_path / "s")
+    environment = compiling_environment | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    for expected in (True, False):
+        result = subprocess.run(
+            command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=True
+        )
+        assert ("compiling the kernels, which takes" in result.stderr) is expected
+
+
+def test_no_torch_is_loaded():
+    code = "import sys, precompute.cli; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=REPOSITORY)
+
+
+BUILD = ["--dataset", "synthetic:nodes=500", "--threads", "1", "--normalisation", "rw"]
+
+
+def test_plan_only_prints_and_writes_nothing(tmp_path, capsys):
+    out = tmp_path / "deep" / "store"
+    assert main([*BUILD, "--out", str(out), "--plan-only", "--k", "8"]) == 0
+    assert list(tmp_path.iterdir()) == []
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "peak memory" in captured.err
+
+
+def test_a_store_in_the_way_names_the_flags(data, tmp_path, capsys):
+    assert build(data, tmp_path / "s", "--clusters", "0") == 0
+    capsys.readouterr()
+    assert build(data, tmp_path / "s", "--clusters", "0") == 2
+    errors = capsys.readouterr().err
+    assert "pass existing='resume' to continue it" in errors
+    assert "(on the command line: --resume or --overwrite, --out PATH)" in errors
+
+
+def test_both_flags_for_a_store_in_the_way_are_refused(data, tmp_path, capsys):
+    with pytest.raises(SystemExit) as caught:
+        build(data, tmp_path / "s", "--resume", "--overwrite")
+    assert caught.value.code == 2
+    assert "--overwrite: not allowed with argument --resume" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [[], ["info"], ["verify"]])
+def test_every_command_has_help(command, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main([*command, "--help"])
+    assert caught.value.code == 0
+    assert "STORE" in capsys.readouterr().out

@@ -1,0 +1,91 @@
+"""Estimates of memory and disk space against arrays, files and whole builds."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gpn_scale.ppr.store import PPRStore
+from precompute import memory_estimate
+from precompute.build import Resources, build_store
+from precompute.memory_estimate import estimate_memory
+from tests.precompute.engines import config_of, engine_of, random_graph
+
+
+def test_the_pieces_of_memory(monkeypatch):
+    monkeypatch.setattr(memory_estimate, "resident_bytes", lambda: (1000, 2000))
+    graph = random_graph(2048)
+    config = config_of(k=8, clusters=0)
+    engine = engine_of(graph, config, threads=2)
+    edges = len(engine.indices)
+    memory = estimate_memory(engine, config, "sweep", 256)
+    assert memory.transition == 8 * 2049 + (4 + 4) * edges
+    assert memory.totals == 8 * 2048
+    assert memory.rows == (8 * 16 + 4) * 2048
+    longest = int(np.diff(engine.indptr).max()) * 16 + 17
+    assert memory.scratch == 2 * (4 * 2048 + 12 * longest)
+    assert memory.buffers == (8 * 16 + 4) * 1024 + 8 * 2048  # two blocks of 1024 nodes
+    assert memory.mass_by_cluster == memory.partition == 0
+    assert memory.peak == 1000 + memory.rows + memory.scratch + memory.buffers
+
+    hops = config_of(k=8, steps=3, clusters=0)
+    twice = estimate_memory(engine_of(graph, hops, 2), hops, "sweep", 256)
+    assert twice.peak == memory.peak + memory.rows
+
+    push = estimate_memory(engine, config, "push", 256)
+    assert (push.rows, push.scratch) == (0, 24 * 2048 * 2)
+
+    clusters = estimate_memory(engine, replace(config, clusters=32), "sweep", 256)
+    assert clusters.mass_by_cluster == 4 * 2048 * 33
+    assert clusters.partition >= clusters.mass_by_cluster + 2 * 4 * 16 * 2048
+    assert replace(memory, reached=10**9).peak == 10**9
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"clusters": 4}, {"push_tolerance": 1e-4, "method": "push"}, {"steps": 3}]
+)
+@pytest.mark.parametrize("part", [False, True])
+def test_the_size_of_the_store_is_predicted(tmp_path, sized, options, part):
+    num_nodes = sized(3000, 600)
+    graph = random_graph(num_nodes, degree=10)
+    plan = build_store(
+        graph,
+        config_of(k=24, **options),
+        tmp_path / "store",
+        roots=np.arange(0, num_nodes, 3) if part else None,
+        resources=Resources(threads=1, memory_bytes=1 << 30),
+    )
+    size = sum(path.stat().st_size for path in (tmp_path / "store").iterdir())
+    assert plan.disk_bytes == pytest.approx(size, rel=0.05)
+    kept = 1 - PPRStore.open(tmp_path / "store").missing_mass.mean()
+    assert plan.mean_kept_mass == pytest.approx(kept, abs=0.05)
+
+
+MEASURED = """
+import sys
+from pathlib import Path
+import numpy as np
+from precompute.build import Resources, build_store
+from gpn_scale.memory import resident_bytes
+from tests.precompute.engines import config_of, random_graph
+
+options = eval(sys.argv[2])
+plan = build_store(
+    random_graph(60_000, degree=10), config_of(**options), Path(sys.argv[1]),
+    resources=Resources(threads=2, memory_bytes=1 << 30))
+print(plan.memory.peak / resident_bytes()[1])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options", [{"k": 128, "sweeps": 1}, {"k": 64, "steps": 2}, {"k": 4, "clusters": 32}]
+)
+def test_peak_memory_is_predicted(tmp_path, options):
+    command = [sys.executable, "-c", MEASURED, str(tmp_path / "store"), repr(options)]
+    environment = os.environ | {"PYTHONPATH": os.getcwd()}
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    assert 1 / 1.2 < float(done.stdout) < 1.2
