@@ -150,7 +150,7 @@ def predict_rows(run: Path, store: Path) -> Results:
     """Predictions of some nodes from stored rows: intervals and contributors included."""
     classifier, graph = load_model(run)
     nodes = np.array([5, 0, 17, 5, 120, 299])
-    rows = classifier.predict(graph, nodes=nodes, store=store, explain=3)
+    rows = classifier.predict_nodes(graph, nodes, store, explain=3)
     assert rows.contributors is not None
     return {
         **prediction_arrays(rows.prediction),
