@@ -261,7 +261,7 @@ def connected(device: torch.device, *, timeout_seconds: float) -> Iterator[World
         address = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
         raise ConfigError(
             f"the ranks cannot meet at {address} ({str(error).splitlines()[0]}): choose another "
-            "port with torchrun's --master-port or --rdzv-endpoint"
+            "master port or rendezvous endpoint for torchrun"
         ) from error
     try:
         part = RankPart(dist.get_rank(), dist.get_world_size())
