@@ -17,18 +17,18 @@ from gpn_scale.ppr.store import PPRStore
 from precompute.build import build_store, check_same_graph, plan_store, rows_per_shard
 from precompute.mpi import SingleProcess
 from tests.oracles import dense_diffusion, dense_ppr, dense_transition
-from tests.precompute.command import REPOSITORY, arguments, build, content
+from tests.precompute.command import PUSH, REPOSITORY, arguments, build, content
 from tests.precompute.engines import config_of, random_graph
 
 MPIEXEC = Path(sys.executable).parent / "mpiexec"
 
 
 METHODS = [
-    ["--steps", "inf", "--normalisation", "rw"],
+    ["--steps", "inf", "--normalisation", "rw", "--clusters", "0"],
     ["--steps", "inf", "--normalisation", "sym", "--clusters", "4"],
     ["--steps", "3", "--clusters", "2"],
-    ["--steps", "inf", "--method", "push", "--push-tolerance", "1e-4"],
-    ["--steps", "3", "--method", "push", "--normalisation", "rw", "--clusters", "2"],
+    ["--steps", "inf", *PUSH, "--clusters", "3"],
+    ["--steps", "3", *PUSH, "--normalisation", "rw", "--clusters", "2"],
 ]
 
 
