@@ -19,8 +19,11 @@ TailKind = Literal["clustered", "stationary", "renormalised", "truncated"]
 
 
 _BATCH_SIZE = 1024
-_FORMER_FIELDS = frozenset({"minibatch.order", "minibatch.tail_walks"})
-"""Fields in files of earlier versions; a saved model does not depend on them."""
+_FORMER_FIELDS = {"minibatch.order": "random", "minibatch.tail_walks": 8}
+"""Fields that earlier versions had, with their defaults.
+
+Files may contain them, and fingerprints count them, so that stored runs and results stay valid.
+"""
 
 
 def _require(condition: bool, name: str, value: object, expected: str) -> None:
@@ -299,7 +302,11 @@ class RunConfig:
 
     def fingerprint(self) -> str:
         """Hash of every field's value."""
-        text = json.dumps(self.to_dict(), sort_keys=True)
+        values = self.to_dict()
+        for key, value in _FORMER_FIELDS.items():
+            section, _, name = key.partition(".")
+            values[section][name] = value
+        text = json.dumps(values, sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 

@@ -98,7 +98,7 @@ def test_a_failing_job_leaves_one_sentence_and_no_manifest(data, tmp_path):
     command += arguments(data, tmp_path / "s", "--k", "100000")
     result = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
     assert result.returncode == 2
-    assert "k is 100000, expected at most the 700 nodes" in result.stderr
+    assert "k is 100000, expected at most 700, the number of nodes" in result.stderr
     assert "Traceback" not in result.stderr
     assert not (tmp_path / "s" / "manifest.json").exists()
 
