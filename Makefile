@@ -1,4 +1,4 @@
-# Two commands do everything from a fresh clone: `make demo` and `make test`.
+# From a fresh clone, `make demo` and `make test` need nothing but Python.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -10,19 +10,20 @@ EVALUATE := --processes $(shell nproc) --data-dir $(DATA_DIR) $(PAPER) --out $(M
 TASKS := clean,misclassification,isolated,left-out-classes
 COMPARED := LP,GKDE,VGCN,APPNP,RGCN,DropEdge,VGCN-Dropout,VGCN-Energy,GKDE-GCN,VGCN-BNN,VGCN-Ensemble,Matern-GGP,GPN
 
-.PHONY: help install demo test check results comparison clean
+.PHONY: help install demo test check coverage results comparison clean
 
 help:
-	@echo "make demo           install, precompute, train on the embedded graph, show what it does not know"
+	@echo "make demo           install, precompute, train on the embedded graph, show what the model does not know"
 	@echo "make test           install and run all tests"
 	@echo "make check          install and run ruff and mypy"
+	@echo "make coverage       install, run all tests and print the covered lines of every package"
 	@echo "make results        train the matrix of docs/results.md and write it (DATA_DIR=$(DATA_DIR) PAPER_DIR=...)"
-	@echo "make comparison     train the paper's comparison models and write docs/comparison.md (the same)"
+	@echo "make comparison     train the paper's comparison models and write docs/comparison.md (same variables)"
 	@echo "make clean          remove the virtual environment and the demo's output"
 
 install: $(VENV)/installed
 
-# The constraints file pins the tested versions; a changed requirement installs again.
+# The constraints file pins the tested versions; changing a requirement installs again.
 $(VENV)/installed: pyproject.toml constraints.txt
 	@echo "installing into $(VENV), which takes a minute or two ..."
 	@$(PYTHON) -m venv $(VENV)
@@ -42,14 +43,25 @@ check: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Finished runs are kept: stopped at any moment, the same call goes on. The ablation shares GPN's runs.
+# Kernels count as covered only where Python runs them, so their tests run once without the compiler.
+coverage: install
+	rm -f .coverage .coverage.*
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto -m "not mpi and not slow" --cov --cov-report= tests/precompute
+	$(BIN)/python -m pytest -n auto --cov --cov-append --cov-report=
+	@for package in gpn_scale/[a-z]*/ precompute/; do \
+		printf '%-24s %3s %%\n' "$$package" "$$($(BIN)/coverage report --include="$$package*" --format=total)"; \
+	done
+	@printf '%-24s %3s %%\n' "gpn_scale/*.py" "$$($(BIN)/coverage report --include='gpn_scale/*.py' --format=total)"
+	@printf '%-24s %3s %%\n' "all" "$$($(BIN)/coverage report --format=total)"
+
+# Finished runs are kept: interrupted, the same call continues. The ablation shares GPN's runs.
 results: install
 	$(BIN)/python launch/evaluate.py --experiment ablation --datasets CoraML --models GPN --splits 5 --inits 2 $(EVALUATE)
 	$(BIN)/python launch/evaluate.py --experiment all --datasets CoraML,CiteSeer,AmazonPhotos,CoauthorCS --models GPN,GPN-minibatch --splits 5 --inits 2 $(EVALUATE)
 	$(BIN)/python benchmarks/results_paper.py --matrix $(MATRIX) $(PAPER) --write docs/results.md
 	$(BIN)/python benchmarks/paper_readings.py --matrix $(MATRIX) --data-dir $(DATA_DIR) $(PAPER) --write docs/results.md
 
-# GGP stays on CoraML: the paper's did not finish on larger graphs either.
+# GGP runs on CoraML only: the paper's did not finish on larger graphs either.
 comparison: install
 	$(BIN)/python launch/evaluate.py --experiment $(TASKS) --datasets CoraML --models $(COMPARED),GGP --splits 3 --inits 2 $(EVALUATE)
 	$(BIN)/python launch/evaluate.py --experiment $(TASKS) --datasets AmazonPhotos --models $(COMPARED) --splits 2 --inits 1 $(EVALUATE)

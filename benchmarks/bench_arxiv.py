@@ -1,13 +1,14 @@
-"""Time and memory to exact mode's quality on a graph of ogbn-arxiv's size, in both modes.
+"""How much time and memory do both modes take to reach exact mode's quality?
 
-    python benchmarks/bench_arxiv.py --data-dir DIR --work DIR [--seeds 1] [--exact-epochs 150]
+    python benchmarks/bench_arxiv.py --dataset NAME --data-dir DIR --work DIR
+        [--seeds 1] [--exact-epochs 150]
 
-Both modes train with the paper's left-out classes from the same memory-mapped graph, each in a
-process of its own on the same threads, one after the other; both validate by exact diffusion. The
-target is the best validation cross-entropy of exact mode within its epochs, plus 0.5 %. Memory is
-that of training: the peak of the process, and of what no file stands behind, seen every 50 ms.
-Finished runs and their models (for bench_rows.py) are kept in --work, and so are checkpoints: an
-exact run of 1,000 epochs, which takes hours, goes on where it was stopped.
+Both modes train with the paper's left-out classes on the same memory-mapped graph, one after the
+other, each in its own process with the same number of threads; both validate by exact diffusion.
+The target is exact mode's best validation cross-entropy within its epochs, plus 0.5 %. Memory is
+that of training: the peaks of the process and of its anonymous memory, sampled every 50 ms.
+Finished runs and their models (for bench_rows.py) are kept in --work, as are checkpoints: an
+interrupted exact run of 1,000 epochs, which takes hours, continues from its checkpoint.
 """
 
 import argparse
@@ -24,12 +25,12 @@ CHECKPOINT_EPOCHS = 5
 
 
 def main() -> None:
-    """Runs what is missing and prints one JSON line per seed."""
+    """Run what is missing and print one JSON line per seed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--data-dir", type=Path, default=Path("data"))
-    parser.add_argument("--dataset", default="ogbn-arxiv-sim")
+    parser.add_argument("--dataset", required=True, help="name of a graph in --data-dir")
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--exact-epochs", type=int, default=150)
@@ -47,19 +48,19 @@ def main() -> None:
         for mode in ("exact", "minibatch"):
             path = result_path(options, mode, seed)
             if not path.exists():
-                words = [sys.executable, __file__, *sys.argv[1:], "--run", mode, str(seed)]
-                subprocess.run(words, check=True)
+                command = [sys.executable, __file__, *sys.argv[1:], "--run", mode, str(seed)]
+                subprocess.run(command, check=True)
             runs[mode] = json.loads(path.read_text())
         print(json.dumps({"seed": seed, **compare(runs["exact"], runs["minibatch"])}), flush=True)
 
 
 def result_path(options: argparse.Namespace, mode: str, seed: int) -> Path:
-    """Where the numbers of a run are kept."""
+    """Return the path of a run's numbers."""
     return options.work / f"{mode}_{seed}.json"
 
 
 def prepare(options: argparse.Namespace) -> None:
-    """The graph as memory-mapped arrays, and the rows of all its nodes."""
+    """Save the graph as memory-mapped arrays and build the rows of all nodes, unless done."""
     from gpn_scale.data.datasets import load_graph
     from gpn_scale.data.graph_folder import save_graph
     from gpn_scale.recipes import recipe_for
@@ -72,13 +73,13 @@ def prepare(options: argparse.Namespace) -> None:
     if not (store / "manifest.json").exists():
         graph = load_graph(options.dataset, folder.parent)
         teleport = recipe_for(options.dataset, graph).diffusion.teleport
-        words = ["--dataset", options.dataset, "--data-dir", str(folder.parent)]
-        words += ["--k", str(K), "--clusters", str(CLUSTERS), "--teleport", str(teleport)]
-        assert precompute([*words, "--out", str(store), "--resume"]) == 0
+        arguments = ["--dataset", options.dataset, "--data-dir", str(folder.parent)]
+        arguments += ["--k", str(K), "--clusters", str(CLUSTERS), "--teleport", str(teleport)]
+        assert precompute([*arguments, "--out", str(store), "--resume"]) == 0
 
 
 def train(options: argparse.Namespace, mode: str, seed: int) -> None:
-    """One run, watched epoch by epoch; then its quality by exact diffusion."""
+    """Train one run, recording every epoch, and measure its quality by exact diffusion."""
     import numpy as np
     import torch
 
@@ -97,7 +98,7 @@ def train(options: argparse.Namespace, mode: str, seed: int) -> None:
         keep_freed_blocks,
         peak_rss_bytes,
     )
-    from gpn_scale.recipes import LEFT_OUT_CLASSES, in_minibatches, recipe_for
+    from gpn_scale.recipes import in_minibatches, left_out_count, recipe_for
     from gpn_scale.train.checkpoint import restore_checkpoint, save_checkpoint
 
     keep_freed_blocks(KEPT_BLOCK_BYTES[mode])
@@ -107,7 +108,7 @@ def train(options: argparse.Namespace, mode: str, seed: int) -> None:
     recipe = in_minibatches(recipe, graph) if mode == "minibatch" else recipe
     epochs = options.exact_epochs if mode == "exact" else options.minibatch_epochs
     pairs = {"train.rng_seed": seed, "train.epochs": epochs or recipe.train.epochs}
-    pairs |= {"data.left_out_classes": LEFT_OUT_CLASSES[options.dataset]}
+    pairs |= {"data.left_out_classes": left_out_count(options.dataset, "paper")}
     assignments = parse_assignments(options.set) if mode == "minibatch" else []
     config = override(recipe, [*((key, str(value)) for key, value in pairs.items()), *assignments])
     graph = prepare_graph(graph, config)
@@ -128,7 +129,7 @@ def train(options: argparse.Namespace, mode: str, seed: int) -> None:
     curve_path = options.work / f"{mode}_{seed}_curve.json"
     if checkpoint.exists():
         restore_checkpoint(checkpoint, trainer, config, identity)
-        curve = json.loads(curve_path.read_text())[: trainer.progress.epoch]
+        curve = json.loads(curve_path.read_text())[: trainer.state.epoch]
         began -= curve[-1][0]
 
     def observe(record: Any) -> None:
@@ -140,28 +141,28 @@ def train(options: argparse.Namespace, mode: str, seed: int) -> None:
             write_json(curve_path, curve)
             save_checkpoint(checkpoint, trainer, config, identity)
 
-    classifier.fit(graph, observe=observe, trainer=trainer)
+    classifier.fit_trainer(trainer, observe=observe)
     peak, most_anonymous = peak_rss_bytes(), max(anonymous)
     classifier.save(options.work / f"{mode}_{seed}.safetensors")
-    prediction = classifier.predict(graph)
+    prediction = classifier.predict(graph, store=store)
     assert graph.split is not None
-    found = classification_metrics(prediction, graph, graph.split.test)
-    found |= out_of_distribution_metrics(prediction, graph)
-    found |= rows_against_exact(classifier, prediction, graph, options.work / "store")
+    numbers = classification_metrics(prediction, graph, graph.split.test)
+    numbers |= out_of_distribution_metrics(prediction, graph)
+    numbers |= rows_against_exact(classifier, prediction, graph, options.work / "store")
     val = graph.split.val
     entropy = -np.log(prediction.probabilities[val, graph.labels[val]]).mean()
-    found["val_cross_entropy_exact"] = float(entropy)
-    found |= {"curve": curve, "peak_rss_bytes": peak}
-    found |= {"peak_anonymous_bytes": most_anonymous, "anonymous_before_bytes": before}
-    write_json(result_path(options, mode, seed), found)
+    numbers["val_cross_entropy_exact"] = float(entropy)
+    numbers |= {"curve": curve, "peak_rss_bytes": peak}
+    numbers |= {"peak_anonymous_bytes": most_anonymous, "anonymous_before_bytes": before}
+    write_json(result_path(options, mode, seed), numbers)
 
 
 def rows_against_exact(classifier: Any, exact: Any, graph: Any, store: Path) -> dict[str, float]:
-    """alpha_0 of the same weights from stored rows and from exact diffusion."""
+    """Compare alpha_0 from stored rows with exact diffusion of the same weights."""
     import numpy as np
     from scipy.stats import spearmanr
 
-    rows = classifier.predict(graph, nodes=np.arange(graph.num_nodes), store=store)
+    rows = classifier.predict_nodes(graph, np.arange(graph.num_nodes), store)
     ratio = np.log(rows.prediction.alpha_0 / exact.alpha_0)
     inside = (rows.alpha_0_lower <= exact.alpha_0) & (exact.alpha_0 <= rows.alpha_0_upper)
     return {
@@ -173,7 +174,7 @@ def rows_against_exact(classifier: Any, exact: Any, graph: Any, store: Path) -> 
 
 
 def compare(exact: dict[str, Any], minibatch: dict[str, Any]) -> dict[str, Any]:
-    """Seconds to the target and memory, both modes and their ratio; and quality."""
+    """Return seconds to the target, memory and quality of both modes, with their ratios."""
     best = min(entropy for _, entropy, _ in exact["curve"])
     seconds = {
         mode: next((s for s, entropy, _ in run["curve"] if entropy <= 1.005 * best), None)

@@ -1,11 +1,11 @@
-"""What do clusters of a graph cost and cut, with coarsening and by METIS on the whole graph?
+"""What does clustering a graph cost, and how many edges does it cut, with and without coarsening?
 
     python benchmarks/bench_clusters.py --dataset synthetic:nodes=3000000 [--metis-edges E]
 
-Prints one JSON line: seconds in one thread, memory beside the graph, share of cut edges, cluster
-sizes. METIS gets at most E edge directions (default: as precompute does it), so that a large E is
-METIS alone, and a small one coarsens any graph. One run in one process, since memory is measured;
-kernels are compiled before.
+Prints one JSON line: seconds in one thread, memory beside the graph, fraction of cut edges and
+cluster sizes. METIS gets at most E edge directions (default: as in precompute), so a large E means
+METIS alone, and a small E coarsens any graph. There is one run per process, since memory is
+measured; kernels are compiled before it.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
-from gpn_scale.memory import resident_bytes, return_freed_memory
+from gpn_scale.memory import KEPT_BLOCK_BYTES, keep_freed_blocks, resident_bytes
 from precompute import coarsening
 from precompute.clusters import partition_nodes
 
@@ -27,15 +27,15 @@ _ROWS_AT_A_TIME = 1 << 18
 
 
 def compile_kernels() -> None:
-    """Clusters of a small graph, coarsened."""
+    """Cluster a small graph with coarsening."""
     before = coarsening.METIS_EDGES
     coarsening.METIS_EDGES = 1000
     partition_nodes(synthetic_graph(SyntheticConfig(nodes=2000)), 4)
     coarsening.METIS_EDGES = before
 
 
-def cut_share(graph: Graph, cluster: NDArray[np.int32]) -> float:
-    """Share of edges between clusters."""
+def cut_fraction(graph: Graph, cluster: NDArray[np.int32]) -> float:
+    """Return the fraction of edges between clusters."""
     cut = 0
     for start in range(0, graph.num_nodes, _ROWS_AT_A_TIME):
         offsets = graph.indptr[start : start + _ROWS_AT_A_TIME + 1]
@@ -45,8 +45,8 @@ def cut_share(graph: Graph, cluster: NDArray[np.int32]) -> float:
 
 
 def measure(graph: Graph, parts: int) -> dict[str, float]:
-    """One run."""
-    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    """Cluster the graph once; return time, memory, cut and sizes."""
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     present = resident_bytes()[0]
     began, began_cpu = time.perf_counter(), time.process_time()
     cluster = partition_nodes(graph, parts)
@@ -58,21 +58,21 @@ def measure(graph: Graph, parts: int) -> dict[str, float]:
         "cpu_seconds": round(cpu_seconds, 1),
         "bytes": peak - present,
         "predicted_bytes": coarsening.partition_bytes(graph.num_nodes, graph.num_edges),
-        "cut": round(cut_share(graph, cluster), 4),
+        "cut": round(cut_fraction(graph, cluster), 4),
         "smallest": int(sizes.min()),
         "largest": int(sizes.max()),
     }
 
 
 def main() -> None:
-    """Reads the command line, prints the line."""
+    """Measure one graph and print one JSON line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dataset", required=True)
     parser.add_argument("--data-dir", type=Path, default=Path("data"))
     parser.add_argument("--clusters", type=int, default=32)
     parser.add_argument("--metis-edges", type=int, default=coarsening.METIS_EDGES)
     options = parser.parse_args()
-    return_freed_memory()
+    keep_freed_blocks(KEPT_BLOCK_BYTES["exact"])
     compile_kernels()
     coarsening.METIS_EDGES = options.metis_edges
     graph = load_graph(options.dataset, options.data_dir)

@@ -1,10 +1,10 @@
-"""Does exact mode fit in memory on a large graph, and do its flows take the memory they are given?
+"""Does exact mode fit in memory on a large graph, and do its flows respect their memory limit?
 
-    python benchmarks/bench_exact_memory.py --dataset ogbn-arxiv-sim --data-dir DIR --epochs 5
+    python benchmarks/bench_exact_memory.py --dataset NAME --data-dir DIR --epochs 5
 
-Prints one JSON line per setting of flow.memory_mib: peak resident memory, seconds per epoch, each
-measured in a process of its own. Without chunks the flows alone would keep the bytes in
-`flow_bytes_unchunked`.
+Prints one JSON line per setting of flow.memory_mib: peak resident memory and seconds per epoch,
+each measured in its own process. Without chunks, the flows alone would keep
+`flow_bytes_unchunked` bytes.
 """
 
 import argparse
@@ -19,7 +19,7 @@ SAVED_PER_LAYER = 4
 
 
 def measure(arguments: tuple[str, Path, int, int]) -> dict[str, Any]:
-    """Trains a few epochs and reads off memory and time."""
+    """Train a few epochs and return memory and time."""
     from gpn_scale.config import override
     from gpn_scale.data.datasets import load_graph
     from gpn_scale.data.splits import prepare_graph
@@ -42,7 +42,7 @@ def measure(arguments: tuple[str, Path, int, int]) -> dict[str, Any]:
         began = time.perf_counter()
     after_training = peak_rss_bytes()
     trainer.restore_best()
-    classifier.fit(graph, trainer=trainer).predict(graph)
+    classifier.fit_trainer(trainer).predict(graph)
     rows = graph.num_nodes * graph.num_classes * config.encoder.latent * 4
     return {
         "dataset": dataset,
@@ -57,11 +57,11 @@ def measure(arguments: tuple[str, Path, int, int]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """One process per setting."""
+    """Measure every setting in its own process."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--dataset", default="ogbn-arxiv-sim")
+    parser.add_argument("--dataset", required=True, help="name of a graph in --data-dir")
     parser.add_argument("--data-dir", type=Path, default=Path("data"))
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--memory-mib", type=int, nargs="+", default=[256, 1024, 4096])

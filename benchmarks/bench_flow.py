@@ -1,14 +1,14 @@
-"""How much faster and smaller is the fused radial flow than the plain one in eager torch?
+"""How much faster is the fused radial flow than the plain one, and how much memory does it save?
 
     python benchmarks/bench_flow.py [--nodes 20000] [--chunk-rows 512 768 1024 2048]
 
-Times take turns in one process (warm-up first, medians, spread = slowest - fastest): fused, fused
-on one thread, plain. `free_cores` is what threads that share nothing got meanwhile, in processor
-seconds per second: no speed-up of threads can exceed it. Peak memory above that before the call is
-measured in a process of its own for each way. The plain way is `RadialFlow.log_density` on all
-nodes at once. Largest errors are against float64 by the plain way: of values relative to
+Variants take turns in one process (warm-up first, medians, spread = slowest - fastest): fused,
+fused on one thread, plain. `free_cores` is the processor time per second that independent threads
+got in the meantime: no speed-up by threads can exceed it. Peak memory above that before the call is
+measured in a separate process for each variant. The plain variant is `RadialFlow.log_density` on
+all nodes at once. Largest errors are against the plain variant in float64: of values relative to
 1 + |value|, of gradients relative to the largest of their kind. Prints one JSON line.
-`--chunk-rows` times other chunk sizes as well, fused and fused on one thread.
+`--chunk-rows` also times other chunk sizes, fused and fused on one thread.
 """
 
 import argparse
@@ -18,6 +18,7 @@ import multiprocessing
 import threading
 import time
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import torch
@@ -27,13 +28,13 @@ from gpn_scale.memory import peak_rss_bytes, resident_bytes
 from gpn_scale.nn import radial
 from gpn_scale.nn.flow import RadialFlow
 
-WAYS = ("fused", "plain")
+VARIANTS = ("fused", "plain")
 TIMED = ("fused", "fused_one_thread", "plain")
 PHASES = ("forward", "forward_backward")
 
 
 def build(options: argparse.Namespace) -> tuple[RadialFlow, Tensor]:
-    """A flow as a training starts with, and standard normal latents."""
+    """Return a flow with initial weights and standard normal latent positions."""
     torch.set_num_threads(options.threads)
     generator = torch.Generator().manual_seed(options.rng_seed)
     flow = RadialFlow(
@@ -46,14 +47,14 @@ def build(options: argparse.Namespace) -> tuple[RadialFlow, Tensor]:
     return flow, torch.randn(options.nodes, options.latent, generator=generator)
 
 
-def density_of(flow: RadialFlow, way: str) -> Callable[[Tensor], Tensor]:
-    """The function that is measured."""
-    return flow.log_density if way == "plain" else flow
+def density_of(flow: RadialFlow, variant: str) -> Callable[[Tensor], Tensor]:
+    """Return the function to measure."""
+    return flow.log_density if variant == "plain" else flow
 
 
-def run(flow: RadialFlow, z_ND: Tensor, way: str, phase: str) -> list[Tensor]:
-    """Log-densities and, with the backward pass, gradients of everything."""
-    density = density_of(flow, way)
+def run(flow: RadialFlow, z_ND: Tensor, variant: str, phase: str) -> list[Tensor]:
+    """Return log-densities and, with the backward pass, the gradients of all inputs."""
+    density = density_of(flow, variant)
     if phase == "forward":
         with torch.no_grad():
             return [density(z_ND)]
@@ -63,19 +64,19 @@ def run(flow: RadialFlow, z_ND: Tensor, way: str, phase: str) -> list[Tensor]:
     return [value_NC.detach(), *gradients]
 
 
-def elapsed(flow: RadialFlow, z_ND: Tensor, way: str, phase: str) -> float:
-    """Seconds of one run."""
+def elapsed(flow: RadialFlow, z_ND: Tensor, variant: str, phase: str) -> float:
+    """Return the seconds of one run."""
     threads = torch.get_num_threads()
-    torch.set_num_threads(1 if way == "fused_one_thread" else threads)
+    torch.set_num_threads(1 if variant == "fused_one_thread" else threads)
     began = time.perf_counter()
-    run(flow, z_ND, way, phase)
+    run(flow, z_ND, variant, phase)
     seconds = time.perf_counter() - began
     torch.set_num_threads(threads)
     return seconds
 
 
 def free_cores(threads: int) -> float:
-    """Processor seconds per second of threads that neither share data nor wait for each other."""
+    """Return the processor seconds per second that independent threads get."""
 
     def work() -> None:
         torch.set_num_threads(1)
@@ -95,22 +96,24 @@ def free_cores(threads: int) -> float:
 
 
 def time_side_by_side(options: argparse.Namespace) -> dict[str, Any]:
-    """Medians and spreads; the ways take turns, so that other work hits all."""
+    """Return medians and spreads; variants take turns, so other work affects all of them."""
     flow, z_ND = build(options)
     result: dict[str, Any] = {}
     for phase in PHASES:
-        seconds: dict[str, list[float]] = {way: [] for way in TIMED}
+        seconds: dict[str, list[float]] = {variant: [] for variant in TIMED}
         cores = []
         for repeat in range(options.repeats + 1):
             cores.append(free_cores(options.threads))
-            for way in TIMED:
-                duration = elapsed(flow, z_ND, way, phase)
+            for variant in TIMED:
+                duration = elapsed(flow, z_ND, variant, phase)
                 if repeat:  # the first is the warm-up
-                    seconds[way].append(duration)
-        median = {way: sorted(seconds[way])[options.repeats // 2] for way in TIMED}
-        for way in TIMED:
-            result[f"{way}_{phase}_seconds"] = median[way]
-            result[f"{way}_{phase}_spread_seconds"] = max(seconds[way]) - min(seconds[way])
+                    seconds[variant].append(duration)
+        median = {variant: sorted(seconds[variant])[options.repeats // 2] for variant in TIMED}
+        for variant in TIMED:
+            result[f"{variant}_{phase}_seconds"] = median[variant]
+            result[f"{variant}_{phase}_spread_seconds"] = max(seconds[variant]) - min(
+                seconds[variant]
+            )
         result[f"{phase}_speed_up"] = median["plain"] / median["fused"]
         result[f"{phase}_threads_speed_up"] = median["fused_one_thread"] / median["fused"]
         result[f"{phase}_free_cores"] = sorted(cores)[len(cores) // 2]
@@ -118,48 +121,48 @@ def time_side_by_side(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def time_chunks(options: argparse.Namespace) -> dict[str, dict[str, dict[int, float]]]:
-    """Median seconds of the fused way by nodes of a chunk."""
+    """Return median seconds of the fused variant by nodes per chunk."""
     flow, z_ND = build(options)
-    ways = ("fused", "fused_one_thread")
-    runs = [(way, phase, rows) for rows in options.chunk_rows for way in ways for phase in PHASES]
+    variants = ("fused", "fused_one_thread")
+    runs = list(product(variants, PHASES, options.chunk_rows))
     seconds: dict[Any, list[float]] = {key: [] for key in runs}
     for _ in range(options.repeats + 1):
-        for way, phase, rows in runs:
+        for variant, phase, rows in runs:
             flow.fused_rows = lambda _, rows=rows: rows
-            seconds[way, phase, rows].append(elapsed(flow, z_ND, way, phase))
-    result: dict[str, dict[str, dict[int, float]]] = {w: {p: {} for p in PHASES} for w in ways}
-    for (way, phase, rows), each in seconds.items():
-        result[way][phase][rows] = sorted(each[1:])[options.repeats // 2]
+            seconds[variant, phase, rows].append(elapsed(flow, z_ND, variant, phase))
+    result: dict[str, dict[str, dict[int, float]]] = {v: {p: {} for p in PHASES} for v in variants}
+    for (variant, phase, rows), each in seconds.items():
+        result[variant][phase][rows] = sorted(each[1:])[options.repeats // 2]
     return result
 
 
 def measure_memory(task: tuple[argparse.Namespace, str, str]) -> int:
-    """Peak bytes of one run above those before it."""
-    options, way, phase = task
+    """Return the peak bytes of one run above those before it."""
+    options, variant, phase = task
     flow, z_ND = build(options)
-    run(flow, z_ND[:100], way, phase)  # what torch loads lazily is not the flow's
+    run(flow, z_ND[:100], variant, phase)  # excludes what torch loads lazily
     before = resident_bytes()[0]
-    run(flow, z_ND, way, phase)
+    run(flow, z_ND, variant, phase)
     return peak_rss_bytes() - before
 
 
 def errors(options: argparse.Namespace) -> dict[str, float]:
-    """Largest errors of both ways in float32."""
+    """Return the largest errors of both variants in float32."""
     flow, z_ND = build(options)
     z_ND = z_ND[:2000]
     truth = run(copy.deepcopy(flow).double(), z_ND.double(), "plain", "forward_backward")
     result = {}
-    for way in WAYS:
-        got = run(flow, z_ND, way, "forward_backward")
+    for variant in VARIANTS:
+        got = run(flow, z_ND, variant, "forward_backward")
         gaps = [(a.double() - b).abs() for a, b in zip(got, truth, strict=True)]
         relative = [gap.max() / true.abs().max() for gap, true in zip(gaps, truth, strict=True)]
-        result[f"{way}_value_error"] = float((gaps[0] / (1.0 + truth[0].abs())).max())
-        result[f"{way}_gradient_error"] = float(max(relative[1:]))
+        result[f"{variant}_value_error"] = float((gaps[0] / (1.0 + truth[0].abs())).max())
+        result[f"{variant}_gradient_error"] = float(max(relative[1:]))
     return result
 
 
 def main() -> None:
-    """Times, memory and errors, one JSON line."""
+    """Measure times, memory and errors, and print one JSON line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -175,10 +178,10 @@ def main() -> None:
     result = vars(options) | {"torch": torch.__version__}
     result |= {"fused_chunk_rows": radial.chunk_rows(options.classes)}
     for phase in PHASES:
-        for way in WAYS:
+        for variant in VARIANTS:
             with multiprocessing.get_context("spawn").Pool(1) as pool:
-                extra = pool.apply(measure_memory, ((options, way, phase),))
-            result[f"{way}_{phase}_extra_mib"] = round(extra / 2**20, 1)
+                extra = pool.apply(measure_memory, ((options, variant, phase),))
+            result[f"{variant}_{phase}_extra_mib"] = round(extra / 2**20, 1)
         ratio = result[f"plain_{phase}_extra_mib"] / result[f"fused_{phase}_extra_mib"]
         result[f"{phase}_memory_ratio"] = ratio
     result |= time_side_by_side(options) | errors(options)

@@ -1,12 +1,12 @@
-"""What does prediction of all nodes within a memory budget cost over its bare arithmetic?
+"""What does predicting all nodes within a memory budget cost beyond its bare arithmetic?
 
-    python benchmarks/bench_inference.py --data-dir DIR --budgets-mib 4096 1024 300 100
+    python benchmarks/bench_inference.py --dataset NAME --data-dir DIR --budgets-mib 4096 1024 300
 
 The bare arithmetic is the forward pass from features to evidence in plain chunks, and K products of
 torch's CSR matrix (int32 columns) with the whole evidence; nothing is read, scaled, normalised or
-kept. All are measured in turn, in one process; peak memory of each budget in a process of its own,
-above what the process had with graph and model loaded. With `--mapped` the graph is a folder of
-memory-mapped arrays. Weights are random. Prints one JSON line.
+kept. Measurements take turns in one process. Peak memory of each budget is measured in a separate
+process, above that with graph and model loaded. With `--mapped`, the graph is a folder of
+memory-mapped arrays. Weights are random; features must be dense. Prints one JSON line.
 """
 
 import argparse
@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import Any
 
 Setting = tuple[str, Path, Path | None]
-"""Dataset, its directory, and the folder to map it from (None: read it)."""
+"""Dataset, its directory, and the folder to map it from (None: read it into memory)."""
 RNG_SEED = 1
 BARE_CHUNK = 4096
 
 
 def prepared(setting: Setting) -> tuple[Any, Any, Any]:
-    """Graph, configuration and model."""
+    """Return graph, configuration and model."""
     import torch
 
     from gpn_scale.data.datasets import load_graph
@@ -46,24 +46,19 @@ def prepared(setting: Setting) -> tuple[Any, Any, Any]:
 
 
 def predict(graph: Any, config: Any, model: Any, memory_bytes: int) -> Any:
-    """All nodes, within the budget."""
+    """Predict all nodes within the budget."""
     import torch
 
     from gpn_scale.inference.all_nodes import predict_all
+    from gpn_scale.inference.trained_model import TrainedModel
 
-    return predict_all(
-        model,
-        graph,
-        scaling=config.data.feature_scaling,
-        diffusion=config.diffusion,
-        device=torch.device("cpu"),
-        dtype=torch.float32,
-        memory_bytes=memory_bytes,
-    )
+    scaling, cpu = config.data.feature_scaling, torch.device("cpu")
+    trained = TrainedModel(model, scaling, config.diffusion, cpu, torch.float32)
+    return predict_all(trained, graph, memory_bytes=memory_bytes)
 
 
 def measure_memory(arguments: tuple[Setting, int]) -> dict[str, int]:
-    """Peak memory of one prediction, above what graph and model take."""
+    """Return the peak memory of one prediction above that of graph and model."""
     from gpn_scale.memory import resident_bytes
 
     setting, memory_bytes = arguments
@@ -78,10 +73,10 @@ def measure_memory(arguments: tuple[Setting, int]) -> dict[str, int]:
 def measure_seconds(
     setting: Setting, budgets: list[int], repeats: int
 ) -> tuple[dict[str, list[float]], int]:
-    """Seconds of every repeat by what was done, and the number of diffusion steps."""
+    """Return the seconds of every repeat by job, and the number of diffusion steps."""
     import torch
 
-    from gpn_scale.diffusion.exact import config_steps, exact_diffusion
+    from gpn_scale.diffusion.power_iteration import config_steps, exact_diffusion
 
     graph, config, model = prepared(setting)
     steps = config_steps(config.diffusion)
@@ -115,7 +110,7 @@ def measure_seconds(
 
 
 def median_and_spread(seconds: list[float]) -> dict[str, float]:
-    """The middle of all repeats, the fastest, and the largest less the smallest."""
+    """Return the fastest, the median and the spread of all repeats."""
     ordered = sorted(seconds)
     return {
         "fastest": round(ordered[0], 3),
@@ -125,11 +120,11 @@ def median_and_spread(seconds: list[float]) -> dict[str, float]:
 
 
 def options_of_command_line() -> argparse.Namespace:
-    """See the head of this file."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--dataset", default="ogbn-arxiv-sim")
+    parser.add_argument("--dataset", required=True, help="name of a graph in --data-dir")
     parser.add_argument("--data-dir", type=Path, default=Path("data"))
     parser.add_argument("--budgets-mib", type=int, nargs="+", default=[4096, 1024, 300])
     parser.add_argument("--repeats", type=int, default=5)
@@ -139,7 +134,7 @@ def options_of_command_line() -> argparse.Namespace:
 
 
 def main() -> None:
-    """One JSON line."""
+    """Measure one dataset and print one JSON line."""
     from gpn_scale.data.datasets import load_graph
     from gpn_scale.data.graph_folder import save_graph
 
@@ -152,11 +147,11 @@ def main() -> None:
 
 
 def measure(options: argparse.Namespace, setting: Setting) -> dict[str, Any]:
-    """All that is printed."""
+    """Return everything that is printed."""
     os.environ["OMP_NUM_THREADS"] = str(options.threads)  # also of the processes started below
     import torch
 
-    from gpn_scale.inference.memory_plan import plan
+    from gpn_scale.inference.memory_plan import plan_inference
 
     torch.set_num_threads(options.threads)
     budgets = [mib << 20 for mib in options.budgets_mib]
@@ -174,7 +169,7 @@ def measure(options: argparse.Namespace, setting: Setting) -> dict[str, Any]:
     }
     for budget in budgets:
         name = str(budget >> 20)
-        # Of each repeat by itself, so that other work on the machine weighs on both alike.
+        # Ratios within each repeat, so that other work on the machine affects both alike.
         bare = map(sum, zip(seconds["forward"], seconds["products"], strict=True))
         ratios = sorted(mine / other for mine, other in zip(seconds[name], bare, strict=True))
         with multiprocessing.get_context("spawn").Pool(1) as pool:
@@ -187,7 +182,7 @@ def measure(options: argparse.Namespace, setting: Setting) -> dict[str, Any]:
             ),
             "ratio_range": [round(ratios[0], 3), round(ratios[-1], 3)],
             **memory,
-            "plan": asdict(plan(*sizes, budget, max_degree=int(graph.out_degree.max()))),
+            "plan": asdict(plan_inference(*sizes, budget, max_degree=int(graph.out_degree.max()))),
         }
     return result
 

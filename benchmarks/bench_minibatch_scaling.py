@@ -1,14 +1,14 @@
-"""How do time and memory of minibatch GPN grow with the graph, from precompute to predictions?
+"""How do time and memory of minibatch GPN grow with the graph, from precompute to prediction?
 
     python benchmarks/bench_minibatch_scaling.py --sizes 1000000,3000000,10000000 --work DIR
     python benchmarks/bench_minibatch_scaling.py --work DIR --report
 
 The first call makes synthetic graphs (mean degree 10, 64 features, 16 classes, 5 % of the nodes
-labelled, the others without a label), computes the rows of the labelled nodes, trains for a fixed
-number of epochs and predicts all nodes. Each stage is a process of its own, watched from outside
-every 50 ms: anonymous memory apart from mapped files. A stage that ends prints one JSON line and
-appends it to DIR/results.jsonl; a later call with the same settings runs what is not there. The
-second call writes a table and a plot of all that is there.
+labelled), computes the rows of the labelled nodes, trains for a fixed number of epochs and predicts
+all nodes. Each stage is a separate process whose memory is sampled every 50 ms from outside,
+anonymous memory apart from mapped files. A finished stage prints one JSON line and appends it to
+DIR/results.jsonl; a later call with the same settings runs only what is missing. The second call
+writes a table and a plot of all results.
 """
 
 import argparse
@@ -28,12 +28,12 @@ from typing import Any, NamedTuple
 
 from minibatch_scaling_report import Record, Records, write_report
 
-# This process starts the stages and stays small: what they need is imported within them.
+# This process starts the stages and stays small: they import what they need themselves.
 
 ROOT = Path(__file__).resolve().parent.parent
 STAGES = ("graph", "precompute", "train", "predict")
 CLASSES, FEATURES, DEGREE = 16, 64, 10
-TRAIN_SHARE, VAL_SHARE = 0.04, 0.01
+TRAIN_FRACTION, VAL_FRACTION = 0.04, 0.01
 K, CLUSTERS, TELEPORT, PUSH_TOLERANCE = 32, 32, 0.2, 1e-4
 PREDICT_BYTES = 4 * 10**9
 RNG_SEED = 1
@@ -42,7 +42,7 @@ PAUSE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One size, and where its files are."""
+    """One graph size and the place of its files."""
 
     nodes: int
     work: Path
@@ -51,36 +51,36 @@ class Setting:
 
     @property
     def name(self) -> str:
-        """Of the graph's folder and of all files made from it."""
+        """Name of the graph's folder and of all files made from it."""
         return f"nodes{self.nodes}"
 
     @property
     def facts(self) -> dict[str, int]:
-        """What a finished stage must have been run with to count."""
+        """Settings that a finished stage must have to be reused."""
         return {"threads": self.threads, "epochs": self.epochs}
 
     def path(self, kind: str, suffix: str = "") -> Path:
-        """A file or directory of this size; the directory above it exists."""
+        """Return the path of a file or directory of this size, and create its parent."""
         (self.work / kind).mkdir(parents=True, exist_ok=True)
         return self.work / kind / f"{self.name}{suffix}"
 
 
 class Phases:
-    """When the phases of a stage began and ended, on the clock that all processes share."""
+    """Start and end of a stage's phases, on the clock that all processes share."""
 
     def __init__(self) -> None:
         self.spans: dict[str, tuple[float, float]] = {}
 
     @contextmanager
     def of(self, name: str) -> Iterator[None]:
-        """Around one phase."""
+        """Record one phase."""
         began = time.monotonic()
         yield
         self.spans[name] = (began, time.monotonic())
 
 
 def make_graph(setting: Setting, phases: Phases) -> Record:
-    """Draws the graph, hides all labels but 5 %, and saves it as a folder of mapped arrays."""
+    """Draw the graph, hide all labels but 5 %, and save it as a folder of mapped arrays."""
     import numpy as np
 
     from gpn_scale.data.graph import MISSING_LABEL, Split
@@ -101,7 +101,7 @@ def make_graph(setting: Setting, phases: Phases) -> Record:
                 rng_seed=RNG_SEED,
             )
         )
-        graph = stratified_split(graph, train=TRAIN_SHARE, val=VAL_SHARE, rng_seed=RNG_SEED)
+        graph = stratified_split(graph, train=TRAIN_FRACTION, val=VAL_FRACTION, rng_seed=RNG_SEED)
     assert graph.split is not None
     train, val = graph.split.train, graph.split.val
     np.save(setting.path("truth", ".npy"), graph.labels)
@@ -115,7 +115,7 @@ def make_graph(setting: Setting, phases: Phases) -> Record:
 
 
 def precompute_command(setting: Setting) -> list[str]:
-    """The command line of precompute, as a user has it."""
+    """Return the command line of precompute."""
     command = f"-m precompute --k {K} --clusters {CLUSTERS} --teleport {TELEPORT} --method push"
     command += f" --push-tolerance {PUSH_TOLERANCE} --roots labelled --threads {setting.threads}"
     store = str(setting.path("stores"))
@@ -124,7 +124,7 @@ def precompute_command(setting: Setting) -> list[str]:
 
 
 def train(setting: Setting, phases: Phases) -> Record:
-    """Fits by the estimator for a fixed number of epochs and saves the model."""
+    """Train for a fixed number of epochs and save the model."""
     import torch
 
     from gpn_scale.config import override
@@ -147,16 +147,16 @@ def train(setting: Setting, phases: Phases) -> Record:
         accuracies.append(record.val_accuracy)
 
     with phases.of("epochs"):
-        classifier.fit(graph, trainer=trainer, observe=observe)
+        classifier.fit_trainer(trainer, observe=observe)
     classifier.save(setting.path("models", ".safetensors"))
     seconds = [stop - start for start, stop in pairwise(ends)]
     facts = {"epoch_seconds": seconds, "val_accuracy": max(accuracies)}
-    # Outside of all phases: it reads every row again.
+    # Outside all phases, since it reads every row again.
     return facts | trainer.task.facts() | {"config": config.to_dict()}
 
 
 def predict(setting: Setting, phases: Phases) -> Record:
-    """Predicts all nodes by exact diffusion and writes predictions.parquet."""
+    """Predict all nodes by exact diffusion and write predictions.parquet."""
     import numpy as np
     import torch
 
@@ -193,7 +193,7 @@ class Sample(NamedTuple):
 
 
 def memory_of(process: int) -> Sample | None:
-    """That of another process now; None when it has ended."""
+    """Return the memory of another process now; None if it has ended."""
     try:
         text = Path(f"/proc/{process}/status").read_text(encoding="ascii", errors="ignore")
         facts = dict(line.split(":", 1) for line in text.splitlines())
@@ -205,7 +205,7 @@ def memory_of(process: int) -> Sample | None:
 
 
 def watched(command: list[str], log: Path, threads: int) -> Record:
-    """Runs a process to its end; its time, memory and phases, and the JSON that it prints."""
+    """Run a process; return its time, memory and phases, and the JSON that it prints."""
     samples, lines = [], []
     count = str(threads)
     environment = os.environ | {"OMP_NUM_THREADS": count, "NUMBA_NUM_THREADS": count}
@@ -240,8 +240,8 @@ def watched(command: list[str], log: Path, threads: int) -> Record:
     listener.join()
     if process.returncode:
         raise SystemExit(f"{' '.join(command)} failed with {process.returncode}: see {log}")
-    told = [json.loads(line) for _, line in lines if line.startswith('{"phases"')]
-    result = told[-1] if told else {"phases": precompute_phases(lines, began, ended)}
+    printed = [json.loads(line) for _, line in lines if line.startswith('{"phases"')]
+    result = printed[-1] if printed else {"phases": precompute_phases(lines, began, ended)}
     spans = result.pop("phases")
     return {
         "seconds": ended - began,
@@ -254,7 +254,7 @@ def watched(command: list[str], log: Path, threads: int) -> Record:
 
 
 def phase_facts(samples: list[Sample], start: float, stop: float) -> Record:
-    """Time of a phase and the most memory within it; of a very short one, that around it."""
+    """Return the time of a phase and the most memory within it (around it, if it is short)."""
     within = [each for each in samples if start - PAUSE <= each.at <= stop + PAUSE]
     return {
         "seconds": stop - start,
@@ -267,7 +267,7 @@ def phase_facts(samples: list[Sample], start: float, stop: float) -> Record:
 def precompute_phases(
     lines: list[tuple[float, str]], began: float, ended: float
 ) -> dict[str, tuple[float, float]]:
-    """Phases of precompute by what it says: the graph, its plan, that clusters are diffused."""
+    """Return the phases of precompute, recognised by the lines that it prints."""
     starts = {"open": began}
     for at, line in lines:
         if " nodes, " in line and len(starts) == 1:
@@ -282,7 +282,7 @@ def precompute_phases(
 
 
 def run(setting: Setting, done: Records, results: Path) -> None:
-    """The stages of one size that are not done yet, each in its turn."""
+    """Run the stages of one size that are not done yet, one after the other."""
     for stage in STAGES:
         old = done.get((setting.nodes, stage))
         if old is not None and old["settings"] == setting.facts:
@@ -301,35 +301,35 @@ def run(setting: Setting, done: Records, results: Path) -> None:
 
 
 def compile_kernels(work: Path, threads: int) -> None:
-    """A tiny precompute, so that no stage compiles on the clock."""
-    words = "-m precompute --dataset synthetic:nodes=500,classes=3 --method push --overwrite"
-    command = [sys.executable, *words.split(), "--out", str(work / "compiled"), "--k", "8"]
+    """Run a tiny precompute, so that no measured stage compiles."""
+    options = "-m precompute --dataset synthetic:nodes=500,classes=3 --method push --overwrite"
+    command = [sys.executable, *options.split(), "--out", str(work / "compiled"), "--k", "8"]
     watched(command, work / "compiled.log", threads)
 
 
 def commit() -> str:
-    """The commit that is measured; `dirty` if files differ from it."""
+    """Return the commit that is measured, with `dirty` if files differ from it."""
     command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
-    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    return found.stdout.strip() or "unknown"
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return result.stdout.strip() or "unknown"
 
 
 def read_records(results: Path) -> Records:
-    """What earlier calls have measured."""
+    """Read what earlier calls have measured."""
     lines = results.read_text(encoding="utf-8").splitlines() if results.exists() else []
     records = [json.loads(line) for line in lines if line.endswith("}")]
     return {(record["nodes"], record["stage"]): record for record in records}
 
 
 def main() -> None:
-    """Runs what is not done yet; or, with `--stage`, one stage; or writes the report."""
+    """Run what is not done yet, or one stage (`--stage`), or write the report (`--report`)."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--sizes", default="1000000,3000000,10000000", help="numbers of nodes")
     parser.add_argument("--work", type=Path, required=True, help="about 8 GB for 10M nodes")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--epochs", type=int, default=3, help="of training (default: 3)")
+    parser.add_argument("--epochs", type=int, default=3, help="training epochs (default: 3)")
     parser.add_argument("--report", type=Path, nargs="?", const=ROOT / "benchmarks/results")
     parser.add_argument("--stage", choices=STAGE_OF, help=argparse.SUPPRESS)
     options = parser.parse_args()

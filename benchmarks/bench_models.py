@@ -1,13 +1,13 @@
-"""What do models cost on a large graph, and what do they reach?
+"""What do models cost on a large graph, and how good are they?
 
-    python benchmarks/bench_models.py --data-dir DIR --work DIR [--dataset ogbn-arxiv-sim]
+    python benchmarks/bench_models.py --dataset NAME --data-dir DIR --work DIR
         [--models LP,GKDE,PPRGo,...] [--set train.epochs=50]
 
-Each model is trained twice, in processes of their own, with one thread: with all classes, and
-without the paper's left-out classes, which it is then to detect. Seconds are of the first training
-and of one prediction of all nodes, peak memory is that process's. Rows of a diffusion are computed
-before, where a model needs them, and do not count. Runs are kept in --work, by graph and --set:
-called again, only missing ones are made. Ends with the table.
+Each model is trained twice with one thread, in separate processes: with all classes, and without
+the paper's left-out classes, which it then has to detect. Seconds are those of the first training
+and of one prediction of all nodes; peak memory is that of the first process. Rows of a diffusion
+are computed before, if a model needs them, and do not count. Runs are kept in --work, by graph and
+--set; a second call runs only what is missing. The table is printed last.
 """
 
 import argparse
@@ -21,13 +21,13 @@ MODELS = "LP,GKDE,PPRGo,APPNP,VGCN,VGCN-Energy,VGCN-Energy-minibatch,GPN-minibat
 
 
 def main() -> None:
-    """Runs what is missing, then prints the table."""
+    """Run what is missing, then print the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--data-dir", type=Path, default=Path("data"))
     parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--dataset", default="ogbn-arxiv-sim")
+    parser.add_argument("--dataset", required=True, help="name of a graph in --data-dir")
     parser.add_argument("--models", default=MODELS)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     options = parser.parse_args()
@@ -36,36 +36,34 @@ def main() -> None:
     context = multiprocessing.get_context("spawn")
     lines = []
     for model in options.models.split(","):
-        found: dict[str, Any] = {}
+        numbers: dict[str, Any] = {}
         for run in ("clean", "left_out"):
             path = options.work / f"{model}_{run}.json"
             if not path.exists():
                 with context.Pool(1) as pool:
                     pool.apply(measure, (model, run, options, path))
-            found[run] = json.loads(path.read_text())
-            print(json.dumps({"model": model, "run": run, **found[run]}), flush=True)
-        lines.append(line(model, found["clean"], found["left_out"]))
+            numbers[run] = json.loads(path.read_text())
+            print(json.dumps({"model": model, "run": run, **numbers[run]}), flush=True)
+        lines.append(line(model, numbers["clean"], numbers["left_out"]))
     print(HEAD, *lines, sep="\n")
 
 
 def measure(model: str, run: str, options: argparse.Namespace, path: Path) -> None:
-    """Trains and predicts once, and writes the numbers."""
+    """Train and predict once, and write the numbers."""
     import torch
 
-    from gpn_scale.baselines.registry import BaselineSetting
-    from gpn_scale.cli.models import setting_of
     from gpn_scale.cli.run_inputs import build_rows
     from gpn_scale.config import parse_assignments
     from gpn_scale.data.datasets import load_graph
     from gpn_scale.data.splits import prepare_graph
     from gpn_scale.distributed import World
-    from gpn_scale.estimator import GPNClassifier
     from gpn_scale.evaluation.prediction_metrics import (
         classification_metrics,
         out_of_distribution_metrics,
     )
     from gpn_scale.files import write_json
     from gpn_scale.memory import peak_rss_bytes
+    from gpn_scale.models.registry import setting_of
     from gpn_scale.recipes import left_out_count, recipe_for
 
     torch.set_num_threads(1)
@@ -73,30 +71,28 @@ def measure(model: str, run: str, options: argparse.Namespace, path: Path) -> No
     left_out = left_out_count(options.dataset, "paper") if run == "left_out" else 0
     changes = [*parse_assignments(options.set), ("data.left_out_classes", str(left_out))]
     setting = setting_of(model, recipe_for(options.dataset, graph), changes, graph)
-    baseline = isinstance(setting, BaselineSetting)
-    needs_rows = setting.needs_rows if baseline else setting.config.mode == "minibatch"
     store = None
-    if needs_rows:
+    if setting.needs_rows:
         diffusion = setting.config.diffusion
         store = options.work / f"rows_{'_'.join(map(str, diffusion.store_parameters.values()))}"
         build_rows(graph, options.dataset, options.data_dir, store, diffusion, World())
     prepared = prepare_graph(graph, setting.config)
-    classifier = setting.new() if baseline else GPNClassifier(setting.config)
+    classifier = setting.new()
     began = time.monotonic()
     classifier.fit(prepared, store=store)
     trained = time.monotonic()
     prediction = classifier.predict(prepared)
-    found = {
+    numbers = {
         "train_s": trained - began,
         "inference_s": time.monotonic() - trained,
         "peak_bytes": peak_rss_bytes(),
     }
     if run == "left_out":
         metrics = out_of_distribution_metrics(prediction, prepared)
-        found |= {name: value for name, value in metrics.items() if isinstance(value, float)}
+        numbers |= {name: value for name, value in metrics.items() if isinstance(value, float)}
     else:
-        found |= classification_metrics(prediction, prepared, prepared.split.test)
-    write_json(path, {name: None if value != value else value for name, value in found.items()})
+        numbers |= classification_metrics(prediction, prepared, prepared.split.test)
+    write_json(path, {name: None if value != value else value for name, value in numbers.items()})
 
 
 COLUMNS = "accuracy, ECE, ID accuracy, left-out AUC-ROC aleatoric, left-out AUC-ROC epistemic"
@@ -105,10 +101,10 @@ HEAD = f"| model | {COLUMNS.replace(', ', ' | ')} |\n{'|---' * 9}|"
 
 
 def line(model: str, clean: dict[str, Any], left_out: dict[str, Any]) -> str:
-    """A model's line of the table."""
-    shares = [clean["accuracy"], clean["ece"], left_out["id_accuracy"]]
-    shares += [left_out["auroc_aleatoric"], left_out["auroc_epistemic"]]
-    cells = ["n.a." if share is None else f"{100 * share:.1f}" for share in shares]
+    """Return a model's line of the table."""
+    fractions = [clean["accuracy"], clean["ece"], left_out["id_accuracy"]]
+    fractions += [left_out["auroc_aleatoric"], left_out["auroc_epistemic"]]
+    cells = ["n.a." if value is None else f"{100 * value:.1f}" for value in fractions]
     cells += [f"{clean['train_s']:.0f}", f"{clean['inference_s']:.1f}"]
     return f"| {model} | {' | '.join(cells)} | {clean['peak_bytes'] / 1e9:.2f} |"
 

@@ -1,12 +1,13 @@
-"""How does precompute scale: with threads, with MPI ranks, and with the size of the graph?
+"""How does precompute scale with threads, with MPI ranks and with the size of the graph?
 
-    python benchmarks/bench_ppr_scaling.py parallel --dataset ogbn-arxiv-sim --data-dir DIR
+    python benchmarks/bench_ppr_scaling.py parallel --dataset NAME --data-dir DIR
     python benchmarks/bench_ppr_scaling.py size --nodes 1000000 3000000 10000000 --roots 1000000
-    python benchmarks/bench_ppr_scaling.py size --dataset web-Google --data-dir DIR
+    python benchmarks/bench_ppr_scaling.py size --dataset NAME --data-dir DIR
 
 `parallel` sweeps with 1 and 2 threads in one process, then with 2 ranks of one thread each, and
-gives the ratios. `size` runs whole builds, each in a process of its own, and gives time per root,
-and peak memory against the planner's prediction. One JSON line each.
+prints the ratios. `size` runs whole builds, each in its own process, and prints time per root, and
+peak memory against the planner's prediction. The default dataset is a synthetic graph of 170,000
+nodes. Prints one JSON line per measurement.
 """
 
 import argparse
@@ -32,7 +33,7 @@ if comm.rank == 0:
 
 
 def timed_sweeps(dataset: str, data_dir: Path, sweeps: int, comm: Any, threads: int) -> float:
-    """Seconds of so many sweeps over all nodes, compilation and loading outside the clock."""
+    """Return the seconds of `sweeps` sweeps over all nodes, without compilation and loading."""
     from gpn_scale.config import DiffusionConfig, PPRConfig
     from gpn_scale.data.datasets import load_graph
     from gpn_scale.diffusion.transition import transition_matrix
@@ -49,7 +50,7 @@ def timed_sweeps(dataset: str, data_dir: Path, sweeps: int, comm: Any, threads: 
 
 
 def parallel(options: argparse.Namespace) -> None:
-    """Ratios of 2 threads and of 2 ranks to one."""
+    """Print the ratios of 2 threads and of 2 ranks to one."""
     from precompute.mpi import SingleProcess
 
     arguments = (options.dataset, options.data_dir, options.sweeps)
@@ -65,14 +66,14 @@ def parallel(options: argparse.Namespace) -> None:
 
 
 def size(options: argparse.Namespace) -> None:
-    """Whole builds of growing graphs."""
+    """Print measurements of whole builds of growing graphs."""
     datasets = [f"synthetic:nodes={n},degree=10,features=1" for n in options.nodes or []]
     for dataset in datasets or [options.dataset]:
         print(json.dumps(one_build(dataset, options)), flush=True)
 
 
 def one_build(dataset: str, options: argparse.Namespace) -> dict[str, Any]:
-    """A build in a child process: its plan, times and peak memory."""
+    """Build in a child process; return its plan, times and peak memory."""
     with tempfile.TemporaryDirectory() as folder:
         roots = ["--roots", f"{folder}/roots.txt"] if options.roots else []
         if options.roots:
@@ -86,15 +87,15 @@ def one_build(dataset: str, options: argparse.Namespace) -> dict[str, Any]:
         return dict(json.loads(child.stdout.splitlines()[-1]))
 
 
-def child(words: list[str]) -> None:
-    """Builds as the command line does, and tells what it took."""
+def child(arguments: list[str]) -> None:
+    """Build as the command line does, and print time and memory."""
     from gpn_scale.data.datasets import load_graph
     from gpn_scale.memory import peak_rss_bytes
     from precompute.arguments import chosen_roots, ppr_config, ppr_parser, resources_of
     from precompute.build import build_store
     from precompute.mpi import SingleProcess
 
-    options = ppr_parser().parse_args(words)
+    options = ppr_parser().parse_args(arguments)
     comm = SingleProcess()
     graph = load_graph(options.dataset, options.data_dir)
     roots = chosen_roots(graph, options.roots, options.split_seed)
@@ -119,7 +120,7 @@ def child(words: list[str]) -> None:
 
 
 def main() -> None:
-    """One of the two questions."""
+    """Answer one of the two questions."""
     if sys.argv[1:2] == ["child"]:
         child(sys.argv[2:])
         return
@@ -127,7 +128,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("question", choices=["parallel", "size"])
-    parser.add_argument("--dataset", default="ogbn-arxiv-sim")
+    parser.add_argument("--dataset", default="synthetic:nodes=170000,degree=14,features=1")
     parser.add_argument("--data-dir", type=Path, default=Path("data"))
     parser.add_argument("--sweeps", type=int, default=6)
     parser.add_argument("--repeats", type=int, default=3)

@@ -1,11 +1,12 @@
-"""How many rows a second does precompute make, at which quality, against PyG's `get_ppr`?
+"""How many rows per second does precompute make, at which quality, compared with PyG's `get_ppr`?
 
-    python benchmarks/bench_ppr_throughput.py --data-dir DIR [--dataset ogbn-arxiv-sim]
+    python benchmarks/bench_ppr_throughput.py --dataset NAME --data-dir DIR
 
-For each setting: all rows by sweeps on 2 threads (compilation outside the clock), recall of the
-exact top-k and L1 error on it for 200 sampled roots (exact by power iteration to 1e-9), and the
-throughput of `torch_geometric.utils.get_ppr(eps=1e-5)` on a sample of roots in the same run. One
-JSON line each. `get_ppr` knows neither weights nor sym: its throughput at the same teleport counts.
+For each setting: all rows by sweeps on 2 threads (compilation not included), recall of the exact
+top-k and L1 error on it for 200 sampled roots (exact by power iteration to 1e-9), and the
+throughput of `torch_geometric.utils.get_ppr(eps=1e-5)` on a sample of roots in the same run. Prints
+one JSON line per setting. `get_ppr` supports neither weights nor sym, so its throughput at the same
+teleport is used.
 """
 
 import argparse
@@ -28,11 +29,11 @@ from precompute.row_engine import RowEngine
 from precompute.row_kernels import PaddedRows, finish_rows_into
 
 SETTINGS = [(0.2, 32, 2, "rw"), (0.2, 32, 2, "sym"), (0.1, 64, 3, "rw"), (0.1, 64, 3, "sym")]
-"""Teleport, k, entries while sweeping in multiples of k, normalisation."""
+"""Teleport, k, entries kept while sweeping in multiples of k, normalisation."""
 
 
 def exact_rows(engine: RowEngine, roots: np.ndarray, teleport: float) -> np.ndarray:
-    """Rows of `roots` by power iteration to 1e-9 in float64, (N, roots)."""
+    """Return the rows of `roots` by power iteration to 1e-9 in float64, (N, roots)."""
     weight = engine.weight.astype(np.float64)
     shape = (engine.num_nodes, engine.num_nodes)
     transposed = scipy.sparse.csr_array(
@@ -47,7 +48,7 @@ def exact_rows(engine: RowEngine, roots: np.ndarray, teleport: float) -> np.ndar
 
 
 def quality(rows: PaddedRows, exact: np.ndarray, roots: np.ndarray, k: int) -> dict[str, float]:
-    """Recall of the exact top-k, L1 error on it, and how much the kept entries exceed the truth."""
+    """Return recall of the exact top-k, L1 error on it and the largest excess over the truth."""
     recall, error, excess = [], [], []
     for column, root in enumerate(roots):
         truth = exact[:, column]
@@ -68,7 +69,7 @@ def quality(rows: PaddedRows, exact: np.ndarray, roots: np.ndarray, k: int) -> d
 def measure_ours(
     graph: Graph, teleport: float, k: int, keep: int, normalisation: Any, options: Any
 ) -> dict[str, Any]:
-    """Throughput and quality of sweeps."""
+    """Return throughput and quality of sweeps."""
     diffusion = DiffusionConfig(teleport=teleport, normalisation=normalisation, steps="inf")
     config = PPRConfig(diffusion=diffusion, k=k, keep=keep, sweep_tolerance=options.sweep_tolerance)
     transition = transition_matrix(graph, normalisation, True)
@@ -93,7 +94,7 @@ def measure_ours(
 
 
 def pyg_rate(graph: Graph, teleport: float, count: int, threads: int) -> float:
-    """Roots a second of PyG's push at eps=1e-5, on the graph with self-loops."""
+    """Return the roots per second of PyG's push at eps=1e-5, on the graph with self-loops."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import torch
@@ -111,16 +112,16 @@ def pyg_rate(graph: Graph, teleport: float, count: int, threads: int) -> float:
     overhead = time.perf_counter() - began
     began = time.perf_counter()
     get_ppr(edges, alpha=teleport, eps=1e-5, target=targets, num_nodes=graph.num_nodes)
-    # What a call costs beside its roots (sorting the edges) is not held against it.
+    # The cost of a call beside its roots (sorting the edges) is not counted.
     return count / (time.perf_counter() - began - overhead)
 
 
 def main() -> None:
-    """All settings, one JSON line each."""
+    """Measure all settings and print one JSON line each."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--dataset", default="ogbn-arxiv-sim")
+    parser.add_argument("--dataset", required=True, help="name of a graph in --data-dir")
     parser.add_argument("--data-dir", type=Path, default=Path("data"))
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3)

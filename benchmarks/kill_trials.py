@@ -1,11 +1,11 @@
-"""Is a run that is killed again and again the run that was not?
+"""Does a run that is killed repeatedly end like a run that is not?
 
     python benchmarks/kill_trials.py --work DIR [--kills 10] [--ranks 2] [--dataset NAME]
 
-The journey is precompute, training on several ranks, and prediction. One journey is left alone. The
-other is killed (SIGKILL, to all its processes) at random moments, up to `--kills` times, and each
-time started again with the same command and --resume. Then weights, predictions and rows must be
-the same bytes. Prints one JSON line, and exits with 1 if they are not.
+Both runs consist of precompute, training on several ranks, and prediction. One is left alone. The
+other is killed (SIGKILL to all its processes) at random times, up to `--kills` times, and restarted
+with the same command and --resume. Weights, predictions and rows must then have the same bytes.
+The default dataset is a synthetic graph. Prints one JSON line; exits with 1 if any byte differs.
 """
 
 import argparse
@@ -25,7 +25,7 @@ SETTINGS = ["train.patience=1000", "minibatch.batch_size=64", "train.epochs=30"]
 
 
 def commands(folder: Path, options: argparse.Namespace) -> list[list[str]]:
-    """The journey, each part resuming what is there of it."""
+    """Return the commands of a run; each resumes what is already done."""
     rows = [sys.executable, "-m", "precompute", "--dataset", options.dataset, "--k", "16"]
     rows += ["--resume", "--out", str(folder / "store")]
     train = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
@@ -33,12 +33,12 @@ def commands(folder: Path, options: argparse.Namespace) -> list[list[str]]:
     train += ["--dataset", options.dataset, "--mode", "minibatch", "--threads", "1"]
     train += ["--ppr", str(folder / "store"), "--out", str(folder / "run")]
     train += ["--resume", "--checkpoint-seconds", "0.2"]
-    train += [word for setting in SETTINGS for word in ("--set", setting)]
+    train += [item for setting in SETTINGS for item in ("--set", setting)]
     return [rows, train]
 
 
 def run(command: list[str], seconds: float | None, log: Path) -> bool:
-    """Whether the command ended by itself; after so many seconds it is killed with its children."""
+    """Run the command, kill it after `seconds`; return whether it ended by itself."""
     with log.open("ab") as output:
         process = subprocess.Popen(
             command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
@@ -55,17 +55,17 @@ def run(command: list[str], seconds: float | None, log: Path) -> bool:
 
 
 def kill_all(leader: int) -> None:
-    """SIGKILL to a process, its session and the sessions of its children (torchrun's workers)."""
+    """Kill a process and all its descendants, in whatever session they are."""
     family = {leader}
     while True:
-        found = {
+        children = {
             int(path.name)
             for path in Path("/proc").glob("[0-9]*")
             if parent_of(path) in family and int(path.name) not in family
         }
-        if not found:
+        if not children:
             break
-        family |= found
+        family |= children
     for process in family:
         try:
             os.kill(process, signal.SIGKILL)
@@ -74,7 +74,7 @@ def kill_all(leader: int) -> None:
 
 
 def parent_of(path: Path) -> int:
-    """Of the process whose /proc folder this is; 0 if it is gone."""
+    """Return the parent of the process with this /proc folder; 0 if it has ended."""
     try:
         return int(path.joinpath("stat").read_text().rpartition(")")[2].split()[1])
     except OSError:
@@ -82,7 +82,7 @@ def parent_of(path: Path) -> int:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Hashes of what the journey leaves."""
+    """Return the hashes of a run's results."""
     files = [folder / "run" / name for name in ("model.safetensors", "predictions.parquet")]
     files += sorted((folder / "store").glob("*"))
     return {
@@ -92,7 +92,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def main() -> None:
-    """Both journeys, and whether they came to the same."""
+    """Run both and compare them."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -112,7 +112,7 @@ def main() -> None:
         run(command, None, log)
         seconds.append(time.monotonic() - began)
     kills = {0: 0, 1: 0}
-    # Of the kills, precompute gets its share of the time, but at least two.
+    # Kills are divided in proportion to time, but precompute gets at least two.
     in_rows = max(2, round(options.kills * seconds[0] / sum(seconds)))
     for part, (command, wanted) in enumerate(
         zip(commands(killed, options), (in_rows, options.kills - in_rows), strict=True)

@@ -1,10 +1,11 @@
-"""Is a matrix of runs that is killed again and again the matrix that was not?
+"""Does a matrix of runs that is killed repeatedly end like a matrix that is not?
 
     python benchmarks/matrix_kill_trials.py --work DIR [--kills 10] [--processes 2] [--dataset NAME]
 
-One evaluation is left alone. The other is killed (SIGKILL, to all its processes) at random moments,
-up to `--kills` times, and each time started again with the same command. Then the tables, the page
-and every cell must be the same bytes. Prints one JSON line, and exits with 1 if they are not.
+One evaluation is left alone. The other is killed (SIGKILL to all its processes) at random times, up
+to `--kills` times, and restarted with the same command. Tables, page and every cell must then have
+the same bytes. The default dataset is a synthetic graph. Prints one JSON line; exits with 1 if any
+byte differs.
 """
 
 import argparse
@@ -20,16 +21,16 @@ from kill_trials import ROOT, run
 
 
 def command(out: Path, options: argparse.Namespace) -> list[str]:
-    """All experiments of a small matrix, into `out`."""
-    words = [sys.executable, str(ROOT / "launch" / "evaluate.py"), "--out", str(out)]
-    words += ["--experiment", "all,ablation", "--datasets", options.dataset]
-    words += ["--splits", "2", "--inits", "2", "--processes", str(options.processes)]
-    words += ["--left-out-classes", "1", "--data-dir", str(options.data_dir)]
-    return [*words, "--set", f"train.epochs={options.epochs}"]
+    """Return the command that runs all experiments of a small matrix."""
+    arguments = [sys.executable, str(ROOT / "launch" / "evaluate.py"), "--out", str(out)]
+    arguments += ["--experiment", "all,ablation", "--datasets", options.dataset]
+    arguments += ["--splits", "2", "--inits", "2", "--processes", str(options.processes)]
+    arguments += ["--left-out-classes", "1", "--data-dir", str(options.data_dir)]
+    return [*arguments, "--set", f"train.epochs={options.epochs}"]
 
 
 def digests(out: Path) -> dict[str, str]:
-    """Hashes of all that the evaluation leaves for people, and of the cells' results."""
+    """Return the hashes of page, tables, plots and the results of all cells."""
     files = [out / "report.html", *(out / "tables").glob("*"), *(out / "plots").glob("*")]
     files += (out / "cells").rglob("split*.json")
     return {
@@ -39,7 +40,7 @@ def digests(out: Path) -> dict[str, str]:
 
 
 def main() -> None:
-    """Both matrices, and whether they came to the same."""
+    """Run both and compare them."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -60,7 +61,7 @@ def main() -> None:
     began = time.monotonic()
     run(command(alone, options), None, log)
     seconds, kills = time.monotonic() - began, 0
-    # Starting takes its time in every life, so that all together live longer than one alone.
+    # Every restart takes time to load, so all restarts together run longer than one run alone.
     longest = 3 * seconds / max(options.kills, 1)
     while kills < options.kills and not run(command(killed, options), rng.uniform(0, longest), log):
         kills += 1

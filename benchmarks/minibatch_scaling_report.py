@@ -1,4 +1,4 @@
-"""Table and plot of what bench_minibatch_scaling.py has measured."""
+"""Write table and plot of the measurements of bench_minibatch_scaling.py."""
 
 import math
 from collections.abc import Sequence
@@ -16,13 +16,13 @@ PACKAGES = ("torch", "numpy", "numba", "pymetis", "pyarrow")
 
 
 class Part(NamedTuple):
-    """A row of the table: a phase of a stage; of `epochs`, one epoch."""
+    """A row of the table: a phase of a stage; for `epochs`, one epoch."""
 
     title: str
     stage: str
     phase: str
     colour: str = ""
-    """In the plot; empty for parts that it leaves out."""
+    """Colour in the plot; empty for parts that are not plotted."""
 
 
 PARTS = (
@@ -51,18 +51,18 @@ class Measured(NamedTuple):
 
     @property
     def per_labelled(self) -> float:
-        """Microseconds."""
+        """Microseconds per labelled node."""
         return 1e6 * self.seconds / self.labelled
 
     @property
     def per_node(self) -> float:
-        """Microseconds."""
+        """Microseconds per node."""
         return 1e6 * self.seconds / self.nodes
 
 
 def measured(records: Records, part: Part) -> list[Measured]:
-    """What there is of a part, by rising size."""
-    found = []
+    """Return the measurements of a part, by increasing size."""
+    measurements = []
     for (nodes, stage), record in sorted(records.items()):
         facts = record["phases"].get(part.phase)
         if stage == part.stage and facts is not None and (nodes, "graph") in records:
@@ -71,16 +71,16 @@ def measured(records: Records, part: Part) -> list[Measured]:
             if part.phase == "epochs":
                 seconds = median(record["epoch_seconds"])
             memory = (facts[name] for name in ("anonymous_gb", "file_gb", "total_gb"))
-            found.append(Measured(nodes, graph["train"] + graph["val"], seconds, *memory))
-    return found
+            measurements.append(Measured(nodes, graph["train"] + graph["val"], seconds, *memory))
+    return measurements
 
 
 def write_report(records: Records, directory: Path) -> None:
-    """`RESULT`.md and `RESULT`.svg in `directory`, of all sizes and stages that there are."""
+    """Write `RESULT`.md and `RESULT`.svg of all sizes and stages so far."""
     rows = {part: measured(records, part) for part in PARTS}
     rows = {part: row for part, row in rows.items() if row}
     if not any(part.colour for part in rows):
-        raise SystemExit("nothing but graphs has been made yet: run without --report first")
+        raise SystemExit("only graphs have been made so far: run without --report first")
     directory.mkdir(parents=True, exist_ok=True)
     sections = [_head(records), _table(rows), _growth(rows), _training(records)]
     text = "\n\n".join(sections) + "\n"
@@ -90,7 +90,7 @@ def write_report(records: Records, directory: Path) -> None:
 
 
 def short(count: float) -> str:
-    """1M for 1,000,000."""
+    """Return a short form of a number: 1M for 1,000,000."""
     for unit, letter in ((1e6, "M"), (1e3, "k")):
         if count >= unit:
             return f"{count / unit:.3g}{letter}"
@@ -110,10 +110,10 @@ def _head(records: Records) -> str:
 Command: `python benchmarks/bench_minibatch_scaling.py --work DIR {call}`,
 then `python benchmarks/bench_minibatch_scaling.py --work DIR --report`.
 Versions: {versions}; commit {commits}.
-Load of the machine when a stage began, which the stages before count in: {load}.
+Load of the machine at the start of a stage, which includes earlier stages: {load}.
 
 Synthetic graphs: mean degree 10, 64 float32 features, 16 classes, rng_seed 1; 5 % of the nodes
-labelled (4 % training, 1 % validation), the others without a label. Rows of the labelled nodes:
+labelled (4 % training, 1 % validation). Rows of the labelled nodes:
 sym, 10 steps, teleport 0.2, k 32, 32 clusters, push to 1e-4. Training: hidden 64, latent 16, 10
 radial layers, standardised features, batches of 1,024 random roots, tail `clustered`. Prediction by
 exact diffusion within 4 GB. Files were in the page cache where they fit.
@@ -125,8 +125,8 @@ def _table(rows: dict[Part, list[Measured]]) -> str:
     lines = [
         "## Time and memory",
         "",
-        "An epoch is the median of all, validation included. Peaks are those within the part, seen",
-        "every 50 ms. Mapped files count while they are in memory; it can be taken from them.",
+        "Seconds of an epoch are the median, with validation. Peaks are those within the part and",
+        "are sampled every 50 ms. Mapped files count while in memory; the system may evict them.",
         "",
         "| nodes | part | seconds | µs per labelled node | µs per node | anonymous GB "
         "| with mapped files GB |",
@@ -149,7 +149,8 @@ def _growth(rows: dict[Part, list[Measured]]) -> str:
     lines = [
         f"## Growth from {short(sizes[0])} to {short(sizes[-1])} nodes",
         "",
-        f"The graph grows by {sizes[-1] / sizes[0]:.3g}. Time is per node, memory in all.",
+        f"The graph grows by a factor of {sizes[-1] / sizes[0]:.3g}. Factors of time are per node,",
+        "those of memory are of the whole.",
         "",
         "| part | time per node | anonymous memory | with mapped files |",
         "|---|---|---|---|",
@@ -168,8 +169,8 @@ def _training(records: Records) -> str:
     lines = [
         "## Training and accuracy",
         "",
-        "Encodings of an epoch are what most of its time goes into. The last column is accuracy",
-        "on the nodes without a label, after so few epochs: to see that the model learns.",
+        "Most of an epoch's time goes into encodings. The last column is the accuracy on nodes",
+        "without label: after so few epochs, it only shows that the model learns.",
         "",
         "| nodes | epochs s | encodings per training node | missing mass | val accuracy "
         "| accuracy |",
@@ -189,7 +190,7 @@ def _training(records: Records) -> str:
 
 
 def _digits(value: float) -> str:
-    """Three digits that mean something, and no exponent."""
+    """Return three significant digits without exponent."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
@@ -206,7 +207,7 @@ WIDTH, HEIGHT, LEFT, TOP, ROW = 380, 280, 64, 44, 18
 
 
 def plot(rows: dict[Part, list[Measured]]) -> str:
-    """Two log-log panels as SVG: time per labelled node, and peak memory, over graph size."""
+    """Return two log-log panels as SVG: time per labelled node and peak memory over graph size."""
     shown = {part: row for part, row in rows.items() if part.colour}
     times = [
         Line(part.title, part.colour, False, [(each.nodes, each.per_labelled) for each in row])
@@ -266,7 +267,7 @@ def _panel(lines: list[Line], title: str, unit: str, left: float) -> list[str]:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """1, 2 and 5 times powers of ten; only the powers where there are many of them."""
+    """Return 1, 2 and 5 times powers of ten; only the powers over a wide range."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     digits = (1, 2, 5) if high / low < 1e3 else (1,)
     ticks = [digit * 10.0**power for power in powers for digit in digits]

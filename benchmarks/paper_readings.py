@@ -1,46 +1,50 @@
-"""Which reading of the paper's scores gives its numbers? Other readings, of models already trained.
+"""Which reading of the paper's scores reproduces its numbers? Trains nothing.
 
     python benchmarks/paper_readings.py --matrix DIR --data-dir DIR [--paper DIR] [--model GPN]
 
-For every trained cell of the matrix (`make results`) that is there:
+Measures every trained cell of the matrix (`make results`) in several ways:
 
-- misclassification by alpha_0, as the paper's text has it, against the pseudo-counts of the one
-  class that is predicted (with network, also where the counts are those without);
-- isolated perturbations against the same nodes as they are, and against all test nodes;
+- misclassification by alpha_0, as in the paper's text, and by the pseudo-counts of the class that
+  is predicted with network (also for the counts without network);
+- isolated perturbations against the same nodes before the perturbation, and against all test nodes;
 - isolated perturbations of many choices of 100 nodes, since the paper's runs share one choice.
 
-Prints Markdown tables of means with standard errors, in percent, or puts them between the markers
-of --write. Trains nothing.
+Prints Markdown tables of means with standard errors, in percent, or writes them between the markers
+of the file --write.
 """
 
+import argparse
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from results_paper import page_parser, publish
+from results_paper import GRAPHS, page_parser, publish
 
+from gpn_scale.config import RunConfig
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.shifts import noise_rows
 from gpn_scale.data.splits import prepare_graph
 from gpn_scale.estimator import GPNClassifier
-from gpn_scale.evaluation.prediction_metrics import Metrics, detection_metrics
-from gpn_scale.experiments.measures import ISOLATED_NODES, Trained
+from gpn_scale.evaluation.detection import detection_metrics
+from gpn_scale.evaluation.prediction_metrics import Metrics
+from gpn_scale.experiments.measures import ISOLATED_NODES
 from gpn_scale.experiments.paper_figures import Figure, PaperKey, read_paper
 from gpn_scale.experiments.standard_errors import Seeds, mean_and_error
 from gpn_scale.experiments.tables import Entry, cell_text
+from gpn_scale.experiments.trained import Trained
+from gpn_scale.train.checkpoint import load_tensors
 
-GRAPHS = ("CoraML", "CiteSeer", "AmazonPhotos", "CoauthorCS")
 CANDIDATES, DRAWS = 2000, 400
-"""Nodes that are perturbed, each alone, and choices of 100 of them."""
+"""Nodes that are perturbed one at a time, and choices of 100 of them."""
 Paper = Mapping[PaperKey, Figure]
 Reading = dict[str, Metrics]
-"""Name of a reading -> its numbers, under the names of the experiment."""
+"""Numbers of each reading by its name, under the metric names of the experiment."""
 
 
 def misclassification(trained: Trained) -> Reading:
-    """Errors found by several scores that may be called epistemic."""
+    """Measure how well several candidates for the epistemic score detect errors."""
     graph, prediction = trained.graph, trained.prediction
     assert graph.split is not None
     test = graph.split.test
@@ -61,13 +65,13 @@ def misclassification(trained: Trained) -> Reading:
 
 
 def isolated(trained: Trained) -> Reading:
-    """Perturbed nodes against themselves, and against all test nodes, as they are."""
+    """Compare perturbed nodes with the same nodes, and with all test nodes, unperturbed."""
     graph = trained.graph
     assert graph.split is not None
     rng = np.random.default_rng(trained.rng_seed)
     count = min(ISOLATED_NODES, len(graph.split.test))
     nodes = np.sort(rng.choice(graph.split.test, count, replace=False))
-    found: Reading = {}
+    readings: Reading = {}
     for noise in ("bernoulli", "normal"):
         rows = noise_rows(noise, count, graph.num_features, trained.rng_seed)
         after = trained.perturbed.isolated(nodes, rows.__getitem__).scores(np.arange(count))
@@ -78,16 +82,16 @@ def isolated(trained: Trained) -> Reading:
             before = trained.prediction.scores(negatives)
             both = {name: np.append(before[name], after[name]) for name in after}
             metrics = detection_metrics(both, np.arange(len(negatives) + count) >= len(negatives))
-            found.setdefault(reading, {}).update(
+            readings.setdefault(reading, {}).update(
                 {f"{name}@{noise}": value for name, value in metrics.items()}
             )
-    return found
+    return readings
 
 
 def choices(trained: Trained) -> dict[str, NDArray[np.float64]]:
-    """Metrics of `DRAWS` choices of 100 perturbed nodes against all test nodes as they are.
+    """Measure `DRAWS` choices of 100 perturbed nodes against all unperturbed test nodes.
 
-    The area of a choice is the mean over its nodes of the share of negatives with lower scores.
+    The area of a choice is the mean over its nodes of the fraction of negatives with lower scores.
     """
     graph = trained.graph
     assert graph.split is not None
@@ -95,23 +99,23 @@ def choices(trained: Trained) -> dict[str, NDArray[np.float64]]:
     nodes = np.sort(rng.choice(test, min(CANDIDATES, len(test)), replace=False))
     count = min(ISOLATED_NODES, len(nodes))
     drawn = np.stack([rng.choice(len(nodes), count, replace=False) for _ in range(DRAWS)])
-    before, found = trained.prediction.scores(test), {}
+    before, metrics = trained.prediction.scores(test), {}
     for noise in ("bernoulli", "normal"):
         rows = noise_rows(noise, len(nodes), graph.num_features, trained.rng_seed)
         after = trained.perturbed.isolated(nodes, rows.__getitem__)
         right = after.predicted_class == graph.labels[nodes]
-        found[f"accuracy@{noise}"] = right[drawn].mean(1)
+        metrics[f"accuracy@{noise}"] = right[drawn].mean(1)
         for name, score in after.scores(np.arange(len(nodes))).items():
             ordered = np.sort(before[name])
             below = np.searchsorted(ordered, score) + np.searchsorted(ordered, score, "right")
-            found[f"auroc_{name}@{noise}"] = (below / (2.0 * len(test)))[drawn].mean(1)
-    return found
+            metrics[f"auroc_{name}@{noise}"] = (below / (2.0 * len(test)))[drawn].mean(1)
+    return metrics
 
 
 def choices_table(
     values: Mapping[tuple[str, str], Sequence[NDArray[np.float64]]], paper: Paper
 ) -> str:
-    """Spread of runs with one choice each, and where the paper's figure lies in it."""
+    """Return the spread of runs with one choice each, and whether the paper's figure is inside."""
     lines = [
         ["graph", "metric", "runs", "mean", "95 % of runs and choices", "paper", "inside"],
         ["---"] * 7,
@@ -135,22 +139,25 @@ EXPERIMENTS: dict[str, Callable[[Trained], Reading]] = {
 
 
 def trained_cells(matrix: Path, dataset: str, model: str) -> list[tuple[int, Path]]:
-    """(seed of the experiments, model file) of each training with all classes."""
-    found = []
+    """Return (seed of the experiments, model file) of each training with all classes."""
+    cells = []
     for path in sorted((matrix / "cells" / dataset / model / "all_classes").glob("*.safetensors")):
         split, init = path.stem.removeprefix("split").split("_init")
-        found.append((int(split) * 1000 + int(init), path))
-    return found
+        cells.append((int(split) * 1000 + int(init), path))
+    return cells
 
 
 def trained_of(path: Path, rng_seed: int, graph: Graph) -> Trained:
-    """A cell's model on its own split."""
-    classifier = GPNClassifier.load(path)
-    return Trained(classifier, prepare_graph(graph, classifier.config), rng_seed)
+    """Load a cell's model and the graph with its split."""
+    tensors, facts = load_tensors(path)
+    config = RunConfig.from_dict(facts["config"])
+    classifier, prepared = GPNClassifier(config), prepare_graph(graph, config)
+    classifier.load_state(prepared, tensors, path)
+    return Trained(classifier, prepared, rng_seed)
 
 
 def table(experiment: str, entries: Sequence[Entry]) -> str:
-    """Readings down, metrics across; `Entry.model` is the reading."""
+    """Return a table with a line per reading (`Entry.model`) and a column per metric."""
     metrics = list(dict.fromkeys(entry.metric for entry in entries))
     by_place = {(e.dataset, e.model, e.metric): e for e in entries}
     lines = [["graph", "runs", f"{experiment} by", *metrics], ["---"] * (3 + len(metrics))]
@@ -161,18 +168,26 @@ def table(experiment: str, entries: Sequence[Entry]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
+def names_of(options: argparse.Namespace) -> list[str]:
+    """Return the names of the graphs, in the order of docs/results.md."""
+    if options.datasets:
+        return list(options.datasets.split(","))
+    names = {path.name for path in (options.matrix / "cells").iterdir()}
+    return [*(name for name in GRAPHS if name in names), *sorted(names.difference(GRAPHS))]
+
+
 def main() -> None:
-    """Prints the tables, or puts them into --write."""
+    """Print the tables, or write them into the file --write."""
     parser = page_parser(__doc__)
     parser.add_argument("--data-dir", type=Path, default=Path("data"))
-    parser.add_argument("--datasets", default=",".join(GRAPHS))
+    parser.add_argument("--datasets", help="names of graphs; default: all of the matrix")
     parser.add_argument("--model", default="GPN")
     options = parser.parse_args()
     paper: dict[PaperKey, Figure] = {} if options.paper is None else read_paper(options.paper)
     values: dict[tuple[str, str, str, str], dict[Seeds, float]] = {}
     chosen: dict[tuple[str, str], list[NDArray[np.float64]]] = {}
     trainings = 0
-    for dataset in options.datasets.split(","):
+    for dataset in names_of(options):
         cells = trained_cells(options.matrix, dataset, options.model)
         graph = load_graph(dataset, options.data_dir) if cells else None
         for rng_seed, path in cells:
@@ -186,7 +201,7 @@ def main() -> None:
                     for metric, value in metrics.items():
                         key = (experiment, dataset, reading, metric)
                         values.setdefault(key, {})[divmod(rng_seed, 1000)] = 100 * value
-    found = {"choices": choices_table(chosen, paper)}
+    texts = {"choices": choices_table(chosen, paper)}
     for experiment in EXPERIMENTS:
         entries = [
             Entry(
@@ -196,8 +211,8 @@ def main() -> None:
             for (of, dataset, reading, metric), runs in values.items()
             if of == experiment
         ]
-        found[f"readings-{experiment}"] = table(experiment, entries) if entries else "No runs yet."
-    publish(found, options.write, trainings)
+        texts[f"readings-{experiment}"] = table(experiment, entries) if entries else "No runs yet."
+    publish(texts, options.write, trainings)
 
 
 if __name__ == "__main__":

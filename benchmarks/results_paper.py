@@ -2,8 +2,8 @@
 
     python benchmarks/results_paper.py --matrix DIR [--paper DIR] [--write docs/results.md]
 
-Reads the cells of a matrix that `launch/evaluate.py` has made, finished or not (`make results` does
-both), and replaces what stands between the markers of --write. Trains nothing.
+Reads the cells of a matrix of `launch/evaluate.py`, finished or not (`make results` does both), and
+replaces the text between the markers of the file --write. Trains nothing.
 """
 
 import argparse
@@ -11,9 +11,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from gpn_scale.cli.models import ABLATION
+from gpn_scale.experiments.cells import Cell, CellResult
 from gpn_scale.experiments.curves import shift_curves
-from gpn_scale.experiments.matrix import Cell, CellResult
 from gpn_scale.experiments.paper_figures import (
     ABLATION_GRAPH,
     Figure,
@@ -24,6 +23,7 @@ from gpn_scale.experiments.paper_figures import (
 from gpn_scale.experiments.stored_results import paired_differences, stored_results
 from gpn_scale.experiments.tables import Entry, cell_text, entries
 from gpn_scale.files import write_text
+from gpn_scale.models.registry import ABLATION
 from gpn_scale.page.components import Section
 from gpn_scale.page.document import write_plots
 from gpn_scale.page.shift_plots import shift_picture
@@ -31,7 +31,7 @@ from gpn_scale.page.shift_plots import shift_picture
 GRAPHS = ("CoraML", "CiteSeer", "AmazonPhotos", "CoauthorCS")
 MODELS = ("GPN", "GPN-minibatch")
 FAR = 3.0
-"""Points from which a difference to the paper is listed."""
+"""Points above which a difference to the paper is listed."""
 _SCORES = {
     "aleatoric": "aleatoric",
     "epistemic": "epistemic",
@@ -39,25 +39,25 @@ _SCORES = {
 }
 _LOCAL = _SCORES | {"epistemic_local": "epistemic, local"}
 Columns = dict[str, tuple[str, str]]
-"""Heading -> (experiment, metric)."""
+"""Experiment and metric of every heading."""
 
 
 def _detection(area: str, experiment: str, scores: Mapping[str, str], at: str = "") -> Columns:
-    words = {"auroc": "AUC-ROC", "aupr": "AUC-PR"}[area]
+    area_name = {"auroc": "AUC-ROC", "aupr": "AUC-PR"}[area]
     where = f"{at[1:]}: " if at else ""
     return {
-        f"{where}{words} {name}": (experiment, f"{area}_{score}{at}")
+        f"{where}{area_name} {name}": (experiment, f"{area}_{score}{at}")
         for score, name in scores.items()
     }
 
 
 def _isolated(area: str) -> Columns:
-    found: Columns = {}
+    columns: Columns = {}
     for noise in ("bernoulli", "normal"):
         if area == "auroc":
-            found[f"{noise}: accuracy"] = ("isolated", f"accuracy@{noise}")
-        found |= _detection(area, "isolated", _SCORES, f"@{noise}")
-    return found
+            columns[f"{noise}: accuracy"] = ("isolated", f"accuracy@{noise}")
+        columns |= _detection(area, "isolated", _SCORES, f"@{noise}")
+    return columns
 
 
 _ID_ACCURACY: Columns = {"ID accuracy": ("left-out-classes", "id_accuracy")}
@@ -103,7 +103,7 @@ Paper = Mapping[PaperKey, Figure]
 
 
 def markdown(table: Sequence[Entry], columns: Columns, models: Sequence[str]) -> str:
-    """Graphs and models down, with their numbers of runs; "" if there is nothing."""
+    """Return a table with a line per graph and model; "" without any results."""
     by_place = {(e.dataset, e.model, e.experiment, e.metric): e for e in table}
     lines = []
     for dataset in _graphs(table):
@@ -117,17 +117,17 @@ def markdown(table: Sequence[Entry], columns: Columns, models: Sequence[str]) ->
 
 
 def split_means(results: Results) -> dict[tuple[str, str, str, str], list[float]]:
-    """Means over the runs of each split, by graph, model, experiment and metric."""
-    found: dict[tuple[str, str, str, str], list[float]] = {}
+    """Return the means over the runs of each split, by graph, model, experiment and metric."""
+    means: dict[tuple[str, str, str, str], list[float]] = {}
     for split in sorted({cell.split for cell in results}):
         own = {cell: result for cell, result in results.items() if cell.split == split}
         for e in entries(own):
-            found.setdefault((e.dataset, e.model, e.experiment, e.metric), []).append(e.mean)
-    return found
+            means.setdefault((e.dataset, e.model, e.experiment, e.metric), []).append(e.mean)
+    return means
 
 
 def deviations(table: Sequence[Entry], results: Results, limit: float = FAR) -> str:
-    """Every number that is more than `limit` points from the paper's, and the range of splits."""
+    """List numbers more than `limit` points from the paper's, with their range over splits."""
     means = split_means(results)
     far = [
         [e.dataset, e.model, e.experiment, e.metric, f"{e.runs}", cell_text(e), _range(own)]
@@ -136,17 +136,17 @@ def deviations(table: Sequence[Entry], results: Results, limit: float = FAR) -> 
         if e.difference is not None and abs(e.difference) > limit and not math.isnan(e.mean)
     ]
     compared = sum(e.difference is not None for e in table)
-    words = f"{len(far)} of {compared} numbers are more than {limit:g} points from the paper's.\n\n"
+    count = f"{len(far)} of {compared} numbers are more than {limit:g} points from the paper's.\n\n"
     header = ["graph", "model", "experiment", "metric", "runs", "ours", "lowest to highest split"]
-    return words + (_rows(header, far) if far else "")
+    return count + (_rows(header, far) if far else "")
 
 
 def pictures(table: Sequence[Entry], folder: Path) -> str:
-    """Writes a picture per graph and kind of shift, and links to them."""
-    found, plots = shift_curves(table), []
+    """Write a picture per graph and kind of shift; return links to them."""
+    curves, plots = shift_curves(table), []
     for dataset in _graphs(table):
         for experiment in ("feature-shift", "edge-shift"):
-            own = [c for c in found if (c.dataset, c.experiment) == (dataset, experiment)]
+            own = [c for c in curves if (c.dataset, c.experiment) == (dataset, experiment)]
             if own:
                 title = f"{dataset}, {experiment.replace('-', ' ')}"
                 plots.append(shift_picture(f"{experiment}-{dataset}", title, own))
@@ -155,41 +155,41 @@ def pictures(table: Sequence[Entry], folder: Path) -> str:
 
 
 def sections(results: Results, paper: Paper, ablation: Paper, folder: Path) -> dict[str, str]:
-    """Text by the name of its marker."""
+    """Return the text of every marker."""
     table = [e for e in entries(results, paper) if e.model in MODELS]
-    found = {name: markdown(table, columns, MODELS) for name, columns in TABLES.items()}
-    found["deviations"] = deviations(table, results)
+    texts = {name: markdown(table, columns, MODELS) for name, columns in TABLES.items()}
+    texts["deviations"] = deviations(table, results)
     paired = paired_differences(results, MODELS[1], MODELS[0])
-    found["paired"] = markdown(paired, PAIRED, [f"{MODELS[1]} - {MODELS[0]}"])
+    texts["paired"] = markdown(paired, PAIRED, [f"{MODELS[1]} - {MODELS[0]}"])
     on_graph = {cell: result for cell, result in results.items() if cell.dataset == ABLATION_GRAPH}
-    found["ablation"] = markdown(entries(on_graph, ablation), ABLATION_COLUMNS, ABLATION)
-    found["shifts"] = pictures(table, folder)
-    return {name: text or "No runs yet." for name, text in found.items()}
+    texts["ablation"] = markdown(entries(on_graph, ablation), ABLATION_COLUMNS, ABLATION)
+    texts["shifts"] = pictures(table, folder)
+    return {name: text or "No runs yet." for name, text in texts.items()}
 
 
-def put(document: str, found: Mapping[str, str]) -> str:
-    """The document with each text between its markers.
+def put(document: str, texts: Mapping[str, str]) -> str:
+    """Return the document with each text between its markers.
 
     Raises:
-        SystemExit: a marker is missing.
+        SystemExit: A marker is missing.
     """
-    for name, text in found.items():
+    for name, text in texts.items():
         begin, end = f"<!-- {name} begin -->", f"<!-- {name} end -->"
         before, opened, rest = document.partition(begin)
         _, closed, after = rest.partition(end)
         if not opened or not closed:
-            raise SystemExit(f"there is no {begin} ... {end}, expected both")
+            raise SystemExit(f"the document has no {begin} ... {end}, expected both")
         document = f"{before}{begin}\n{text.rstrip()}\n{end}{after}"
     return document
 
 
-def publish(found: Mapping[str, str], document: Path | None, trainings: int) -> None:
-    """Puts the texts into the document; without one, prints them."""
+def publish(texts: Mapping[str, str], document: Path | None, trainings: int) -> None:
+    """Write the texts into the document; without one, print them."""
     if document is None:
-        for name, text in found.items():
+        for name, text in texts.items():
             print(f"## {name}\n\n{text}\n")
         return
-    write_text(document, put(document.read_text(encoding="utf-8"), found))
+    write_text(document, put(document.read_text(encoding="utf-8"), texts))
     print(f"{trainings} trainings -> {document}")
 
 
@@ -208,7 +208,7 @@ def _rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def page_parser(description: str | None) -> argparse.ArgumentParser:
-    """What all writers of pages are asked: a matrix, the paper's figures, a page."""
+    """Return a parser with the options of all scripts that write pages."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -219,15 +219,15 @@ def page_parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    """Prints the sections, or puts them into --write."""
+    """Print the sections, or write them into the file --write."""
     parser = page_parser(__doc__)
     parser.add_argument("--pictures", type=Path, default=Path("docs/pictures"))
     options = parser.parse_args()
     results = stored_results(options.matrix)
     paper = {} if options.paper is None else read_paper(options.paper)
     ablation = {} if options.paper is None else read_ablation(options.paper)
-    found = sections(results, paper, ablation, options.pictures)
-    publish(found, options.write, len(results))
+    texts = sections(results, paper, ablation, options.pictures)
+    publish(texts, options.write, len(results))
 
 
 if __name__ == "__main__":

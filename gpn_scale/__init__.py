@@ -1,3 +1,53 @@
-"""Graph Posterior Networks for graphs of any size: per node, the class and how sure it is."""
+"""Graph Posterior Networks for graphs of any size: per node, a class and how certain it is.
+
+The names below are imported when they are first used, so that `import gpn_scale` costs next to
+nothing and a program that only reads stores or graphs never loads torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gpn_scale import recipes
+    from gpn_scale.data.building import build_graph
+    from gpn_scale.data.datasets import load_graph
+    from gpn_scale.data.graph import Graph
+    from gpn_scale.estimator import GPNClassifier
+    from gpn_scale.evaluation.prediction import Prediction
+    from gpn_scale.ppr.store import PPRStore
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "GPNClassifier",
+    "Graph",
+    "PPRStore",
+    "Prediction",
+    "__version__",
+    "build_graph",
+    "load_graph",
+    "recipes",
+]
+
+_MODULE_OF = {
+    "GPNClassifier": "gpn_scale.estimator",
+    "Graph": "gpn_scale.data.graph",
+    "PPRStore": "gpn_scale.ppr.store",
+    "Prediction": "gpn_scale.evaluation.prediction",
+    "build_graph": "gpn_scale.data.building",
+    "load_graph": "gpn_scale.data.datasets",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use (PEP 562)."""
+    if name == "recipes":
+        return import_module("gpn_scale.recipes")
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

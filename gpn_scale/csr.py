@@ -1,6 +1,6 @@
-"""Compressed rows: where the entries of some of them stand.
+"""Compressed sparse rows: the positions of the entries of selected rows.
 
-Shapes: B rows, E entries of theirs.
+Shapes: B selected rows, E entries of these rows.
 """
 
 import numpy as np
@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 def entries_of(
     indptr: NDArray[np.int64], rows: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Offsets of `rows` when they stand alone, (B + 1,), and positions of their entries, (E,)."""
+    """Return the offsets of `rows` once selected, (B + 1,), and where their entries are, (E,)."""
     start_B = np.asarray(indptr[rows])
     count_B = indptr[rows + 1] - start_B
     return np.append(0, np.cumsum(count_B)), ranges(start_B, count_B)
 
 
 def ranges(start_B: NDArray[np.int64], count_B: NDArray[np.int64]) -> NDArray[np.int64]:
-    """`count` positions from `start` on, row after row, (E,)."""
+    """Return `start, start + 1, ..., start + count - 1` for each row, concatenated, (E,)."""
     offset_B = np.cumsum(count_B) - count_B
     place_E: NDArray[np.int64] = np.repeat(start_B - offset_B, count_B)
     place_E += np.arange(len(place_E))

@@ -1,4 +1,4 @@
-"""Which device to compute on."""
+"""Choice of the device to compute on."""
 
 import torch
 
@@ -6,10 +6,10 @@ from gpn_scale.errors import ConfigError
 
 
 def pick_device(name: str) -> torch.device:
-    """`auto` is CUDA where there is one, else the CPU; other names are torch's.
+    """Return the torch device called `name`; `auto` is CUDA if available, else the CPU.
 
     Raises:
-        ConfigError: there is no such device.
+        ConfigError: torch does not know the device or cannot use it.
     """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
@@ -18,5 +18,6 @@ def pick_device(name: str) -> torch.device:
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise ConfigError(
-            f"device {name!r} cannot be used ({reason}), expected auto, cpu or cuda"
+            f"device {name!r} cannot be used ({reason}), expected auto, cpu or cuda",
+            arguments=("device",),
         ) from error

@@ -1,4 +1,4 @@
-"""Processes that train together: who is who, and sums over all; sole user of torch.distributed."""
+"""Processes that train together: their ranks and sums over all; sole user of torch.distributed."""
 
 import hashlib
 import inspect
@@ -24,33 +24,33 @@ from gpn_scale.rank_part import RankPart
 _PIECE_BYTES = 16 << 20
 _MESSAGE_BYTES = 2048
 _AWAKE_SECONDS = 0.05
-# Running moments are computed from sums over all processes, and so are the same without copying.
+# Running moments come from sums over all processes, so they are equal without copying buffers.
 _OWN_BUFFERS: dict[str, Any] = {
     name: False
     for name in ("forward_sync_buffers", "broadcast_buffers")
     if name in inspect.signature(DistributedDataParallel).parameters
 }
-if len(_OWN_BUFFERS) == 2:  # the second is the old name of the first
+if len(_OWN_BUFFERS) == 2:  # the second is the deprecated name of the first
     del _OWN_BUFFERS["broadcast_buffers"]
 
 
 @dataclass(slots=True)
 class World:
-    """All processes of a run, seen from one of them; alone by default, and then all is a no-op.
+    """All processes of a run, seen from one of them.
 
-    What is summed is the same bits in every process afterwards, so that decisions taken from it
-    are the same everywhere.
+    By default there is only one process, and every method returns at once. After a sum, every
+    process holds the same bits, so decisions that depend on it are the same everywhere.
     """
 
     part: RankPart = field(default_factory=RankPart)
     local_rank: int = 0
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     seconds: float = 0.0
-    """Spent in communication so far, waiting for slower processes included."""
+    """Time spent in communication so far, including the wait for slower processes."""
 
     @property
     def rank(self) -> int:
-        """Number of this process."""
+        """Rank of this process, in [0, size)."""
         return self.part.rank
 
     @property
@@ -60,11 +60,11 @@ class World:
 
     @property
     def is_first(self) -> bool:
-        """Whether it is this process that talks and writes."""
+        """Whether this is rank 0, the only process that prints and writes files."""
         return self.rank == 0
 
     def total(self, tensor: Tensor) -> Tensor:
-        """Sum over all processes, without gradient."""
+        """Return the sum of `tensor` over all processes, without gradient."""
         if self.size == 1:
             return tensor
         summed = tensor.detach().clone()
@@ -72,9 +72,9 @@ class World:
         return summed
 
     def joined(self, own_NC: Tensor, run: slice, count: int) -> Tensor:
-        """All `count` rows, of which each process has a run; differentiable.
+        """Return all `count` rows, of which this process has those in `run`; differentiable.
 
-        The gradient of a row is the sum of what the processes do with it.
+        The gradient of a row is the sum of its gradients in all processes.
         """
         if self.size == 1:
             return own_NC
@@ -82,11 +82,11 @@ class World:
         return rows
 
     def totals(self, values: Sequence[float]) -> list[float]:
-        """Sums of some numbers over all processes, in float64."""
+        """Return the sum of each number over all processes, in float64."""
         return self.totals_later(values)()
 
     def totals_later(self, values: Sequence[float]) -> Callable[[], list[float]]:
-        """The same, to be called for later; meanwhile other work may go on."""
+        """Start to sum as `totals` does; return a function that waits for the sums."""
         if self.size == 1:
             return lambda: list(values)
         tensor = torch.tensor(values, dtype=torch.float64, device=self.device)
@@ -99,7 +99,7 @@ class World:
         return result
 
     def total_into(self, array: NDArray[Any]) -> None:
-        """Sums an array over all processes, in place and in pieces."""
+        """Sum `array` over all processes, in place and in pieces."""
         if self.size == 1:
             return
         flat = array.reshape(-1)
@@ -110,23 +110,24 @@ class World:
             flat[start : start + step] = piece.cpu().numpy()
 
     def barrier(self) -> None:
-        """Waits for all processes."""
+        """Wait until every process has come here."""
         self.totals([0.0])
 
     def parallel(self, model: nn.Module) -> nn.Module:
-        """The model, with gradients averaged over all processes in every backward pass."""
+        """Return the model with gradients averaged over all processes in every backward pass."""
         if self.size == 1:
             return model
-        # Its sums and those within the backward pass mix, but in the same order in every process.
+        # Its sums interleave with those of the backward pass, in the same order in every process.
         parallel = DistributedDataParallel(model, **_OWN_BUFFERS)
         parallel.register_comm_hook(self, _timed_all_reduce)
         return parallel
 
     def require_same(self, **facts: str) -> None:
-        """Refuses processes whose facts differ from those of process 0.
+        """Check that the given texts are equal in all processes; they name what is compared.
 
         Raises:
-            RunError: the first fact that differs, and whose.
+            RunError: in rank 0, if a text differs; the message names the rank and the text.
+            ElsewhereError: in the other ranks.
         """
         for name, text in facts.items():
             digest = hashlib.blake2b(text.encode(), digest_size=32).digest()
@@ -135,35 +136,36 @@ class World:
             if other is not None:
                 kind = RunError if self.is_first else ElsewhereError
                 raise kind(
-                    f"rank {other} has another {name} than rank 0, expected the same on all: give "
-                    "all ranks the same code, files and options"
+                    f"rank {other} has another {name} than rank 0, expected the same on all ranks: "
+                    "start all ranks with the same code, files and arguments"
                 )
 
     @contextmanager
     def all_or_none(self) -> Iterator[None]:
-        """A block that every process runs; where one refuses its input, all end with an error.
+        """Run a block in every process; if it fails in one of them, raise an error in all.
 
-        The block may not wait for other processes.
+        The block must not wait for other processes.
 
         Raises:
-            GpnScaleError: that of the first process that has one; `ElsewhereError` in the others.
+            GpnScaleError: in the lowest rank where the block failed, with its own message.
+            ElsewhereError: in all other ranks.
         """
         problem: GpnScaleError | None = None
         try:
             yield
         except GpnScaleError as error:
             problem = error
-        words = "" if problem is None else str(problem)
-        texts = self._gathered(words.encode()[:_MESSAGE_BYTES], _MESSAGE_BYTES)
+        message = "" if problem is None else str(problem)
+        texts = self._gathered(message.encode()[:_MESSAGE_BYTES], _MESSAGE_BYTES)
         failed = [rank for rank, text in enumerate(texts) if text]
         if failed and failed[0] != self.rank:
-            said = texts[failed[0]].decode(errors="replace")
-            raise ElsewhereError(f"rank {failed[0]} of {self.size} stopped: {said}") from problem
+            reason = texts[failed[0]].decode(errors="replace")
+            raise ElsewhereError(f"rank {failed[0]} of {self.size} stopped: {reason}") from problem
         if problem is not None:
             raise problem
 
     def _gathered(self, message: bytes, width: int) -> list[bytes]:
-        """The messages of all processes, each of at most `width` bytes without trailing zeros."""
+        """Return the messages of all processes, each of at most `width` bytes, not ending in 0."""
         if self.size == 1:
             return [message.rstrip(b"\0")]
         padded = np.frombuffer(message.ljust(width, b"\0"), np.uint8)
@@ -173,15 +175,15 @@ class World:
         return [row.astype(np.uint8).tobytes().rstrip(b"\0") for row in table]
 
     def _sum_(self, tensor: Tensor) -> None:
-        """Sums over all processes, in place."""
+        """Sum over all processes, in place."""
         self._wait(dist.all_reduce(tensor, async_op=True))
 
     def _wait(self, work: Any) -> None:
-        """Waits for a sum and counts the time."""
+        """Wait for a sum and add the time to `seconds`."""
         began = time.monotonic()
         if self.device.type == "cpu":
-            # A process that sleeps is woken late, by milliseconds on a virtual machine, and a step
-            # has seven sums. So it stays awake for a while, but lets gloo's threads have the core.
+            # A sleeping process wakes up late, by milliseconds on a virtual machine, and a step has
+            # seven sums. So it stays awake for a while, but yields the core to gloo's threads.
             while not work.is_completed() and time.monotonic() - began < _AWAKE_SECONDS:
                 os.sched_yield()
         work.wait()
@@ -207,7 +209,7 @@ def _timed_all_reduce(
     world: World,
     bucket: dist.GradBucket,  # type: ignore[name-defined]
 ) -> torch.futures.Future[Tensor]:
-    """What DDP does without a hook, and how long it takes, computation beside it included."""
+    """Average gradients as DDP does by default, and measure the time until the result is there."""
     began = time.monotonic()
     work = dist.all_reduce(bucket.buffer().div_(world.size), async_op=True)
 
@@ -222,14 +224,14 @@ def _timed_all_reduce(
 
 @contextmanager
 def connected(device: torch.device, *, timeout_seconds: float) -> Iterator[World]:
-    """The processes that torchrun started, or one alone; they part at the end of the block.
+    """Connect the processes that torchrun started, or only this one, until the end of the block.
 
     Args:
-        device: Where tensors are; `cuda` stands for the one of the process's local rank.
-        timeout_seconds: After so long without an answer the others count as lost.
+        device: Device of the tensors; `cuda` stands for the GPU of this process's local rank.
+        timeout_seconds: Time without an answer after which other processes count as lost.
 
     Raises:
-        ConfigError: the backend is not there, or the address cannot be used.
+        ConfigError: torch was built without the backend, or the address cannot be used.
     """
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
@@ -243,10 +245,11 @@ def connected(device: torch.device, *, timeout_seconds: float) -> Iterator[World
     if not dist.is_backend_available(backend):
         raise ConfigError(
             f"this build of torch has no {backend}, which several ranks on {device.type} need: "
-            "install another build, or use --device cpu"
+            "install another build, or use device='cpu'",
+            arguments=("device",),
         )
     try:
-        # Where torchrun starts ranks again, those before have left their addresses in its store.
+        # After a restart by torchrun, its store still holds the addresses of the former ranks.
         limit = timedelta(seconds=timeout_seconds)
         meeting: Any = dist.rendezvous("env://", timeout=limit)  # type: ignore[attr-defined]
         met, rank, size = next(meeting)

@@ -1,206 +1,238 @@
-"""`GPNClassifier`: fit on a graph, predict classes and uncertainty; the library's front door."""
+"""`GPNClassifier`: fit on a graph, predict classes and uncertainty, explain, save and load."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import overload
+from typing import Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
+from torch import Tensor
 
-from gpn_scale.config import RunConfig
+from gpn_scale.config import DiffusionConfig, RunConfig
 from gpn_scale.data.graph import Features, Graph, as_node_ids
-from gpn_scale.data.splits import class_prior, prepare_graph
 from gpn_scale.device import pick_device
 from gpn_scale.diffusion.growth import new_nodes
 from gpn_scale.distributed import World
-from gpn_scale.errors import ConfigError, GraphError, RunError, StoreError
+from gpn_scale.errors import ConfigError, RunError
 from gpn_scale.evaluation.prediction import Prediction
-from gpn_scale.inference.all_nodes import DEFAULT_MEMORY_BYTES, Progress, node_evidence, predict_all
-from gpn_scale.inference.cluster_summary import ClusterSummary, num_summarised
-from gpn_scale.inference.encoder_inputs import column_moments, required_features
-from gpn_scale.inference.evidence import FeatureEvidence
-from gpn_scale.inference.new_nodes import NewPrediction, predict_new
-from gpn_scale.inference.some_nodes import RowPrediction, predict_rows
+from gpn_scale.inference.all_nodes import DEFAULT_MEMORY_BYTES, ProgressCallback, predict_all
+from gpn_scale.inference.cluster_summary import (
+    ClusterSummary,
+    clusters_fingerprint,
+    summarise_clusters,
+)
+from gpn_scale.inference.evidence import EvidenceSummary
+from gpn_scale.inference.explanation import Explanation, explain_nodes
+from gpn_scale.inference.new_nodes import KnownGraph, NewNodesPrediction, predict_new
+from gpn_scale.inference.perturbed import Perturbed
+from gpn_scale.inference.some_nodes import NodesPrediction, predict_nodes
+from gpn_scale.inference.stored_rows import StoreLike, open_rows, require_sums
+from gpn_scale.inference.trained_model import TrainedModel
 from gpn_scale.nn.aggregation import ClusterEvidence
 from gpn_scale.nn.model import GPN
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import AbstractTail, make_tail
-from gpn_scale.train.checkpoint import check_tensors, load_tensors, save_tensors
-from gpn_scale.train.minibatch_task import MinibatchTask
-from gpn_scale.train.task import AbstractTask, ExactTask
+from gpn_scale.train.model_file import (
+    NetworkSizes,
+    SavedModel,
+    load_model,
+    network_of,
+    save_model,
+)
+from gpn_scale.train.new_trainer import check_trainable, new_trainer
 from gpn_scale.train.trainer import EpochRecord, Trainer
-
-_SUMMARY_CHUNK = 1 << 13
-_FACTS = {"config", "num_features", "num_classes", "num_clusters", "summary_of"}
-"""What a model file tells beside its tensors."""
 
 
 class GPNClassifier:
     """A Graph Posterior Network, trained on the whole graph or on batches of stored rows.
 
+    >>> from gpn_scale.config import SplitConfig, TrainConfig
+    >>> from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
+    >>> graph = synthetic_graph(SyntheticConfig(nodes=200, classes=3, features=8))
+    >>> config = RunConfig(split=SplitConfig(train=0.3, val=0.3), train=TrainConfig(epochs=2))
+    >>> classifier = GPNClassifier(config, device="cpu").fit(graph)
+    >>> classifier.predict(graph).probabilities.shape
+    (200, 3)
+    >>> classifier.explain(graph, 7, count=2).contributors.node.shape
+    (1, 2)
+
     Args:
         config: What to build and how to train it; `gpn_scale.recipes` has the paper's settings.
+        predicts_with: Diffusion of predictions; None for that of training.
         device: `auto`, `cpu`, `cuda`, ...
-        dtype: Of all real numbers; float64 is for tests and studies of round-off.
-        world: The processes that train and predict together, each with this very call.
+        dtype: Type of all real numbers; float64 is for tests and studies of round-off.
+        world: Processes that train and predict together, each making the same calls.
     """
 
     def __init__(
         self,
         config: RunConfig | None = None,
         *,
+        predicts_with: DiffusionConfig | None = None,
         device: str = "auto",
         dtype: torch.dtype = torch.float32,
         world: World | None = None,
     ) -> None:
         self.config = config or RunConfig()
+        self.predicts_with = predicts_with or self.config.diffusion
         self.world = world or World()
         self.device = pick_device(device) if self.world.size == 1 else self.world.device
         self.dtype = dtype
-        self._model: GPN | None = None
-        self._rows: tuple[Graph, AbstractTail, PPRStore] | None = None
-        """What minibatch training used; predicting this very graph then summarises its clusters."""
-        self._summary_of = ""
-        """Graph and clusters that the model's cluster evidences are of."""
-        self._fingerprinted: tuple[Graph, str] | None = None
-        """The last graph whose fingerprint was needed; it reads every feature."""
+        self._trained: TrainedModel | None = None
+        self._clusters_of = ""
+        """Fingerprint of the graph and clusters that the network's cluster evidence is of."""
 
     @property
-    def model(self) -> GPN:
-        """The trained network."""
-        if self._model is None:
-            raise RunError("this classifier has no model yet: call fit or load first")
-        return self._model
-
-    def open_store(self, path: Path | str, graph: Graph) -> PPRStore:
-        """The store in `path`, checked to be of this graph and of the configured diffusion.
+    def trained(self) -> TrainedModel:
+        """The trained model.
 
         Raises:
-            StoreError: it is not, or cannot be read.
+            RunError: there is none yet.
         """
-        wanted = self.config.diffusion.store_parameters
-        store = PPRStore.open(path, graph_fingerprint=graph.structure_fingerprint())
-        for name, value in wanted.items():
-            stored = store.parameters.get(name)
-            if stored != value:
-                word = {True: "on", False: "off"}[value] if isinstance(value, bool) else value
-                raise StoreError(
-                    f"{path} has rows of {name} {stored}, the model diffuses with {value}: build "
-                    f"the store again with `--{name.replace('_', '-')} {word} --overwrite`, or "
-                    f"train with `--set diffusion.{name}={stored}`"
-                )
-        return store
+        if self._trained is None:
+            raise RunError("this classifier has no model yet: call fit or load first")
+        return self._trained
 
-    def trainer(self, graph: Graph, store: PPRStore | Path | str | None = None) -> Trainer:
-        """A trainer at its start, for callers that want to drive or restore it themselves."""
-        if graph.num_classes < 2:
-            raise GraphError(
-                f"graph {graph.name!r} has {graph.num_classes} class(es) to learn, expected at "
-                "least 2: check the labels"
-            )
-        if graph.split is None:
-            graph = prepare_graph(graph, self.config)
-        task = self._task(graph, store)
-        # Initial values are drawn on the CPU, so that a seed means the same on every device.
-        generator = torch.Generator().manual_seed(self.config.train.rng_seed)
-        prior_C = torch.from_numpy(class_prior(graph)).to(self.dtype)
-        clusters = num_summarised(task.tail) if isinstance(task, MinibatchTask) else 0
-        model = self._new_model(graph.num_features, prior_C, generator, clusters)
-        if self.config.encoder.standardise:
-            features = required_features(graph)
-            moments = column_moments(features, self.config.data.feature_scaling)
-            model.encoder.first.standardise(*moments)
-        if self.device.type != "cpu":
-            generator = torch.Generator(self.device).manual_seed(self.config.train.rng_seed)
-        return Trainer(model, task, self.config.train, generator, self.world)
+    def check(self, graph: Graph) -> None:
+        """Refuse a graph that a GPN cannot be trained on.
+
+        Raises:
+            GraphError: the graph has fewer than two classes or no features.
+        """
+        check_trainable(graph)
+
+    def open_store(self, path: Path | str, graph: Graph) -> PPRStore:
+        """Open a store, checked to have rows of this graph and of the diffusion of predictions.
+
+        Raises:
+            StoreError: the store is of another graph or diffusion, or cannot be read.
+        """
+        return open_rows(path, graph, self.predicts_with)
+
+    def trainer(self, graph: Graph, store: StoreLike | None = None) -> Trainer:
+        """Return a trainer at its start, for callers that drive or restore it themselves.
+
+        Args:
+            graph: Graph with features and labels; gets the configured split if it has none.
+            store: Rows of the training and validation nodes, for `mode="minibatch"`.
+
+        Raises:
+            GraphError: the graph cannot be trained on.
+            StoreError: the store is missing, or does not fit the graph or the diffusion.
+        """
+        return new_trainer(
+            self.config, graph, store, device=self.device, dtype=self.dtype, world=self.world
+        )
 
     def fit(
         self,
         graph: Graph,
         *,
-        store: PPRStore | Path | str | None = None,
+        store: StoreLike | None = None,
         observe: Callable[[EpochRecord], None] | None = None,
-        trainer: Trainer | None = None,
-    ) -> "GPNClassifier":
-        """Trains on the graph's split, or on the configured one where it has none.
+    ) -> Self:
+        """Train on the graph's split, or on the configured one if it has none; return self.
 
         Args:
-            graph: With features and labels.
+            graph: Graph with features and labels.
             store: Rows of the training and validation nodes, for `mode="minibatch"`.
             observe: Called after every epoch; an exception from it ends training.
-            trainer: One from `trainer()`, perhaps restored from a checkpoint.
         """
-        trainer = trainer or self.trainer(graph, store)
+        return self.fit_trainer(self.trainer(graph, store), observe=observe)
+
+    def fit_trainer(
+        self, trainer: Trainer, *, observe: Callable[[EpochRecord], None] | None = None
+    ) -> Self:
+        """Train with a trainer from `trainer()`, perhaps restored from a checkpoint; return self.
+
+        Args:
+            trainer: The trainer, which knows its graph.
+            observe: Called after every epoch; an exception from it ends training.
+        """
         for record in trainer.records():
             if observe is not None:
                 observe(record)
         trainer.restore_best()
-        self._model = trainer.model
-        self._summary_of = ""
+        self._keep(trainer.model)
         return self
 
-    @overload
     def predict(
         self,
         graph: Graph,
         *,
-        memory_bytes: int = ...,
-        scratch: Path | None = ...,
-        progress: Progress | None = ...,
-    ) -> Prediction: ...
-
-    @overload
-    def predict(
-        self,
-        graph: Graph,
-        *,
-        nodes: ArrayLike,
-        store: PPRStore | Path | str | None,
-        explain: int = ...,
-    ) -> RowPrediction: ...
-
-    def predict(
-        self,
-        graph: Graph,
-        *,
-        nodes: ArrayLike | None = None,
-        store: PPRStore | Path | str | None = None,
-        explain: int = 0,
+        store: StoreLike | None = None,
         memory_bytes: int = DEFAULT_MEMORY_BYTES,
         scratch: Path | None = None,
-        progress: Progress | None = None,
-    ) -> Prediction | RowPrediction:
-        """Class probabilities and uncertainty of every node, or of some from their stored rows.
+        progress: ProgressCallback | None = None,
+    ) -> Prediction:
+        """Return class probabilities and uncertainty of every node, by exact diffusion.
 
         The graph may be another one than that of training, with the same feature columns.
 
         Args:
-            graph: With features.
-            nodes: Ids of the nodes wanted; absent means all, by exact diffusion.
-            store: Where the rows of `nodes` are.
-            explain: How many contributors to name for each of `nodes`.
-            memory_bytes: What predicting all nodes may use beside graph and model.
-            scratch: Directory for what does not fit into it.
-            progress: Told how far predicting all nodes has come.
+            graph: Graph with features.
+            store: Rows of the graph; cluster evidence for `predict_nodes` and `predict_new` is
+                then collected too, and saved with the model.
+            memory_bytes: Memory budget beside graph and model.
+            scratch: Directory for what does not fit into the budget; None for the system's.
+            progress: Called with the number of nodes done and the name of the phase.
+
+        Raises:
+            GraphError: the graph has other feature columns than that of training.
+            ConfigError: the budget is too small; the message says what would suffice.
         """
-        self._check_features(graph)
-        if nodes is None:
-            return self._predict_all(graph, memory_bytes, scratch, progress)
-        if store is None:
-            raise StoreError("predicting single nodes needs their rows: give the store as well")
-        self._require_sums("predicting single nodes from rows")
+        return self._predict(graph, None, store, memory_bytes, scratch, progress)
+
+    def predict_with_evidence(
+        self,
+        graph: Graph,
+        *,
+        store: StoreLike | None = None,
+        memory_bytes: int = DEFAULT_MEMORY_BYTES,
+        scratch: Path | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> tuple[Prediction, EvidenceSummary]:
+        """Return the prediction of every node and the feature evidence that it was made from.
+
+        Arguments and errors are those of `predict`. `explain` takes the evidence, so that it is
+        computed once.
+        """
+        evidence = EvidenceSummary.empty(graph.num_nodes)
+        prediction = self._predict(graph, evidence, store, memory_bytes, scratch, progress)
+        return prediction, evidence
+
+    def predict_nodes(
+        self, graph: Graph, nodes: ArrayLike, rows: StoreLike, *, explain: int = 0
+    ) -> NodesPrediction:
+        """Return the prediction of some nodes from stored rows, with an interval for alpha_0.
+
+        Cluster evidence of the graph is computed first, unless the model has it already.
+
+        Args:
+            graph: Graph with features.
+            nodes: Ids of nodes with rows, (B,).
+            rows: PPR store of the graph.
+            explain: Number of contributors to name for each node.
+
+        Raises:
+            StoreError: the store does not fit, or a node has no row.
+        """
+        self.trained.check_features(graph)
+        require_sums(self.predicts_with, "predicting single nodes from rows")
         if explain < 0:
-            raise ConfigError(f"explain is {explain}, expected at least 0 contributors")
-        store = self._checked(store, graph)
-        tail = make_tail(self.config.minibatch, store, graph, self.config.diffusion)
-        scaling = self.config.data.feature_scaling
-        return predict_rows(
+            raise ConfigError(
+                f"explain is {explain}, expected at least 0 contributors", arguments=("explain",)
+            )
+        store, tail = self._rows(rows, graph)
+        return predict_nodes(
+            self.trained,
+            graph,
             as_node_ids(nodes, "nodes").astype(np.int64),
-            FeatureEvidence(self.model, required_features(graph), scaling, self.device, self.dtype),
-            store,
-            tail,
-            self._cluster_evidence(graph, tail, store),
+            store=store,
+            tail=tail,
+            clusters=self._cluster_evidence(graph, tail, store),
             explain=explain,
         )
 
@@ -212,179 +244,151 @@ class GPNClassifier:
         *,
         edge_weights: Sequence[ArrayLike] | None = None,
         tolerance: float = 1e-6,
-    ) -> NewPrediction:
-        """Classes and uncertainty of nodes that joined `graph` after training.
+    ) -> NewNodesPrediction:
+        """Return the prediction of nodes that joined `graph` after training.
 
         Args:
-            graph: The known nodes.
-            features: Of the new nodes, as many columns as in training.
-            neighbours: Per new node the ids of its neighbours; N + j is the j-th new node.
-            edge_weights: Weights of these edges; absent means 1.
+            graph: Graph of the known nodes.
+            features: Feature rows of the new nodes, with the columns of training.
+            neighbours: Ids of the neighbours of each new node; N + j is the j-th new node.
+            edge_weights: Weights of these edges; None for 1.
             tolerance: What arrives at a node with less is not followed; 0 is exact.
-        """
-        self._require_sums("predicting new nodes")
-        clusters, largest = self.model.clusters, None
-        if clusters is not None and self._summary_of.startswith(self._fingerprint(graph)):
-            largest = float(clusters.largest_total_P.max())
-        return predict_new(
-            self.model,
-            graph,
-            new_nodes(graph, features, neighbours, edge_weights),
-            scaling=self.config.data.feature_scaling,
-            diffusion=self.config.diffusion,
-            device=self.device,
-            dtype=self.dtype,
-            tolerance=tolerance,
-            largest_evidence=largest,
-        )
-
-    def save(self, path: Path | str) -> None:
-        """Writes weights, cluster evidences and configuration to one safetensors file."""
-        clusters = self.model.clusters
-        facts = {
-            "config": self.config.to_dict(),
-            "num_features": self.model.encoder.first.shift_F.shape[0],
-            "num_classes": self.model.flow.num_classes,
-            "num_clusters": 0 if clusters is None else clusters.num_clusters,
-            "summary_of": self._summary_of,
-        }
-        save_tensors(Path(path), self.model.state_dict(), facts)
-
-    @classmethod
-    def load(cls, path: Path | str, *, device: str = "auto") -> "GPNClassifier":
-        """A classifier that predicts as the saved one did.
 
         Raises:
-            RunError: the file is missing, damaged, no model, or its tensors are of another one.
+            GraphError: the new nodes do not fit the graph or the model.
         """
-        tensors, facts = load_tensors(Path(path))
-        if "num_features" not in facts:
-            raise RunError(f"{path} is a training checkpoint, expected a model file")
-        if absent := _FACTS - facts.keys():
-            raise RunError(
-                f"{path} does not tell {min(absent)!r}: it was written by another version, "
-                "train again"
-            )
-        first = tensors.get("encoder.first.weight")
-        dtype = torch.float32 if first is None else first.dtype
-        classifier = cls(RunConfig.from_dict(facts["config"]), device=device, dtype=dtype)
-        prior_C = torch.full((facts["num_classes"],), 1.0 / facts["num_classes"])
-        model = classifier._new_model(
-            facts["num_features"], prior_C, torch.Generator(), facts["num_clusters"]
+        require_sums(self.predicts_with, "predicting new nodes")
+        clusters, largest = self.trained.network.clusters, None
+        if clusters is not None and self._clusters_of.startswith(graph.fingerprint()):
+            largest = float(clusters.largest_total_P.max())
+        new = new_nodes(graph, features, neighbours, edge_weights)
+        known = KnownGraph(largest_evidence=largest)
+        return predict_new(self.trained, graph, new, tolerance=tolerance, known=known)
+
+    def explain(
+        self,
+        graph: Graph,
+        nodes: ArrayLike,
+        *,
+        rows: StoreLike | None = None,
+        count: int = 6,
+        evidence: EvidenceSummary | None = None,
+    ) -> Explanation:
+        """Return the nodes whose evidence makes the model sure, or unsure, of `nodes`.
+
+        Args:
+            graph: Graph with features.
+            nodes: A node id, or several.
+            rows: PPR store of the graph, for graphs that are too large for exact rows.
+            count: Number of contributors to name for each node.
+            evidence: Evidence from `predict_with_evidence` of this graph; None to compute it.
+
+        Raises:
+            ConfigError: the model diffuses logarithms of evidence, which have no shares.
+            StoreError: the graph is too large for exact rows, and no or other rows were given.
+        """
+        self.trained.check_features(graph)
+        require_sums(self.predicts_with, "explaining nodes")
+        stored = None
+        if rows is not None:
+            stored = partial(self.predict_nodes, graph, rows=rows, explain=count)
+        return explain_nodes(
+            self.trained, graph, nodes, count=count, evidence=evidence, predict_stored=stored
         )
-        check_tensors(Path(path), tensors, model.state_dict())
-        model.load_state_dict(tensors)
-        classifier._model = model.eval()
-        classifier._summary_of = facts["summary_of"]
+
+    def perturbed(self, graph: Graph) -> Perturbed:
+        """Return the model applied to `graph` with features or edges that can be changed."""
+        return Perturbed(self.trained, graph)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return all tensors of the trained network, by name."""
+        return self.trained.network.state_dict()
+
+    def load_state(self, graph: Graph, tensors: Mapping[str, Tensor], source: Path | str) -> None:
+        """Use tensors from `state` of a classifier with the same configuration.
+
+        Args:
+            graph: Graph with the features and classes of training.
+            tensors: The tensors.
+            source: Where they are from, for messages.
+
+        Raises:
+            RunError: the tensors are of another model.
+        """
+        sizes = NetworkSizes.of(graph, tensors)
+        self._keep(network_of(self.config, sizes, self.dtype, tensors, source))
+
+    def save(self, path: Path | str) -> None:
+        """Write weights, cluster evidence and configuration to one safetensors file."""
+        facts = (self.config, self.predicts_with, self._clusters_of, self.dtype)
+        save_model(Path(path), SavedModel(self.trained.network, *facts))
+
+    @classmethod
+    def load(cls, path: Path | str, *, device: str = "auto") -> Self:
+        """Return a classifier that predicts as the saved one did.
+
+        Raises:
+            RunError: the file is missing, damaged, not a model file, or of another version.
+        """
+        saved = load_model(Path(path))
+        classifier = cls(
+            saved.config, predicts_with=saved.predicts_with, device=device, dtype=saved.dtype
+        )
+        classifier._keep(saved.network, saved.clusters_of)
         return classifier
 
-    def _new_model(
-        self, num_features: int, prior_C: torch.Tensor, source: torch.Generator, num_clusters: int
-    ) -> GPN:
-        model = GPN(
-            self.config,
-            num_features=num_features,
-            class_prior_C=prior_C,
-            generator=source,
-            num_clusters=num_clusters,
+    def _keep(self, network: GPN, clusters_of: str = "") -> None:
+        self._trained = TrainedModel(
+            network.to(self.device),
+            self.config.data.feature_scaling,
+            self.predicts_with,
+            self.device,
+            self.dtype,
         )
-        return model.to(self.device, self.dtype)
+        self._clusters_of = clusters_of
 
-    def _task(self, graph: Graph, store: PPRStore | Path | str | None) -> AbstractTask:
-        if self.config.mode == "exact":
-            if self.world.size > 1:
-                raise ConfigError(
-                    f"exact mode trains in one process, got {self.world.size} ranks: start it with "
-                    "plain python, or use --mode minibatch"
-                )
-            return ExactTask(graph, self.config, self.device, self.dtype)
-        if store is None:
-            raise StoreError(
-                "minibatch mode needs the rows of a store: make one with `python -m precompute` "
-                "and name it with --ppr STORE"
-            )
-        self._require_sums("minibatch mode")
-        opened = self._checked(store, graph)
-        task = MinibatchTask(graph, self.config, opened, self.device, self.dtype, self.world)
-        self._rows = (graph, task.tail, opened)
-        return task
-
-    def _require_sums(self, what: str) -> None:
-        if self.config.diffusion.of != "evidence":
-            raise ConfigError(
-                f"{what} adds up evidence, got diffusion.of={self.config.diffusion.of}: train and "
-                "predict all nodes in exact mode, or use diffusion.of=evidence"
-            )
-
-    def _checked(self, store: PPRStore | Path | str, graph: Graph) -> PPRStore:
-        return self.open_store(store.path if isinstance(store, PPRStore) else store, graph)
-
-    def _check_features(self, graph: Graph) -> None:
-        trained_on = self.model.encoder.first.shift_F.shape[0]
-        if graph.num_features != trained_on:
-            raise GraphError(
-                f"graph {graph.name!r} has {graph.num_features} feature columns, the model was "
-                f"trained on {trained_on}"
-            )
-
-    def _predict_all(
-        self, graph: Graph, memory_bytes: int, scratch: Path | None, progress: Progress | None
+    def _predict(
+        self,
+        graph: Graph,
+        evidence: EvidenceSummary | None,
+        store: StoreLike | None,
+        memory_bytes: int,
+        scratch: Path | None,
+        progress: ProgressCallback | None,
     ) -> Prediction:
-        summary = None
-        if self._rows is not None and self._rows[0] is graph:
-            summary = ClusterSummary(self._rows[1], self.model.flow.num_classes, self.device)
+        self.trained.check_features(graph)
+        observers = [] if evidence is None else [evidence.observe]
+        if store is not None:
+            require_sums(self.predicts_with, "cluster evidence")
+            opened, tail = self._rows(store, graph)
+            summary = ClusterSummary(tail, self.trained.num_classes, self.device)
+            observers.append(summary.observe)
         prediction = predict_all(
-            self.model,
+            self.trained,
             graph,
-            scaling=self.config.data.feature_scaling,
-            diffusion=self.config.diffusion,
-            device=self.device,
-            dtype=self.dtype,
             memory_bytes=memory_bytes,
             scratch=scratch,
             progress=progress,
-            observe=None if summary is None else summary.observe,
+            observers=observers,
+            observer_bytes=0 if evidence is None else evidence.num_bytes,
             world=self.world,
         )
-        if summary is not None and self._rows is not None:
-            self._keep(summary, *self._rows)
+        if store is not None:
+            self.trained.network.clusters = summary.result(self.dtype)
+            self._clusters_of = clusters_fingerprint(graph, opened, self.config.minibatch.tail)
         return prediction
+
+    def _rows(self, store: StoreLike, graph: Graph) -> tuple[PPRStore, AbstractTail]:
+        """Return the checked store, and the configured tail for its rows."""
+        opened = open_rows(store, graph, self.predicts_with)
+        return opened, make_tail(self.config.minibatch, opened, graph, self.predicts_with)
 
     def _cluster_evidence(
         self, graph: Graph, tail: AbstractTail, store: PPRStore
     ) -> ClusterEvidence:
-        """The model's summary of this graph's clusters; made now if it has another's or none."""
-        if self.model.clusters is None or self._summary_of != self._key(graph, store):
-            summary = ClusterSummary(tail, self.model.flow.num_classes, self.device)
-            scaling = self.config.data.feature_scaling
-            for start, stop, evidence_NC in node_evidence(
-                self.model,
-                graph,
-                scaling,
-                device=self.device,
-                dtype=self.dtype,
-                chunk=_SUMMARY_CHUNK,
-            ):
-                summary.observe(start, stop, evidence_NC)
-            self._keep(summary, graph, tail, store)
-        assert self.model.clusters is not None
-        return self.model.clusters
-
-    def _keep(
-        self, summary: ClusterSummary, graph: Graph, tail: AbstractTail, store: PPRStore
-    ) -> None:
-        clusters = ClusterEvidence(num_summarised(tail), self.model.flow.num_classes)
-        self.model.clusters = clusters.to(self.device, self.dtype)
-        summary.store_into(self.model.clusters)
-        self._summary_of = self._key(graph, store)
-
-    def _key(self, graph: Graph, store: PPRStore) -> str:
-        """What cluster evidences depend on beside the weights."""
-        own = self.config.minibatch.tail == "clustered"
-        clusters = store.clusters_checksum if own else "one cluster"
-        return f"{self._fingerprint(graph)} {clusters}"
-
-    def _fingerprint(self, graph: Graph) -> str:
-        if self._fingerprinted is None or self._fingerprinted[0] is not graph:
-            self._fingerprinted = (graph, graph.fingerprint())
-        return self._fingerprinted[1]
+        """Return the evidence of this graph's clusters; computed if the model has another's."""
+        network = self.trained.network
+        key = clusters_fingerprint(graph, store, self.config.minibatch.tail)
+        if network.clusters is None or self._clusters_of != key:
+            network.clusters, self._clusters_of = summarise_clusters(self.trained, graph, tail), key
+        return network.clusters

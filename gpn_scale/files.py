@@ -1,6 +1,7 @@
-"""Whole-or-nothing file writes: a reader sees the old file or the new one, never a part.
+"""Atomic file writes and locks between processes.
 
-And claims, by which processes that know nothing of each other divide work on the same files.
+A reader sees the old file or the new one, never a part of it. Locks divide work on the same files
+among processes that know nothing of each other.
 """
 
 import fcntl
@@ -14,10 +15,10 @@ from typing import Any
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yields a temporary path beside `path`; on success it is flushed to disk and renamed over it.
+    """Yield a temporary path beside `path`; on success it is flushed to disk and renamed to `path`.
 
-    On an exception the temporary file is removed and `path` keeps what it held. The process id in
-    the temporary name keeps two writers apart; a name left over after a crash is never read.
+    On an exception the temporary file is removed and `path` keeps its content. The process id in
+    the temporary name keeps two writers apart; a file left over after a crash is never read.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -30,33 +31,40 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replaces the file `path` by `text`, atomically."""
+    """Replace the content of the file `path` by `text`, atomically."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Replaces the file `path` by `value` as indented JSON, atomically; NaN is refused."""
+    """Replace the content of the file `path` by `value` as indented JSON, atomically.
+
+    Raises:
+        ValueError: `value` holds NaN or infinity, which JSON does not have.
+    """
     write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
 
 
 @contextmanager
 def claimed(path: Path, *, wait: bool) -> Iterator[bool]:
-    """Whether the block alone may do what the file `path` stands for; a process that dies frees it.
+    """Try to take the exclusive lock on the file `path`; yield whether this process has it.
+
+    The lock is released at the end of the block, or when the process ends for any reason.
 
     Args:
-        path: A file for this alone; made if it is not there, and left.
-        wait: Until it is free; else the block runs with False if somebody has it.
+        path: A file that serves only as the lock. It is created if missing, and never removed.
+        wait: Wait until the lock is free. Otherwise the block runs at once, with False if another
+            process holds the lock.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            free = False
+            acquired = False
         else:
-            free = True
-        yield free
+            acquired = True
+        yield acquired
 
 
 def _flush(path: Path) -> None:

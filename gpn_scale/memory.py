@@ -1,39 +1,40 @@
-"""How much memory this process takes, and how to take less."""
+"""How much memory this process uses, and how to make it use less."""
 
 import ctypes
 import resource
 import sys
 from pathlib import Path
 
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
-KEPT_BLOCK_BYTES = {"exact": 1 << 20, "minibatch": 32 << 20}  # glibc takes no more
-"""By mode of training, for `keep_freed_blocks`."""
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # numbers of the options in glibc's malloc.h
+KEPT_BLOCK_BYTES = {"exact": 1 << 20, "minibatch": 32 << 20}  # 32 MiB is glibc's maximum
+"""Argument of `keep_freed_blocks` for each training mode."""
 
 
 def resident_bytes() -> tuple[int, int]:
-    """Memory of this process now, and the most it has had."""
-    now, most = _status("VmRSS", "VmHWM")
-    return now, most
+    """Return the resident memory of this process: now, and at its peak."""
+    now, peak = _status("VmRSS", "VmHWM")
+    return now, peak
 
 
 def peak_rss_bytes() -> int:
-    """The most memory that this process has had."""
+    """Return the peak of this process's resident memory."""
     return resident_bytes()[1]
 
 
 def anonymous_bytes() -> int:
-    """Memory of this process now that no file stands behind, so that it cannot be taken away."""
+    """Return the resident memory that no file backs, so that the system cannot reclaim it."""
     return sum(_status("RssAnon", "RssShmem"))
 
 
 def keep_freed_blocks(up_to_bytes: int) -> None:
-    """From now on, freed blocks up to this size are kept for the next ones, as glibc allows.
+    """Make glibc keep freed blocks up to this size for later allocations, in the whole process.
 
-    Larger ones go back to the system at once, and so does what lies free at the heap's end beyond
-    twice the size. A step of minibatch mode frees a dozen blocks of 10 to 20 MB; to map them again
-    page by page would take a fifth of its time (docs/performance.md). Blocks of exact mode are as
-    large as the graph, and holes between them would cost a quarter of its memory. Left alone, glibc
-    keeps what was freed once, up to 32 MB. For programs to call: it is for the whole process.
+    Larger blocks go back to the system at once, and so does free memory at the end of the heap
+    beyond twice this size. A step of minibatch mode frees a dozen blocks of 10 to 20 MB; mapping
+    them again page by page would take a fifth of its time (docs/performance.md). In exact mode the
+    blocks are as large as the graph, and the holes between them would cost a quarter of its memory.
+    By default, glibc raises its limit to the largest block freed so far, up to 32 MB. Only programs
+    should call this function, not libraries.
     """
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "mallopt"):
         libc.mallopt(_M_MMAP_THRESHOLD, up_to_bytes)
@@ -41,13 +42,13 @@ def keep_freed_blocks(up_to_bytes: int) -> None:
 
 
 def give_back_freed_memory() -> None:
-    """Returns all free pages of the heap to the system, between two kinds of work."""
+    """Return all free pages of the heap to the system; useful between two phases of a program."""
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
         libc.malloc_trim(0)
 
 
 def _status(*names: str) -> list[int]:
-    """Entries of /proc/self/status in bytes; elsewhere the peak for all of them."""
+    """Return entries of /proc/self/status in bytes; on other systems the peak for each of them."""
     try:
         lines = Path("/proc/self/status").read_text(encoding="ascii", errors="ignore").splitlines()
         facts = dict(line.split(":", 1) for line in lines)

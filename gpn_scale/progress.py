@@ -8,16 +8,16 @@ from tqdm import tqdm
 
 
 class ProgressMeter:
-    """Shows how far work has come. Use as a context manager.
+    """Shows how much of a task is done. Use as a context manager.
 
     Args:
-        what: What is being done, e.g. `train`.
+        what: Name of the task, e.g. `train`.
         unit: What is counted, e.g. `epoch`.
-        total: How many there are at most; None when nobody knows.
-        done: How many were done before, by an earlier run.
-        seconds: Pause between plain lines.
-        stream: Where to; by default standard error.
-        silent: Show nothing (any rank but 0).
+        total: Upper limit of the count; None if unknown.
+        done: Count that an earlier run has reached.
+        seconds: Minimum time between two plain lines.
+        stream: Where to write; standard error by default.
+        silent: Show nothing (for all ranks but the first).
     """
 
     def __init__(
@@ -32,10 +32,10 @@ class ProgressMeter:
         silent: bool = False,
     ) -> None:
         self._what, self._unit, self._total = what, unit, total
-        self._start = self._done = self._told = done
+        self._start = self._done = self._reported = done
         self._seconds, self._silent = seconds, silent
         self._stream = stream if stream is not None else sys.stderr
-        self._began = self._spoke = time.monotonic()
+        self._started_at = self._reported_at = time.monotonic()
         self._note = ""
         self._bar: tqdm | None = None  # type: ignore[type-arg]
         if not silent and self._stream.isatty():
@@ -49,21 +49,21 @@ class ProgressMeter:
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.close()
-        elif not self._silent and self._done > self._told:
-            self._say()
+        elif not self._silent and self._done > self._reported:
+            self._write_line()
 
     def update(self, done: int, note: str = "") -> None:
-        """`done` of the total are finished; `note` says how it goes."""
+        """Set the count to `done`, and the text shown beside it to `note`."""
         advanced, self._done, self._note = done - self._done, done, note
         if self._bar is not None:
             self._bar.set_postfix_str(note, refresh=False)
             self._bar.update(advanced)
-        elif not self._silent and time.monotonic() - self._spoke >= self._seconds:
-            self._say()
+        elif not self._silent and time.monotonic() - self._reported_at >= self._seconds:
+            self._write_line()
 
-    def _say(self) -> None:
-        self._spoke, self._told = time.monotonic(), self._done
-        seconds = max(self._spoke - self._began, 1e-9)
+    def _write_line(self) -> None:
+        self._reported_at, self._reported = time.monotonic(), self._done
+        seconds = max(self._reported_at - self._started_at, 1e-9)
         rate = (self._done - self._start) / seconds
         of_total = "" if self._total is None else f"/{self._total}"
         parts = [f"{self._what}: {self._unit} {self._done}{of_total}", f"{rate:.3g} {self._unit}/s"]

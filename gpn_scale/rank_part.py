@@ -1,20 +1,21 @@
-"""Which part of some work falls to this process."""
+"""The part of some work that one process of several does."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class RankPart:
-    """One of `size` processes that divide work among themselves; alone by default."""
+    """One of `size` processes that divide work among themselves; by default the only one."""
 
     rank: int = 0
     size: int = 1
 
     def slice_of(self, count: int, *, block: int = 1) -> slice:
-        """This process's part of `count` things: a run, cut only at multiples of `block`.
+        """Return this process's part of `count` items: consecutive ones, in whole blocks.
 
-        The parts of all processes are disjoint, follow each other and cover everything; they differ
-        by one block at most, and some are empty where there are fewer blocks than processes.
+        The parts of all processes are disjoint, in the order of ranks, and cover everything. They
+        begin at multiples of `block` and differ by one block at most; some are empty if there are
+        fewer blocks than processes.
         """
         blocks = -(-count // block)
         first, last = (blocks * rank // self.size for rank in (self.rank, self.rank + 1))

@@ -1,4 +1,10 @@
-"""Full run configurations: the paper's three settings, chosen by dataset name."""
+"""Recipes: complete run configurations, among them the paper's three settings.
+
+>>> from gpn_scale import build_graph, recipes
+>>> graph = build_graph([0, 1], [1, 2], labels=[0, 1, 0])
+>>> recipes.recipe_for("CoraML", graph).diffusion.teleport
+0.1
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,16 +34,16 @@ LEFT_OUT_CLASSES = {
     "CoauthorCS": 4,
     "CoauthorPhysics": 2,
     "ogbn-arxiv": 15,
-    "ogbn-arxiv-sim": 15,
 }
-"""Left-out classes per graph in the paper's experiments (table of dataset details)."""
+"""Number of left-out classes per dataset in the paper's experiments (table of dataset details)."""
 MINIBATCH_EPOCHS = 30
+"""Maximum number of epochs when an epoch has several steps; see docs/performance.md."""
 MINIBATCH: dict[str, Any] = {"batch_size": 512, "tail_nodes": 2048}
-"""Where an epoch has several steps; by trials on ogbn-arxiv-sim, see docs/performance.md."""
+"""Fields of `MinibatchConfig` when an epoch has several steps; see docs/performance.md."""
 
 
 def amazon(dataset: str) -> RunConfig:
-    """Setting (1) of the paper: co-purchase graphs with bag-of-words features."""
+    """Return setting (1) of the paper: co-purchase graphs with bag-of-words features."""
     return RunConfig(
         data=DataConfig(dataset=dataset, feature_scaling="row_sum"),
         encoder=EncoderConfig(latent=10),
@@ -48,13 +54,14 @@ def amazon(dataset: str) -> RunConfig:
 
 
 def citation(dataset: str) -> RunConfig:
-    """Setting (2) of the paper: citation and co-author graphs with bag-of-words features."""
-    scaling: FeatureScaling = "binary_row_sum" if dataset == "PubMed" else "row_sum"
+    """Return setting (2) of the paper: citation and co-author graphs with bag-of-words features."""
+    binary = known_dataset(dataset) == "PubMed"
+    scaling: FeatureScaling = "binary_row_sum" if binary else "row_sum"
     return RunConfig(data=DataConfig(dataset=dataset, feature_scaling=scaling))
 
 
 def arxiv(dataset: str) -> RunConfig:
-    """Setting (3) of the paper: ogbn-arxiv, dense features, public time split."""
+    """Return setting (3) of the paper: ogbn-arxiv, dense features, public time split."""
     return RunConfig(
         data=DataConfig(dataset=dataset),
         split=SplitConfig(kind="public"),
@@ -65,9 +72,10 @@ def arxiv(dataset: str) -> RunConfig:
 
 
 def synthetic(dataset: str) -> RunConfig:
-    """The embedded graph: dense features as they are; shorter walks and a larger budget than (2).
+    """Return the setting of the generated graph: dense features without scaling.
 
-    On it, neighbours of neighbours are often of another class, which makes long walks timid.
+    Its walks are shorter and its budget is larger than in setting (2): on this graph, neighbours of
+    neighbours often belong to another class, so long walks would make the model underconfident.
     """
     return RunConfig(
         data=DataConfig(dataset=dataset),
@@ -83,6 +91,7 @@ RECIPES: dict[str, Callable[[str], RunConfig]] = {
     "arxiv": arxiv,
     "synthetic": synthetic,
 }
+"""Recipes by name; each takes the name of a dataset and returns a configuration."""
 
 _RECIPE_OF = {
     "AmazonPhotos": amazon,
@@ -93,18 +102,34 @@ _RECIPE_OF = {
     "CoauthorCS": citation,
     "CoauthorPhysics": citation,
     "ogbn-arxiv": arxiv,
-    "ogbn-arxiv-sim": arxiv,
 }
 
 
-def recipe_for(dataset: str, graph: Graph) -> RunConfig:
-    """The paper's setting for its datasets; for others one that fits the graph's features.
+def known_dataset(dataset: str) -> str | None:
+    """Return the dataset of the paper that `dataset` is, or is a variant of; None if there is none.
 
-    A graph of the user's own keeps the split it came with. Its sparse, non-negative features are
-    taken for bag-of-words; all others are standardised.
+    A variant of X is called X, a hyphen and any text. Of several X that fit, the longest counts.
+
+    >>> known_dataset("CoraML"), known_dataset("ogbn-arxiv-small"), known_dataset("mine")
+    ('CoraML', 'ogbn-arxiv', None)
     """
-    if dataset in _RECIPE_OF:
-        return _RECIPE_OF[dataset](dataset)
+    fitting = [name for name in _RECIPE_OF if dataset == name or dataset.startswith(f"{name}-")]
+    return max(fitting, key=len, default=None)
+
+
+def recipe_for(dataset: str, graph: Graph) -> RunConfig:
+    """Return the paper's setting for its datasets and their variants, else one that fits the graph.
+
+    Your own graph keeps the split it came with. Its features count as bags of words if they are
+    sparse and not negative; all others are standardised.
+
+    Args:
+        dataset: Name of the dataset; variants are explained at `known_dataset`.
+        graph: The dataset itself.
+    """
+    known = known_dataset(dataset)
+    if known is not None:
+        return _RECIPE_OF[known](dataset)
     if dataset.partition(":")[0] == "synthetic":
         return synthetic(dataset)
     features = graph.features
@@ -117,12 +142,12 @@ def recipe_for(dataset: str, graph: Graph) -> RunConfig:
 
 
 def in_minibatches(config: RunConfig, graph: Graph) -> RunConfig:
-    """The same setting for an optimiser that sees a part of the training nodes in each step.
+    """Return `config` for training in minibatches.
 
-    Where one batch holds all of them nothing changes but the mode. Else batches are of 512 roots,
-    since quality follows the number of steps more than their size. An epoch has many steps, so
-    fewer epochs are enough, and the learning rate falls to 0 over them, to average out the noise
-    of the steps.
+    If one batch holds all training nodes, only the mode changes. Otherwise batches have 512 roots,
+    because quality depends on the number of steps more than on their size. An epoch then has many
+    steps, so fewer epochs suffice, and the learning rate falls to 0 over them, which averages out
+    the noise of single steps.
     """
     config = replace(config, mode="minibatch")
     if graph.split is not None and config.split.kind == "public":
@@ -137,15 +162,24 @@ def in_minibatches(config: RunConfig, graph: Graph) -> RunConfig:
     return replace(config, train=train, minibatch=minibatch)
 
 
-def left_out_count(dataset: str, asked: str) -> int:
-    """`--left-out-classes`: a number, or `paper` for the paper's number on this dataset."""
-    if asked == "paper":
-        if dataset not in LEFT_OUT_CLASSES:
+def left_out_count(dataset: str, count: str) -> int:
+    """Return `count` as a number; `paper` stands for the paper's number for this dataset.
+
+    Raises:
+        ConfigError: `count` is neither, or the paper has no number for the dataset.
+    """
+    if count == "paper":
+        known = known_dataset(dataset)
+        if known is None:
             raise ConfigError(
-                f"--left-out-classes paper: the paper has no figure for {dataset!r}, only for "
-                f"{', '.join(LEFT_OUT_CLASSES)}; give a number instead"
+                "left_out_classes is 'paper', but the paper leaves out classes only in "
+                f"{', '.join(LEFT_OUT_CLASSES)}, not in {dataset!r}: give a number",
+                arguments=("left_out_classes",),
             )
-        return LEFT_OUT_CLASSES[dataset]
-    if not asked.isdecimal():
-        raise ConfigError(f"--left-out-classes got {asked!r}, expected a number or paper")
-    return int(asked)
+        return LEFT_OUT_CLASSES[known]
+    if not count.isdecimal():
+        raise ConfigError(
+            f"left_out_classes is {count!r}, expected a number or 'paper'",
+            arguments=("left_out_classes",),
+        )
+    return int(count)

@@ -1,4 +1,4 @@
-"""Large arrays in files that vanish with the last array that maps them."""
+"""Large arrays in temporary files that disappear with the last array that maps them."""
 
 import mmap
 import os
@@ -15,30 +15,31 @@ from gpn_scale.errors import ConfigError
 def scratch_array(
     shape: tuple[int, ...], directory: Path | None, dtype: type[np.generic] = np.float32
 ) -> NDArray[Any]:
-    """Zeros in a file without a name in `directory` (None: the system's for such files).
+    """Return an array of zeros in an unnamed file of `directory` (None: the system's default).
 
-    The file is gone when nobody maps it any more, however the process ends.
+    The file disappears when no array maps it any more, however the process ends.
 
     Raises:
-        ConfigError: the directory cannot hold it.
+        ConfigError: the directory does not exist, is not writable or has too little space.
     """
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     try:
         with tempfile.TemporaryFile(dir=directory) as file:
-            # Without its blocks the file would be made, and the process killed when they run out.
+            # Reserve the blocks now: a write to a sparse file on a full disk kills the process.
             os.posix_fallocate(file.fileno(), 0, max(size, 1))
             return np.memmap(file, dtype, mode="r+", shape=shape)
     except OSError as error:
         raise ConfigError(
             f"the scratch directory {directory or tempfile.gettempdir()} cannot hold {size:,} bytes"
-            f" ({error}): name another one, or allow more memory"
+            f" ({error}): pass another scratch=, or a larger memory_bytes=",
+            arguments=("memory_bytes",),
         ) from error
 
 
 def release_pages(*arrays: NDArray[Any] | None) -> None:
-    """Hands the memory of arrays that are mapped files back; their content stays as it is."""
+    """Return the memory of memory-mapped arrays to the system; their content does not change."""
     for array in arrays:
         mapping = getattr(array, "_mmap", None)
-        private = getattr(array, "mode", "") == "c"  # whose pages live nowhere else
+        private = getattr(array, "mode", "") == "c"  # copy-on-write pages exist nowhere else
         if mapping is not None and not private and hasattr(mmap, "MADV_DONTNEED"):
             mapping.madvise(mmap.MADV_DONTNEED)

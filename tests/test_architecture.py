@@ -1,6 +1,7 @@
-"""The rules of docs/architecture.md that a machine can check."""
+"""The rules of docs/architecture.md and docs/glossary.md that a machine can check."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,8 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[1]
 LAYERS = [
-    {"csr", "errors", "files", "flags", "memory", "progress", "rank_part", "__init__"},
+    {"csr", "errors", "files", "memory", "progress", "rank_part"},
+    {"field_types", "flags"},
     {"config", "device", "distributed", "scratch"},
     {"data", "nn"},
     {"diffusion", "recipes"},
@@ -18,15 +20,20 @@ LAYERS = [
     {"inference"},
     {"train"},
     {"baselines", "estimator"},
+    {"models"},
     {"experiments"},
     {"page"},
-    {"cli"},
+    {"cli", "__init__"},
 ]
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
-FORBIDDEN = {"numba", "mpi4py", "precompute", "launch"}
+FORBIDDEN = {"numba", "mpi4py", "launch"}
+"""Packages that nothing in gpn_scale imports."""
+PRECOMPUTE_USES = {"config", "csr", "data", "diffusion", "errors", "field_types", "files", "flags"}
+PRECOMPUTE_USES |= {"memory", "ppr", "progress", "rank_part"}
+"""Packages of gpn_scale that precompute imports; none of them loads torch."""
 SOLE_USERS = {
     "torch_geometric": {"gpn_scale/data/datasets.py"},
-    "gpytorch": {"gpn_scale/baselines/gp_network.py"},
+    "gpytorch": {"gpn_scale/baselines/gpytorch_process.py"},
     "torch_sparse": {"gpn_scale/nn/sparse.py"},
     "tqdm": {"gpn_scale/progress.py"},
     "mpi4py": {"precompute/mpi.py"},
@@ -34,58 +41,212 @@ SOLE_USERS = {
     "sklearn": {"gpn_scale/evaluation/metrics.py", "gpn_scale/page/projection.py"},
     "threadpoolctl": {"gpn_scale/page/projection.py"},
 }
+UNTESTED = {
+    "__init__.py": "holds a docstring; that of gpn_scale is tested by test_init.py",
+    "__main__.py": "calls the command line, which has its own tests",
+}
+"""Names of source files without a test file, and why."""
+BANNED = {"found", "words", "way", "told", "spend", "settle", "as_it_is", "lacking", "Progress"}
+"""Identifiers that say nothing about what they hold (docs/glossary.md has the words to use)."""
+FLAG = re.compile(r"(?<![\w-])--[a-z]")
+PATH_IN_TEXT = re.compile(r"\b(?:gpn_scale|precompute|launch|tests|benchmarks|docs)/[\w/]+\.\w+")
+LINK = re.compile(r"\]\(([^)#\s]*)(#[^)\s]*)?\)")
 
 
-def sources(folder):
-    return sorted((REPOSITORY / folder).rglob("*.py"))
+def sources(*folders):
+    return sorted(path for folder in folders for path in (REPOSITORY / folder).rglob("*.py"))
+
+
+def name_of(path):
+    return str(path.relative_to(REPOSITORY))
+
+
+def tree_of(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def imported(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
             yield node.module
+            if node.module in {"gpn_scale", "precompute"}:
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-@pytest.mark.parametrize("path", sources("gpn_scale"), ids=lambda p: str(p.relative_to(REPOSITORY)))
+def run_python(code):
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=REPOSITORY)
+
+
+@pytest.mark.parametrize("path", sources("gpn_scale"), ids=name_of)
 def test_imports_point_down(path):
     own = path.relative_to(REPOSITORY / "gpn_scale").parts[0].removesuffix(".py")
+    if own == "__init__":  # exports names of all layers, on first use
+        return
     for module in imported(path):
         assert module.split(".")[0] not in FORBIDDEN, f"{path} imports {module}"
-        if module.startswith("gpn_scale."):
+        assert own == "cli" or module.split(".")[0] != "precompute", f"{path} imports {module}"
+        if module.startswith("gpn_scale.") and module != "gpn_scale.__version__":
             used = module.split(".")[1]
+            assert used in DEPTH, f"{path} imports {module}, expected the module that defines it"
             assert used == own or DEPTH[used] < DEPTH[own], f"{path} imports {module}"
 
 
+@pytest.mark.parametrize("path", sources("precompute"), ids=name_of)
+def test_precompute_uses_packages_without_torch(path):
+    for module in imported(path):
+        assert module.split(".")[0] not in {"torch", "launch"}, f"{path} imports {module}"
+        if module.startswith("gpn_scale."):
+            assert module.split(".")[1] in PRECOMPUTE_USES, f"{path} imports {module}"
+
+
 @pytest.mark.parametrize("package", SOLE_USERS)
-def test_a_package_has_its_users_alone(package):
+def test_a_package_is_imported_by_its_users_alone(package):
     users = {
-        str(path.relative_to(REPOSITORY))
-        for folder in ("gpn_scale", "precompute", "launch")
-        for path in sources(folder)
+        name_of(path)
+        for path in sources("gpn_scale", "precompute", "launch")
         if any(module.split(".")[0] == package for module in imported(path))
     }
     assert users == SOLE_USERS[package]
 
 
+def test_lazy_import():
+    run_python(
+        "import sys, gpn_scale; assert not {'torch', 'numpy'} & sys.modules.keys(); "
+        "[getattr(gpn_scale, name) for name in gpn_scale.__all__]; "
+        "assert set(gpn_scale.__all__) <= set(dir(gpn_scale))"
+    )
+
+
 def test_the_data_layer_loads_no_torch():
-    code = (
+    run_python(
         "import sys, gpn_scale.data.datasets, gpn_scale.config; assert 'torch' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=REPOSITORY)
+
+
+def test_precompute_loads_no_torch():
+    run_python("import sys, precompute.cli; assert 'torch' not in sys.modules")
 
 
 def test_the_store_loads_neither_torch_nor_numba_nor_mpi():
-    code = (
+    run_python(
         "import sys, gpn_scale.ppr.store, gpn_scale.ppr.writer; "
         "assert not {'torch', 'numba', 'mpi4py', 'scipy'} & sys.modules.keys()"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=REPOSITORY)
 
 
 @pytest.mark.parametrize("folder", ["gpn_scale", "precompute", "launch", "tests", "benchmarks"])
 def test_no_file_is_too_long(folder):
     long = {path: n for path in sources(folder) if (n := len(path.read_text().splitlines())) > 400}
     assert not long
+
+
+def test_every_source_file_has_its_tests():
+    missing = []
+    for path in sources("gpn_scale", "precompute"):
+        if path.name not in UNTESTED:
+            inside = path.relative_to(REPOSITORY)
+            if inside.parts[0] == "gpn_scale":
+                inside = inside.relative_to("gpn_scale")
+            mirror = REPOSITORY / "tests" / inside.with_name(f"test_{path.name}")
+            if not mirror.exists():
+                missing.append(name_of(mirror))
+    assert not missing
+
+
+def assigned_names(tree):
+    """Identifiers that a module defines: variables, attributes, arguments, functions, classes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.attr
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.lineno, node.name
+
+
+def stem(name):
+    """The name without leading underscores and without the dimensions of a tensor."""
+    return re.sub(r"_[A-Z0-9]+$", "", name.lstrip("_"))
+
+
+@pytest.mark.parametrize("path", sources("gpn_scale", "precompute"), ids=name_of)
+def test_names_say_what_they_hold(path):
+    bad = [f"line {line}: {name}" for line, name in assigned_names(tree_of(path))]
+    bad = [each for each in bad if stem(each.split(": ")[1]) in BANNED]
+    assert not bad
+
+
+def error_messages(tree):
+    """Texts within raise statements and within calls of exceptions."""
+    for node in ast.walk(tree):
+        is_error = isinstance(node, ast.Call) and ast.unparse(node.func).endswith("Error")
+        if isinstance(node, ast.Raise) or is_error:
+            for part in ast.walk(node):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    yield part.lineno, part.value
+
+
+def is_command(path):
+    inside = path.relative_to(REPOSITORY).parts
+    commands = {("gpn_scale", "cli"), ("gpn_scale", "flags.py"), ("precompute", "cli.py")}
+    return inside[:2] in commands
+
+
+LIBRARY = [path for path in sources("gpn_scale", "precompute") if not is_command(path)]
+
+
+@pytest.mark.parametrize("path", LIBRARY, ids=name_of)
+def test_library_messages_name_arguments_not_flags(path):
+    bad = {f"line {line}: {text}" for line, text in error_messages(tree_of(path))}
+    assert not {text for text in bad if FLAG.search(text)}
+
+
+def test_tests_read_only_the_repository():
+    bad = []
+    for path in sources("tests"):
+        if path == Path(__file__):
+            continue
+        for node in ast.walk(tree_of(path)):
+            is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+            outside = is_text and ("../shared" in node.value or node.value.startswith("/work"))
+            joined = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
+            joined = joined and getattr(node.right, "value", "") in {"shared", ".."}
+            if outside or joined:
+                bad.append(f"{name_of(path)}, line {node.lineno}")
+    assert not bad
+
+
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+
+
+def anchors(page):
+    """Anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_and_paths_of_the_documentation_exist(page):
+    text = page.read_text(encoding="utf-8")
+    missing = {path for path in PATH_IN_TEXT.findall(text) if not (REPOSITORY / path).exists()}
+    for target, anchor in LINK.findall(text):
+        if target.startswith("http"):
+            continue
+        other = page.parent / target if target else page
+        if not other.exists() or (anchor and anchor[1:] not in anchors(other)):
+            missing.add(target + anchor)
+    assert not missing
+
+
+def test_the_architecture_names_every_package_and_layer():
+    text = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
+    packages = [path.parent for path in (REPOSITORY / "gpn_scale").glob("*/__init__.py")]
+    unnamed = {name_of(package) for package in packages if f"`{name_of(package)}`" not in text}
+    assert not unnamed
+    for depth, names in enumerate(LAYERS, start=1):
+        assert f"| {depth} | {', '.join(sorted(names))} |" in text

@@ -1,5 +1,11 @@
-import pytest
+from dataclasses import fields, is_dataclass, replace
+from typing import get_type_hints
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gpn_scale.config
 from gpn_scale.config import (
     DiffusionConfig,
     RunConfig,
@@ -53,9 +59,9 @@ def test_fingerprint_follows_every_field():
             r"no field 'train.lerning_rate'; did you mean train.learning_rate",
         ),
         ("teleport=0.3", r"did you mean .*diffusion.teleport"),
-        ("zzz=0.3", r"known are mode, data.dataset"),
-        ("train.epochs", r"got 'train.epochs', expected section.field=value"),
-        ("train.epochs=many", r"train.epochs got 'many', expected a whole number"),
+        ("zzz=0.3", r"its fields are mode, data.dataset"),
+        ("train.epochs", r"is 'train.epochs', expected section.field=value"),
+        ("train.epochs=many", r"train.epochs is 'many', expected a whole number"),
         ("train.learning_rate=fast", r"expected a number"),
         ("encoder.batch_norm=perhaps", r"expected true or false"),
         ("diffusion.steps=few", r"expected a whole number or inf"),
@@ -98,6 +104,63 @@ def test_wrong_assignments_are_refused(assignment, message):
 def test_values_out_of_range_are_refused(assignment, message):
     with pytest.raises(ConfigError, match=message):
         changed(assignment)
+
+
+CONFIGS = [
+    config
+    for config in vars(gpn_scale.config).values()
+    if is_dataclass(config) and config.__module__ == "gpn_scale.config"
+]
+CHOICES = [
+    (config, field.name)
+    for config in CONFIGS
+    for field in fields(config)
+    if "Literal" in str(get_type_hints(config)[field.name])
+]
+
+
+def choices_of(kind):
+    return kind.__args__ if "Literal" in str(kind)[:14] else kind.__args__[-1].__args__
+
+
+@pytest.mark.parametrize(("config", "name"), CHOICES, ids=lambda value: str(value))
+@given(text=st.text(max_size=8))
+def test_every_choice_is_checked_when_a_configuration_is_made(config, name, text):
+    choices = choices_of(get_type_hints(config)[name])
+    for choice in choices:
+        assert getattr(config(**{name: choice}), name) == choice
+    if text not in choices:
+        with pytest.raises(ConfigError, match=rf"{name} is .*, expected .*{choices[-1]}"):
+            config(**{name: text})
+        with pytest.raises(ConfigError):
+            replace(config(), **{name: text})
+
+
+def test_the_choices_are_those_known():
+    assert {(config.__name__, name) for config, name in CHOICES} >= {
+        ("RunConfig", "mode"),
+        ("DataConfig", "feature_scaling"),
+        ("SplitConfig", "kind"),
+        ("EvidenceConfig", "budget"),
+        ("DiffusionConfig", "normalisation"),
+        ("DiffusionConfig", "steps"),
+        ("DiffusionConfig", "of"),
+        ("PPRConfig", "method"),
+        ("TrainConfig", "schedule"),
+        ("MinibatchConfig", "batch_size"),
+        ("MinibatchConfig", "tail"),
+        ("MinibatchConfig", "validation"),
+    }
+
+
+def test_a_refused_choice_names_the_allowed_values_and_its_field():
+    with pytest.raises(ConfigError) as refused:
+        RunConfig(mode="fast")
+    assert str(refused.value) == "mode is 'fast', expected exact or minibatch"
+    assert refused.value.arguments == ("mode",)
+    with pytest.raises(ConfigError) as refused:
+        DiffusionConfig(steps="few")
+    assert str(refused.value) == "diffusion.steps is 'few', expected a whole number or inf"
 
 
 def test_known_fields_name_every_section():

@@ -23,5 +23,5 @@ def test_entries_of_rows_in_any_order_and_with_repeats(rows, data):
     flat = np.array([entry for row in rows for entry in row], np.int64)
     asked = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=10))
     row_ptr, place = entries_of(indptr, np.array(asked, np.int64))
-    found = [flat[place[a:b]].tolist() for a, b in pairwise(row_ptr)]
-    assert found == [rows[index] for index in asked]
+    entries = [flat[place[a:b]].tolist() for a, b in pairwise(row_ptr)]
+    assert entries == [rows[index] for index in asked]

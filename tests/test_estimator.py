@@ -1,10 +1,19 @@
+import doctest
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from gpn_scale.config import DataConfig, EncoderConfig, RunConfig, SplitConfig, TrainConfig
+from gpn_scale import estimator
+from gpn_scale.config import (
+    DataConfig,
+    DiffusionConfig,
+    EncoderConfig,
+    RunConfig,
+    SplitConfig,
+    TrainConfig,
+)
 from gpn_scale.data.building import build_graph
 from gpn_scale.data.graph import CSRFeatures
 from gpn_scale.data.splits import prepare_graph
@@ -95,7 +104,7 @@ def test_chunked_flows_train_to_the_same_model(small_graph):
         config = replace(SHORT, flow=replace(SHORT.flow, memory_mib=memory_mib))
         classifier = GPNClassifier(config, dtype=torch.float64).fit(small_graph)
         results.append(classifier.predict(small_graph).alpha_0)
-    rows = classifier.model.flow.chunk_rows(torch.zeros(1, 16, dtype=torch.float64))
+    rows = classifier.trained.network.flow.chunk_rows(torch.zeros(1, 16, dtype=torch.float64))
     assert rows < small_graph.num_nodes
     np.testing.assert_allclose(results[0], results[1], rtol=1e-6)
 
@@ -141,7 +150,7 @@ def test_a_split_without_validation_nodes_is_refused(small_graph):
 
 
 def test_a_missing_public_split_is_refused():
-    with pytest.raises(GraphError, match=r"has no public split.*split.kind=stratified"):
+    with pytest.raises(GraphError, match=r"has no public split.*split.kind='stratified'"):
         prepare_graph(two_triangles(), RunConfig(split=SplitConfig(kind="public")))
 
 
@@ -170,3 +179,48 @@ def test_devices():
     assert pick_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
     with pytest.raises(ConfigError, match=r"device 'abacus' cannot be used .*expected auto, cpu"):
         pick_device("abacus")
+
+
+def test_another_diffusion_may_predict_and_is_saved(small_graph, tmp_path):
+    alone = DiffusionConfig(steps=0)
+    classifier = GPNClassifier(SHORT, predicts_with=alone).fit(small_graph)
+    prediction = classifier.predict(small_graph)
+    np.testing.assert_allclose(prediction.alpha_0, prediction.alpha_0_no_network, rtol=1e-6)
+    classifier.save(tmp_path / "model")
+    loaded = GPNClassifier.load(tmp_path / "model")
+    assert loaded.predicts_with == alone
+    assert loaded.config == SHORT
+    assert same(loaded.predict(small_graph), prediction)
+    assert not same(GPNClassifier(SHORT).fit(small_graph).predict(small_graph), prediction)
+
+
+def test_the_state_makes_the_same_classifier(small_graph):
+    classifier = GPNClassifier(SHORT).fit(small_graph)
+    again = GPNClassifier(SHORT)
+    again.load_state(small_graph, classifier.state(), "memory")
+    assert same(again.predict(small_graph), classifier.predict(small_graph))
+    with pytest.raises(RunError, match=r"memory has .* it is of another model"):
+        again.load_state(two_triangles(), classifier.state(), "memory")
+
+
+def test_a_trainer_is_fitted_without_its_graph(small_graph):
+    classifier = GPNClassifier(SHORT)
+    records = []
+    fitted = classifier.fit_trainer(classifier.trainer(small_graph), observe=records.append)
+    assert fitted is classifier
+    assert len(records) == 3 + 5  # as many warm-up epochs as steps
+    expected = GPNClassifier(SHORT).fit(small_graph).predict(small_graph)
+    assert same(classifier.predict(small_graph), expected)
+
+
+def test_perturbed_is_the_model_on_a_graph(small_graph):
+    classifier = GPNClassifier(SHORT).fit(small_graph)
+    unchanged = classifier.perturbed(small_graph).unchanged()
+    expected = classifier.predict(small_graph)
+    np.testing.assert_allclose(unchanged.alpha_0, expected.alpha_0, rtol=1e-4)
+
+
+def test_examples_in_the_documentation():
+    results = doctest.testmod(estimator)
+    assert results.attempted
+    assert not results.failed

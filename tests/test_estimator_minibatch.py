@@ -1,12 +1,10 @@
 """`GPNClassifier` with stored rows: fit, predict all, some and new nodes, save, load, refuse."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
 
 from gpn_scale import estimator
 from gpn_scale.config import (
@@ -20,11 +18,10 @@ from gpn_scale.config import (
 )
 from gpn_scale.data.building import build_graph
 from gpn_scale.diffusion.growth import grown_graph, new_nodes
-from gpn_scale.errors import ConfigError, GraphError, RunError, StoreError
+from gpn_scale.errors import ConfigError, GraphError, StoreError
 from gpn_scale.estimator import GPNClassifier
+from gpn_scale.inference import explanation
 from gpn_scale.ppr.store import PPRStore
-from gpn_scale.train.checkpoint import load_tensors, restore_checkpoint, save_checkpoint
-from gpn_scale.train.checkpoint import save_tensors as write_tensors
 from precompute.build import Resources, build_store
 
 NODES = [5, 0, 17, 5]
@@ -61,7 +58,7 @@ def store(small_graph, tmp_path_factory):
 def saved(small_graph, store, tmp_path_factory):
     """(classifier, path): trained in minibatches, used on all nodes, then saved."""
     classifier = GPNClassifier(config_of(), device="cpu").fit(small_graph, store=store)
-    classifier.predict(small_graph)
+    classifier.predict(small_graph, store=store)
     path = tmp_path_factory.mktemp("model") / "model.safetensors"
     classifier.save(path)
     return classifier, path
@@ -77,17 +74,17 @@ def no_summary(*_, **__):
     raise AssertionError("the cluster summary was computed again")
 
 
-def assert_same(found, expected):
+def assert_same(result, expected):
     for part in ("probabilities", "alpha_0", "probabilities_no_network", "alpha_0_no_network"):
-        np.testing.assert_array_equal(getattr(found, part), getattr(expected, part))
+        np.testing.assert_array_equal(getattr(result, part), getattr(expected, part))
 
 
-def assert_same_rows(found, expected):
-    assert_same(found.prediction, expected.prediction)
-    np.testing.assert_array_equal(found.alpha_0_lower, expected.alpha_0_lower)
-    np.testing.assert_array_equal(found.alpha_0_upper, expected.alpha_0_upper)
+def assert_same_rows(result, expected):
+    assert_same(result.prediction, expected.prediction)
+    np.testing.assert_array_equal(result.alpha_0_lower, expected.alpha_0_lower)
+    np.testing.assert_array_equal(result.alpha_0_upper, expected.alpha_0_upper)
     for name in ("node", "share", "weight", "leading_class", "tail_share"):
-        one, other = (getattr(each.contributors, name) for each in (found, expected))
+        one, other = (getattr(each.contributors, name) for each in (result, expected))
         np.testing.assert_array_equal(one, other)
 
 
@@ -97,89 +94,88 @@ def test_some_nodes_are_near_to_all_and_their_interval_holds_the_exact_value(
     everything = trained.predict(small_graph)
     assert everything.probabilities.shape == (300, 3)
     nodes = np.arange(300)
-    found = trained.predict(small_graph, nodes=nodes, store=store, explain=2)
-    assert (found.alpha_0_lower <= everything.alpha_0).all()
-    assert (everything.alpha_0 <= found.alpha_0_upper).all()
-    assert (found.prediction.predicted_class == everything.predicted_class).mean() > 0.9
-    alone, exact_alone = (p.alpha_0_no_network for p in (found.prediction, everything))
+    result = trained.predict_nodes(small_graph, nodes, store, explain=2)
+    assert (result.alpha_0_lower <= everything.alpha_0).all()
+    assert (everything.alpha_0 <= result.alpha_0_upper).all()
+    assert (result.prediction.predicted_class == everything.predicted_class).mean() > 0.9
+    alone, exact_alone = (p.alpha_0_no_network for p in (result.prediction, everything))
     np.testing.assert_allclose(alone, exact_alone, rtol=1e-5)
-    assert found.contributors.node.shape == (300, 2)
+    assert result.contributors.node.shape == (300, 2)
 
 
 def test_saved_and_loaded_it_predicts_the_same_and_summarises_nothing_again(
     saved, trained, small_graph, store, monkeypatch
 ):
     classifier, _ = saved
-    monkeypatch.setattr(estimator, "node_evidence", no_summary)
-    for way in (store, str(store), PPRStore.open(store)):
-        found = trained.predict(small_graph, nodes=NODES, store=way, explain=3)
-        expected = classifier.predict(small_graph, nodes=NODES, store=store, explain=3)
-        assert found.node.tolist() == NODES
-        assert_same_rows(found, expected)
+    monkeypatch.setattr(estimator, "summarise_clusters", no_summary)
+    for rows in (store, str(store), PPRStore.open(store)):
+        result = trained.predict_nodes(small_graph, NODES, rows, explain=3)
+        expected = classifier.predict_nodes(small_graph, NODES, store, explain=3)
+        assert result.node.tolist() == NODES
+        assert_same_rows(result, expected)
     assert_same(trained.predict(small_graph), classifier.predict(small_graph))
-    assert trained.model.clusters.summarised
+    assert trained.trained.network.clusters.largest_total_P.isfinite().all()
 
 
 def test_without_predicting_all_the_summary_is_made_on_demand_and_once(
     small_graph, store, monkeypatch, trained
 ):
     classifier = GPNClassifier(config_of(), device="cpu").fit(small_graph, store=store)
-    assert not classifier.model.clusters.summarised
-    found = classifier.predict(small_graph, nodes=NODES, store=store, explain=1)
-    expected = trained.predict(small_graph, nodes=NODES, store=store, explain=1)
-    np.testing.assert_allclose(found.alpha_0_upper, expected.alpha_0_upper, rtol=1e-5)
-    np.testing.assert_allclose(found.prediction.alpha_0, expected.prediction.alpha_0, rtol=1e-5)
-    monkeypatch.setattr(estimator, "node_evidence", no_summary)
-    classifier.predict(small_graph, nodes=NODES, store=store)
+    assert classifier.trained.network.clusters.largest_total_P.isinf().all()
+    result = classifier.predict_nodes(small_graph, NODES, store, explain=1)
+    expected = trained.predict_nodes(small_graph, NODES, store, explain=1)
+    np.testing.assert_allclose(result.alpha_0_upper, expected.alpha_0_upper, rtol=1e-5)
+    np.testing.assert_allclose(result.prediction.alpha_0, expected.prediction.alpha_0, rtol=1e-5)
+    monkeypatch.setattr(estimator, "summarise_clusters", no_summary)
+    classifier.predict_nodes(small_graph, NODES, store)
 
 
 @pytest.mark.parametrize("tail", ["clustered", "renormalised", "truncated"])
 def test_an_exact_model_predicts_from_rows_too(small_graph, store, tail, tmp_path):
     config = config_of("exact", tail=tail)
     classifier = GPNClassifier(config, device="cpu").fit(small_graph)
-    assert classifier.model.clusters is None
-    found = classifier.predict(small_graph, nodes=NODES, store=store, explain=1)
+    assert classifier.trained.network.clusters is None
+    result = classifier.predict_nodes(small_graph, NODES, store, explain=1)
     exact = classifier.predict(small_graph).alpha_0[NODES]
-    assert (found.alpha_0_lower <= exact).all()
-    assert (exact <= found.alpha_0_upper).all()
+    assert (result.alpha_0_lower <= exact).all()
+    assert (exact <= result.alpha_0_upper).all()
     classifier.save(tmp_path / "model")
     again = GPNClassifier.load(tmp_path / "model", device="cpu")
-    assert_same_rows(again.predict(small_graph, nodes=NODES, store=store, explain=1), found)
+    assert_same_rows(again.predict_nodes(small_graph, NODES, store, explain=1), result)
 
 
 def test_other_features_on_the_same_edges_have_a_summary_of_their_own(trained, small_graph, store):
     """Otherwise the interval would be that of the graph of training, and promise nothing."""
-    trained.predict(small_graph, nodes=NODES, store=store)
+    trained.predict_nodes(small_graph, NODES, store)
     other = replace(small_graph, features=small_graph.features[::-1].copy())
-    found = trained.predict(other, nodes=np.arange(300), store=store)
+    result = trained.predict_nodes(other, np.arange(300), store)
     fresh = GPNClassifier(trained.config, device="cpu")
-    fresh._model = trained.model
-    fresh.model.clusters = None
-    expected = fresh.predict(other, nodes=np.arange(300), store=store)
-    np.testing.assert_array_equal(found.alpha_0_upper, expected.alpha_0_upper)
+    fresh.load_state(other, trained.state(), "trained")
+    expected = fresh.predict_nodes(other, np.arange(300), store)
+    np.testing.assert_array_equal(result.alpha_0_upper, expected.alpha_0_upper)
     exact = trained.predict(other).alpha_0
-    assert (found.alpha_0_lower <= exact).all()
-    assert (exact <= found.alpha_0_upper).all()
+    assert (result.alpha_0_lower <= exact).all()
+    assert (exact <= result.alpha_0_upper).all()
 
 
 def test_rows_with_other_cuts_have_a_summary_of_their_own(trained, small_graph, store, tmp_path):
     """The same clusters, but their nodes weigh what these rows have cut off from them."""
     shorter = stored(small_graph, tmp_path / "shorter", k=3)
-    before = trained.predict(small_graph, nodes=NODES, store=store, explain=1)
-    mean_PC = trained.model.clusters.mean_PC.clone()
-    found = trained.predict(small_graph, nodes=NODES, store=shorter, explain=1)
-    assert not torch.equal(trained.model.clusters.mean_PC, mean_PC)
-    trained.model.clusters = None
-    assert_same_rows(found, trained.predict(small_graph, nodes=NODES, store=shorter, explain=1))
-    assert_same_rows(before, trained.predict(small_graph, nodes=NODES, store=store, explain=1))
+    before = trained.predict_nodes(small_graph, NODES, store, explain=1)
+    mean_PC = trained.trained.network.clusters.mean_PC.clone()
+    result = trained.predict_nodes(small_graph, NODES, shorter, explain=1)
+    assert not torch.equal(trained.trained.network.clusters.mean_PC, mean_PC)
+    trained.trained.network.clusters = None
+    assert_same_rows(result, trained.predict_nodes(small_graph, NODES, shorter, explain=1))
+    assert_same_rows(before, trained.predict_nodes(small_graph, NODES, store, explain=1))
 
 
 def test_a_graph_without_split_is_split_and_predicted(small_graph, store):
     bare = replace(small_graph, split=None)
     classifier = GPNClassifier(config_of(), device="cpu").fit(bare, store=store)
-    found = classifier.predict(bare, nodes=NODES, store=store)
+    result = classifier.predict_nodes(bare, NODES, store)
     exact = classifier.predict(bare).alpha_0[NODES]
-    assert ((found.alpha_0_lower <= exact) & (exact <= found.alpha_0_upper)).all()
+    assert ((result.alpha_0_lower <= exact) & (exact <= result.alpha_0_upper)).all()
 
 
 def newcomers(graph):
@@ -190,13 +186,13 @@ def newcomers(graph):
 @pytest.mark.parametrize("tolerance", [0.0, 1e-3])
 def test_new_nodes_get_what_the_rebuilt_graph_gives(trained, small_graph, tolerance):
     features, neighbours = newcomers(small_graph)
-    found = trained.predict_new(small_graph, features, neighbours, tolerance=tolerance)
+    result = trained.predict_new(small_graph, features, neighbours, tolerance=tolerance)
     rebuilt = grown_graph(small_graph, new_nodes(small_graph, features, neighbours))
     exact = trained.predict(rebuilt)
-    assert (found.alpha_0_lower <= exact.alpha_0[300:] * (1 + 1e-5)).all()
-    assert (exact.alpha_0[300:] <= found.alpha_0_upper * (1 + 1e-5)).all()
+    assert (result.alpha_0_lower <= exact.alpha_0[300:] * (1 + 1e-5)).all()
+    assert (exact.alpha_0[300:] <= result.alpha_0_upper * (1 + 1e-5)).all()
     if tolerance == 0.0:
-        got = found.prediction
+        got = result.prediction
         np.testing.assert_allclose(got.alpha_0, exact.alpha_0[300:], rtol=1e-5)
         np.testing.assert_allclose(got.probabilities, exact.probabilities[300:], rtol=1e-5)
         alone = exact.alpha_0_no_network[300:]
@@ -209,9 +205,9 @@ def test_new_nodes_use_the_summary_of_their_own_graph_only(trained, small_graph)
     other = replace(small_graph, features=small_graph.features[::-1].copy())
     wide = trained.predict_new(other, features, neighbours, tolerance=1e-3)
     limit = 3 * np.exp(trained.config.evidence.log_limit)
-    largest = float(trained.model.clusters.largest_total_P.max())
+    largest = float(trained.trained.network.clusters.largest_total_P.max())
     assert largest < 1e-3 * limit
-    gaps = [found.alpha_0_upper - found.alpha_0_lower for found in (narrow, wide)]
+    gaps = [result.alpha_0_upper - result.alpha_0_lower for result in (narrow, wide)]
     assert (gaps[0] > 0).all()
     assert (gaps[1] > 1000 * gaps[0]).all()
 
@@ -228,16 +224,18 @@ def test_new_nodes_that_do_not_fit_are_refused(trained, small_graph):
 
 
 def test_stores_that_do_not_fit_are_refused_on_predict(trained, small_graph, store, tmp_path):
-    with pytest.raises(StoreError, match="needs their rows: give the store"):
-        trained.predict(small_graph, nodes=NODES, store=None)
     with pytest.raises(StoreError, match="is not a PPR store"):
-        trained.predict(small_graph, nodes=NODES, store=tmp_path)
+        trained.predict_nodes(small_graph, NODES, tmp_path)
     other = replace(small_graph, indices=small_graph.indices[::-1].copy())
     with pytest.raises(StoreError, match="graph fingerprint"):
-        trained.predict(other, nodes=NODES, store=store)
-    trained.config = replace(trained.config, diffusion=DiffusionConfig(teleport=0.3))
+        trained.predict_nodes(other, NODES, store)
+    with pytest.raises(StoreError, match="is not a PPR store"):
+        trained.predict(small_graph, store=tmp_path)
+    distant = DiffusionConfig(teleport=0.3)
+    other_rows = GPNClassifier(trained.config, predicts_with=distant, device="cpu")
+    other_rows.load_state(small_graph, trained.state(), "trained")
     with pytest.raises(StoreError, match=r"rows of teleport 0.1, the model diffuses with 0.3"):
-        trained.predict(small_graph, nodes=NODES, store=store)
+        other_rows.predict_nodes(small_graph, NODES, store)
 
 
 @pytest.mark.parametrize(
@@ -251,91 +249,37 @@ def test_stores_that_do_not_fit_are_refused_on_predict(trained, small_graph, sto
 )
 def test_nodes_that_do_not_fit_are_refused(trained, small_graph, store, options, error, message):
     with pytest.raises(error, match=message):
-        trained.predict(small_graph, store=store, **options)
+        trained.predict_nodes(small_graph, rows=store, **options)
 
 
-def changed(path, target, edit):
-    """A copy of the file `path` with its tensors and facts edited."""
-    tensors, facts = load_tensors(path)
-    edit(tensors, facts)
-    write_tensors(target, tensors, facts)
-    return target
+def test_evidence_comes_with_the_prediction_and_explains_nodes(trained, small_graph, store):
+    prediction, evidence = trained.predict_with_evidence(small_graph)
+    assert_same(prediction, trained.predict(small_graph))
+    np.testing.assert_allclose(evidence.total + 3, prediction.alpha_0_no_network, rtol=1e-5)
+    leading = prediction.probabilities_no_network.argmax(1)
+    np.testing.assert_array_equal(evidence.leading_class, leading)
+    given = trained.explain(small_graph, [5, 17], evidence=evidence)
+    computed = trained.explain(small_graph, [5, 17])
+    np.testing.assert_array_equal(given.contributors.node, computed.contributors.node)
+    np.testing.assert_allclose(given.evidence, prediction.alpha_0[[5, 17]] - 3, rtol=1e-3)
+    assert trained.explain(small_graph, 17, count=2).contributors.node.shape == (1, 2)
 
 
-FIRST, MEAN = "encoder.first.weight", "clusters.mean_PC"
-
-
-@pytest.mark.parametrize(
-    ("edit", "message"),
-    [
-        (lambda t, f: t.pop(FIRST), r"has nothing for 'encoder.first.weight', expected"),
-        (lambda t, f: t.pop(MEAN), r"has nothing for 'clusters.mean_PC', expected"),
-        (
-            lambda t, f: t.update(more=torch.zeros(2)),
-            r"float32 of shape \[2\] for 'more', expected",
-        ),
-        (
-            lambda t, f: t.update({MEAN: torch.zeros(5, 3)}),
-            r"of shape \[5, 3\] for 'clusters.mean_PC', expected .*\[4, 3\]: it is of another",
-        ),
-        (lambda t, f: f.update(num_classes=4), "expected"),
-        (lambda t, f: f.update(num_clusters=0), r"for 'clusters.* expected nothing"),
-        (lambda t, f: f.pop("summary_of"), "does not tell 'summary_of': it was written by another"),
-        (lambda t, f: f["config"]["encoder"].update(lattent=2), "no field 'encoder.lattent'"),
-    ],
-)
-def test_a_file_of_another_model_is_refused_in_one_sentence(saved, tmp_path, edit, message):
-    path = changed(saved[1], tmp_path / "model", edit)
-    with pytest.raises((RunError, ConfigError), match=message) as caught:
-        GPNClassifier.load(path)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_file_that_is_no_model_is_refused(tmp_path):
-    with pytest.raises(RunError, match="does not exist"):
-        GPNClassifier.load(tmp_path / "none")
-    (tmp_path / "text").write_text("not tensors")
-    with pytest.raises(RunError, match="cannot be read"):
-        GPNClassifier.load(tmp_path / "text")
-    save_file({"a": torch.zeros(1)}, tmp_path / "foreign")
-    with pytest.raises(RunError, match="format None, expected 1"):
-        GPNClassifier.load(tmp_path / "foreign")
-    save_file({"a": torch.zeros(1)}, tmp_path / "odd", {"facts": "{"})
-    with pytest.raises(RunError, match="cannot be read"):
-        GPNClassifier.load(tmp_path / "odd")
-    save_file({"a": torch.zeros(1)}, tmp_path / "bare", {"facts": json.dumps({"format": 1})})
-    with pytest.raises(RunError, match="expected a model file"):
-        GPNClassifier.load(tmp_path / "bare")
-
-
-@pytest.mark.parametrize(
-    ("edit", "message"),
-    [
-        (lambda t, f: t.pop(f"model.{FIRST}"), "has nothing for 'model.encoder.first.weight'"),
-        (
-            lambda t, f: t.update({f"best.{MEAN}": torch.zeros(5, 3)}),
-            r"for 'best.clusters.mean_PC'",
-        ),
-        (lambda t, f: t.update({"optimiser.0.exp_avg": torch.zeros(1)}), "'optimiser.0.exp_avg'"),
-        (lambda t, f: t.pop("optimiser.0.step"), "has nothing for 'optimiser.0.step', expected"),
-        (lambda t, f: t.update({"optimiser.99.step": torch.zeros(())}), "expected nothing"),
-        (lambda t, f: t.pop("generator"), "has nothing for 'generator'"),
-        (lambda t, f: f.pop("epoch"), "is a model file, expected a training checkpoint"),
-    ],
-)
-def test_a_checkpoint_whose_tensors_do_not_fit_is_refused(
-    small_graph, store, tmp_path, edit, message
+def test_a_graph_that_is_too_large_is_explained_by_its_rows(
+    trained, small_graph, store, monkeypatch
 ):
-    config = config_of()
-    classifier = GPNClassifier(config, device="cpu")
-    trainer = classifier.trainer(small_graph, store)
-    list(trainer.records())
-    save_checkpoint(tmp_path / "whole", trainer, config, "graph")
-    path = changed(tmp_path / "whole", tmp_path / "changed", edit)
-    other = GPNClassifier(config, device="cpu").trainer(small_graph, store)
-    before = {name: value.clone() for name, value in other.model.state_dict().items()}
-    with pytest.raises(RunError, match=message) as caught:
-        restore_checkpoint(path, other, config, "graph")
-    assert "\n" not in str(caught.value)
-    assert other.progress.epoch == 0
-    assert all(torch.equal(before[n], value) for n, value in other.model.state_dict().items())
+    monkeypatch.setattr(explanation, "MAX_EXACT_NODES", 10)
+    result = trained.explain(small_graph, NODES, rows=store, count=2)
+    expected = trained.predict_nodes(small_graph, NODES, store, explain=2)
+    assert result.source == "stored"
+    np.testing.assert_array_equal(result.contributors.node, expected.contributors.node)
+    with pytest.raises(StoreError, match="an explanation needs stored rows, and none were given"):
+        trained.explain(small_graph, NODES)
+
+
+def test_without_a_store_predicting_all_collects_no_cluster_evidence(small_graph, store):
+    classifier = GPNClassifier(config_of(), device="cpu").fit(small_graph, store=store)
+    classifier.predict(small_graph)
+    assert classifier.trained.network.clusters.largest_total_P.isinf().all()
+    classifier.predict(small_graph, store=store)
+    assert classifier.trained.network.clusters.largest_total_P.isfinite().all()

@@ -3,12 +3,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gpn_scale.cli.run_inputs import row_entries
+from gpn_scale import recipes
 from gpn_scale.data.building import build_graph
 from gpn_scale.data.datasets import DATASET_NAMES
 from gpn_scale.data.graph import CSRFeatures, Split
 from gpn_scale.errors import ConfigError
-from gpn_scale.recipes import LEFT_OUT_CLASSES, in_minibatches, left_out_count, recipe_for
+from gpn_scale.recipes import (
+    LEFT_OUT_CLASSES,
+    in_minibatches,
+    known_dataset,
+    left_out_count,
+    recipe_for,
+)
 
 GRAPH = build_graph([0], [1])
 
@@ -37,6 +43,32 @@ def test_every_paper_dataset_has_a_recipe_of_its_own_and_a_left_out_count():
     assert recipe_for("PubMed", GRAPH).data.feature_scaling == "binary_row_sum"
 
 
+@pytest.mark.parametrize("name", DATASET_NAMES)
+@pytest.mark.parametrize("suffix", ["small", "2-b", ""])
+def test_a_variant_takes_the_recipe_and_the_left_out_count_of_its_dataset(name, suffix):
+    variant = f"{name}-{suffix}"
+    config = recipe_for(variant, GRAPH)
+    assert config.data.dataset == variant
+    assert replace(config, data=replace(config.data, dataset=name)) == recipe_for(name, GRAPH)
+    assert left_out_count(variant, "paper") == LEFT_OUT_CLASSES[name]
+
+
+@pytest.mark.parametrize(
+    "name", ["ogbn", "ogbn-arxi", "ogbn-arxivs", "CoraMLx", "coraml-x", "-", ""]
+)
+def test_names_that_only_resemble_a_dataset_are_no_variants(name):
+    assert known_dataset(name) is None
+
+
+def test_of_several_known_datasets_the_longest_counts(monkeypatch):
+    known = {"a": None, "a-b": None, "a-b-c": None}
+    monkeypatch.setattr(recipes, "_RECIPE_OF", known)
+    assert known_dataset("a-b-c") == "a-b-c"
+    assert known_dataset("a-b-c-d") == "a-b-c"
+    assert known_dataset("a-b-cd") == "a-b"
+    assert known_dataset("a-d") == "a"
+
+
 def own_graph(values, **options):
     features = CSRFeatures(
         indptr=np.array([0, 1, 2]),
@@ -48,8 +80,8 @@ def own_graph(values, **options):
 
 
 def test_a_graph_of_ones_own_gets_what_fits_its_features():
-    words = recipe_for("mine", own_graph([1, 2]))
-    assert (words.data.feature_scaling, words.encoder.standardise) == ("row_sum", False)
+    bag = recipe_for("mine", own_graph([1, 2]))
+    assert (bag.data.feature_scaling, bag.encoder.standardise) == ("row_sum", False)
     signed = recipe_for("mine", own_graph([1, -2]))
     assert (signed.data.feature_scaling, signed.encoder.standardise) == ("none", True)
     assert recipe_for("mine", GRAPH).encoder.standardise
@@ -65,9 +97,9 @@ def test_a_graph_of_ones_own_keeps_its_split():
 
 def test_left_out_counts():
     assert left_out_count("anything", "2") == 2
-    with pytest.raises(ConfigError, match="the paper has no figure for 'mine'"):
+    with pytest.raises(ConfigError, match=r"only in CoraML, .*, not in 'mine': give a number"):
         left_out_count("mine", "paper")
-    with pytest.raises(ConfigError, match="got '-1', expected a number or paper"):
+    with pytest.raises(ConfigError, match="is '-1', expected a number or 'paper'"):
         left_out_count("CoraML", "-1")
 
 
@@ -92,8 +124,3 @@ def test_many_training_nodes_are_taken_in_falling_steps(public):
     assert config.train.learning_rate == recipe.train.learning_rate
     assert config.train.schedule == "cosine"
     assert config.train.epochs == config.train.patience < recipe.train.epochs
-
-
-def test_rows_are_long_where_they_cost_little():
-    assert row_entries(2_995) == 128
-    assert row_entries(169_343) == 32

@@ -1,1 +1,1 @@
-"""The models that GPN is compared with, behind one interface: fit, predict."""
+"""Comparison models of GPN behind one base class: `gpn_scale.baselines.baseline`."""

@@ -1,4 +1,4 @@
-"""The network under VGCN, APPNP and their kin: linear maps, with or without sums over neighbours.
+"""Layers of VGCN, APPNP and their variants: linear maps, with or without sums over neighbours.
 
 Shapes: N nodes, C classes, F features, H hidden units.
 """
@@ -9,31 +9,31 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from gpn_scale.baselines.view import View
+from gpn_scale.baselines.graph_view import GraphView
 from gpn_scale.config import EncoderConfig
 from gpn_scale.errors import GraphError
 from gpn_scale.nn.encoder import InputLinear
 
 Mix = Callable[[Tensor], Tensor]
-"""(N, H) values of nodes -> sums over their neighbours."""
+"""Function from values of nodes, (N, H), to sums over their neighbours, (N, H)."""
 
 
-def alone(values_NH: Tensor) -> Tensor:
-    """No sum: every node by itself."""
+def no_mixing(values_NH: Tensor) -> Tensor:
+    """Return the values unchanged, so that no node sees its neighbours."""
     return values_NH
 
 
 class Layers(nn.Module):
-    """Layers mix(X W) + b with [batch-norm,] ReLU and dropout between them: (N, F) -> (N, C).
+    """Layers mix(X W) + b with optional batch-norm, ReLU and dropout: (N, F) -> (N, C).
 
-    With S of the graph as mix it is a graph convolutional network (Kipf & Welling, 2017), without
-    one a perceptron. PyG's GCNConv gives the same numbers (tests), but takes three times as long on
-    a CPU, and seven times with sparse features.
+    With the graph's normalised adjacency as `mix` this is a graph convolutional network (Kipf &
+    Welling, 2017), with `no_mixing` a perceptron. PyG's GCNConv gives the same numbers (tests), but
+    takes three times as long on a CPU, and seven times with sparse features.
 
     Args:
-        num_features: F.
-        num_classes: C.
-        shape: Width, number of layers, dropout and batch-norm are used.
+        num_features: Number of features F.
+        num_classes: Number of classes C.
+        shape: Width, number of layers, dropout and batch-norm; other fields are ignored.
         generator: Source of the initial values.
     """
 
@@ -53,23 +53,26 @@ class Layers(nn.Module):
         norms = (nn.BatchNorm1d(width) for width in widths[:-1] if shape.batch_norm)
         self.norms = nn.ModuleList(norms)
 
-    def forward(self, view: View, mix: Mix, generator: torch.Generator | None = None) -> Tensor:
-        """Logits, (N, C); with a generator, hidden units are dropped."""
+    def forward(
+        self, view: GraphView, mix: Mix, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Return logits, (N, C); with a generator, hidden units are dropped."""
         return self.after_first(view.project(self.first), mix, generator)
 
     def after_first(
         self, projected_NH: Tensor, mix: Mix, generator: torch.Generator | None = None
     ) -> Tensor:
-        """The same from the values of the first linear map.
+        """Return logits, (N, C), from the values of the first linear map.
 
         Raises:
-            GraphError: batch-norm is to train on one node, of which there is no variance.
+            GraphError: batch-norm would train on a single node, which has no variance.
         """
         values_NH: Tensor = mix(projected_NH) + self.biases[0]
         if self.training and len(self.norms) and len(values_NH) == 1:
             raise GraphError(
-                "batch-norm got a batch of one node, expected at least two: label more nodes, take "
-                "a larger minibatch.batch_size, or set encoder.batch_norm=false"
+                "batch-norm got a batch of one node, expected at least two: label more nodes, "
+                "use a larger minibatch.batch_size, or set encoder.batch_norm=false",
+                arguments=("minibatch.batch_size", "encoder.batch_norm"),
             )
         for depth, weight_HH in enumerate(self.further):
             if len(self.norms):
@@ -79,21 +82,21 @@ class Layers(nn.Module):
         return values_NH
 
 
-def dropout(values: Tensor, share: float, generator: torch.Generator | None) -> Tensor:
-    """Drops a share of the values and scales up the others; nothing without a generator."""
-    if generator is None or share == 0.0:
+def dropout(values: Tensor, fraction: float, generator: torch.Generator | None) -> Tensor:
+    """Drop a fraction of the values and scale up the others; without a generator, drop none."""
+    if generator is None or fraction == 0.0:
         return values
-    kept = torch.empty_like(values).bernoulli_(1.0 - share, generator=generator)
-    return values * kept.div_(1.0 - share)
+    kept = torch.empty_like(values).bernoulli_(1.0 - fraction, generator=generator)
+    return values * kept.div_(1.0 - fraction)
 
 
 def glorot(shape: tuple[int, ...], generator: torch.Generator) -> nn.Parameter:
-    """Uniform initial values of a weight matrix (Glorot & Bengio, 2010)."""
+    """Return a weight matrix with uniform initial values (Glorot & Bengio, 2010)."""
     return nn.Parameter(nn.init.xavier_uniform_(torch.empty(shape), generator=generator))
 
 
 def input_map(num_features: int, num_outputs: int, generator: torch.Generator) -> InputLinear:
-    """The first linear map of a network, without an offset of its own."""
+    """Return the first linear map of a network, without a trainable bias."""
     linear = InputLinear(num_features, num_outputs, generator)
     linear.weight = glorot((num_outputs, num_features), generator)
     linear.bias.requires_grad_(False).zero_()

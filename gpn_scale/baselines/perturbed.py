@@ -1,51 +1,65 @@
-"""What a fitted comparison model says of its graph with other features or edges.
+"""Predictions of a fitted comparison model for variants of its graph.
 
-Shapes: B perturbed nodes.
+Shapes: N nodes, B perturbed nodes.
 """
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpn_scale.baselines.model import AbstractBaseline
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.evaluation.scored_prediction import ScoredPrediction
 from gpn_scale.inference.perturbed import RowsOf
+from gpn_scale.ppr.rows import Rows
+
+if TYPE_CHECKING:
+    from gpn_scale.baselines.baseline import AbstractBaseline
 
 
 class PerturbedBaseline:
-    """A model and a graph, of which something changes; asked as a GPN's `Perturbed` is.
+    """A fitted model and a graph whose features or edges are changed.
+
+    It has the methods of GPN's `gpn_scale.inference.perturbed.Perturbed`.
 
     Args:
-        model: Fitted.
-        graph: As it is.
+        model: A fitted model.
+        graph: The unchanged graph.
     """
 
-    def __init__(self, model: AbstractBaseline, graph: Graph) -> None:
+    def __init__(self, model: "AbstractBaseline", graph: Graph) -> None:
         self._model = model
         self._view = model.view(graph)
 
-    def as_it_is(self) -> ScoredPrediction:
-        """Of the unchanged graph."""
+    def unchanged(self) -> ScoredPrediction:
+        """Predict all nodes of the unchanged graph, (N,)."""
         return self._model.predict_view(self._view)
 
     def isolated(self, nodes: NodeIds, rows_of: RowsOf) -> ScoredPrediction:
-        """Of each of `nodes` if it alone had other features, (B,): from what it can see alone."""
+        """Predict each of `nodes` as if it alone had other features, (B,).
+
+        Only the part of the graph that a node's prediction depends on is evaluated.
+        """
         reach = self._model.reach
         if reach == 0:
-            return self.as_it_is().rows(nodes)
-        found = []
-        for position, node in enumerate(nodes):
-            view, place = self._view, int(node)
+            return self.unchanged().rows(nodes)
+        predictions = []
+        for index, node in enumerate(nodes):
+            view, position = self._view, int(node)
             if reach is not None:
-                view, place = view.around(place, reach)
-            rows = rows_of(slice(position, position + 1))
-            view = view.with_features(np.array([place]), rows.__getitem__)
-            found.append(self._model.predict_nodes(view, np.array([place])))
-        return ScoredPrediction.joined(found)
+                view, position = view.around(position, reach)
+            rows = rows_of(slice(index, index + 1))
+            view = view.with_features(np.array([position]), rows.__getitem__)
+            predictions.append(self._model.predict_nodes(view, np.array([position])))
+        return ScoredPrediction.joined(predictions)
 
     def with_features(self, nodes: NodeIds, rows_of: RowsOf) -> ScoredPrediction:
-        """Of all nodes if `nodes` had other features."""
+        """Predict all nodes as if `nodes` had other features, (N,)."""
         return self._model.predict_view(self._view.with_features(nodes, rows_of))
 
     def with_edges(self, graph: Graph) -> ScoredPrediction:
-        """Of all nodes if their edges were those of `graph`."""
+        """Predict all nodes as if their edges were those of `graph`, (N,)."""
         return self._model.predict_view(self._view.with_edges(graph))
+
+    def local_score(self, nodes: NodeIds, rows: Rows, isolated: ScoredPrediction | None) -> None:
+        """Return None: only GPN has evidence per node, from which `epistemic_local` is summed."""
+        return

@@ -1,28 +1,22 @@
-"""Training with early stopping, and what networks share.
+"""Training with early stopping, batches of training nodes, and the loss of softmax networks.
 
-Shapes: N nodes, C classes, H hidden units.
+Shapes: N nodes, C classes.
 """
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.optim import Adam
 
-from gpn_scale.baselines.model import AbstractBaseline
-from gpn_scale.baselines.view import View
+from gpn_scale.baselines.graph_view import GraphView
 from gpn_scale.config import MinibatchConfig, TrainConfig
-from gpn_scale.data.graph import Graph, NodeIds
+from gpn_scale.data.graph import NodeIds
 from gpn_scale.errors import NumericalError
-from gpn_scale.inference.encoder_inputs import column_moments
-from gpn_scale.nn.encoder import InputLinear
-from gpn_scale.train.checkpoint import check_tensors
 
 
 def train(
@@ -31,47 +25,59 @@ def train(
     validate: Callable[[], float],
     config: TrainConfig,
 ) -> None:
-    """Adam until the validation loss has not improved for `patience` epochs; best weights stay.
+    """Train with Adam until the validation loss has not improved for `patience` epochs.
+
+    The module ends with the weights of the best epoch.
 
     Args:
-        module: Changed in place.
-        losses: Epoch, from 1 -> the losses of its steps.
-        validate: The validation loss, with the module evaluating.
-        config: Epochs, patience, learning rate, weight decay.
+        module: Network to train, changed in place.
+        losses: Function from an epoch, counted from 1, to the losses of its steps.
+        validate: Function that returns the validation loss; the module is then in evaluation mode.
+        config: Epochs, patience, learning rate and weight decay.
 
     Raises:
         NumericalError: a validation loss is not finite.
     """
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
     optimiser = Adam(parameters, lr=config.learning_rate, weight_decay=config.weight_decay)
-    best, best_epoch, state = math.inf, 0, {}
+    best_loss, best_epoch, best_state = math.inf, 0, {}
     for epoch in range(1, config.epochs + 1):
-        module.train()
-        for loss in losses(epoch):
-            optimiser.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
+        _train_epoch(module, optimiser, losses(epoch))
         module.eval()
         with torch.no_grad():
-            found = validate()
-        if not math.isfinite(found):
-            raise NumericalError(
-                f"validation loss is {found} in epoch {epoch}, expected a finite number: try a "
-                "smaller train.learning_rate or scale the features"
-            )
-        if found < best:
-            best, best_epoch = found, epoch
-            state = {name: value.detach().clone() for name, value in module.state_dict().items()}
+            loss = _finite(validate(), epoch)
+        if loss < best_loss:
+            best_loss, best_epoch = loss, epoch
+            state = module.state_dict()
+            best_state = {name: value.detach().clone() for name, value in state.items()}
         if epoch - best_epoch >= config.patience:
             break
-    if state:
-        module.load_state_dict(state)
+    if best_state:
+        module.load_state_dict(best_state)
     module.eval()
+
+
+def _train_epoch(module: nn.Module, optimiser: Adam, losses: Iterator[Tensor]) -> None:
+    module.train()
+    for loss in losses:
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+
+
+def _finite(validation_loss: float, epoch: int) -> float:
+    if not math.isfinite(validation_loss):
+        raise NumericalError(
+            f"validation loss is {validation_loss} in epoch {epoch}, expected a finite number: try "
+            "a smaller train.learning_rate or scale the features",
+            arguments=("train.learning_rate", "data.feature_scaling"),
+        )
+    return validation_loss
 
 
 @contextmanager
 def evaluating(module: nn.Module) -> Iterator[None]:
-    """Batch-norm with the statistics of training, and no gradients."""
+    """Put the module into evaluation mode, without gradients, while the block runs."""
     was_training = module.training
     module.eval()
     try:
@@ -81,75 +87,12 @@ def evaluating(module: nn.Module) -> Iterator[None]:
         module.train(was_training)
 
 
-class AbstractNetwork(AbstractBaseline):
-    """A model that is one torch module."""
-
-    _module: nn.Module | None = None
-
-    @abstractmethod
-    def build(self, view: View, generator: torch.Generator) -> nn.Module:
-        """The module with its initial values."""
-
-    @abstractmethod
-    def losses(self, view: View, generator: torch.Generator, epoch: int) -> Iterator[Tensor]:
-        """The losses of an epoch's steps."""
-
-    @abstractmethod
-    def validation_loss(self, view: View) -> float:
-        """Decides early stopping."""
-
-    def fit_view(self, view: View, store: Path | None) -> None:  # noqa: D102
-        self.prepare(view, store)
-        self._module = self.new_module(view, torch.Generator())
-        generator = self.generator(1)
-        train(
-            self._module,
-            lambda epoch: self.losses(view, generator, epoch),
-            lambda: self.validation_loss(view),
-            self.config.train,
-        )
-
-    def prepare(self, view: View, store: Path | None) -> None:
-        """What must be known of the graph before training."""
-
-    def new_module(self, view: View, source: torch.Generator) -> nn.Module:
-        """A module at its start; initial values are drawn on the CPU, whatever the device."""
-        module = self.build(view, source.manual_seed(self.config.train.rng_seed))
-        inputs = [part for part in module.modules() if isinstance(part, InputLinear)]
-        if inputs and self.config.encoder.standardise:
-            moments = column_moments(view.feature_rows.features, "none")
-            for part in inputs:
-                part.standardise(*moments)
-        return module.to(self.device, self.dtype)
-
-    @property
-    def module(self) -> nn.Module:
-        """The trained network.
-
-        Raises:
-            GraphError: there is none yet.
-        """
-        if self._module is None:
-            raise self.unfitted()
-        return self._module
-
-    def state(self) -> dict[str, Tensor]:
-        """The module's tensors."""
-        return self.module.state_dict()
-
-    def load_state(self, graph: Graph, tensors: dict[str, Tensor], source: Path) -> None:  # noqa: D102
-        module = self.new_module(self.view(graph), torch.Generator())
-        check_tensors(source, tensors, module.state_dict())
-        module.load_state_dict(tensors)
-        self._module = module.eval()
-
-
 def random_batches(
-    view: View, config: MinibatchConfig, generator: torch.Generator
+    view: GraphView, config: MinibatchConfig, generator: torch.Generator
 ) -> Iterator[tuple[NodeIds, Tensor]]:
-    """The training nodes once, in random order: nodes of a batch, and their labels as a tensor.
+    """Yield every training node once, in random order: the nodes of a batch, and their labels.
 
-    A last batch of one node, of which batch-norm has no variance, is joined to the one before it.
+    A last batch of one node, for which batch-norm has no variance, joins the batch before it.
     """
     nodes, labels = view.training
     size = config.roots_per_batch(len(nodes))
@@ -163,6 +106,6 @@ def random_batches(
 
 
 def cross_entropy(logits_NC: Tensor, labelled: tuple[Tensor, Tensor]) -> Tensor:
-    """Mean over labelled nodes."""
+    """Return the mean cross-entropy of the labelled nodes, given as ids and labels."""
     nodes, labels = labelled
     return functional.cross_entropy(logits_NC[nodes], labels)

@@ -1,1 +1,1 @@
-"""The commands of the library: options in, files and a few lines of text out."""
+"""The commands: they turn options into calls of the library, and print a few lines of text."""

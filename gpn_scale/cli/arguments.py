@@ -1,4 +1,4 @@
-"""The command line of training: options, their help, and the configuration they add up to."""
+"""Command line of training: its options, their help, and the configuration they result in."""
 
 import argparse
 import ast
@@ -17,107 +17,123 @@ from gpn_scale.recipes import RECIPES, in_minibatches, left_out_count, recipe_fo
 
 
 def training_parser() -> argparse.ArgumentParser:
-    """The parser of `launch/train.py`."""
+    """Return the parser of `launch/train.py`."""
     parser = argparse.ArgumentParser(
         prog="train.py",
-        description="Train a Graph Posterior Network and report what it knows and does not know.",
+        description="Train a Graph Posterior Network, predict all nodes with their uncertainty "
+        "and write a report.",
         epilog=f"fields of --set, with their defaults:\n{_field_help()}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     names = ", ".join(DATASET_NAMES)
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "--dataset",
         default="synthetic",
         metavar="NAME",
-        help=f"{names}, ogbn-arxiv-sim, synthetic[:nodes=20000,classes=7,...], or X when DIR/X.npz "
-        "or a folder DIR/X of edges and nodes tables exists (default: synthetic)",
+        help=f"one of {names}; synthetic[:nodes=20000,classes=7,...]; or X if there is a file "
+        "DIR/X.npz or a folder DIR/X with a saved graph or with tables of edges and nodes "
+        "(default: synthetic)",
     )
-    parser.add_argument(
-        "--data-dir", type=Path, default=Path("data"), metavar="DIR", help="(default: data)"
+    add(
+        "--data-dir",
+        type=Path,
+        default=Path("data"),
+        metavar="DIR",
+        help="folder with graphs, and for downloads (default: data)",
     )
-    parser.add_argument(
+    add(
         "--mode",
         choices=["exact", "minibatch"],
-        help="exact: the whole graph in every step; minibatch: batches of stored rows, for graphs "
-        "of any size (default: exact, under torchrun minibatch)",
+        help="exact: every step uses the whole graph; minibatch: steps use batches of stored rows, "
+        "for graphs of any size (default: exact; under torchrun: minibatch)",
     )
-    parser.add_argument(
+    add(
         "--ppr",
         type=Path,
         metavar="STORE",
-        help="rows made by `python -m precompute`, for --mode minibatch (default: RUN/store, made "
-        "if it is missing)",
+        help="rows computed by `python -m precompute`, for --mode minibatch (default: RUN/store, "
+        "computed if missing)",
     )
-    parser.add_argument(
+    add(
         "--out",
         type=Path,
         metavar="RUN",
-        help="directory for all that is written (default: runs/ and the dataset's name)",
+        help="directory for all output (default: runs/NAME)",
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace a run that is in --out")
-    parser.add_argument("--resume", action="store_true", help="go on with the run in --out, if any")
-    parser.add_argument("--recipe", choices=RECIPES, help="setting to use instead of the dataset's")
-    parser.add_argument(
-        "--split-seed", type=int, metavar="S", help="seed of the split (default: 1)"
-    )
-    parser.add_argument(
-        "--seed", type=int, metavar="S", help="seed of initial values and dropout (default: 1)"
-    )
-    parser.add_argument("--epochs", type=int, metavar="E", help="train at most so many epochs")
-    parser.add_argument(
+    add("--overwrite", action="store_true", help="replace the run in --out, if there is one")
+    add("--resume", action="store_true", help="continue the run in --out, if there is one")
+    add("--recipe", choices=RECIPES, help="configuration to start from (default: the dataset's)")
+    add("--split-seed", type=int, metavar="S", help="seed of the split (default: 1)")
+    add("--seed", type=int, metavar="S", help="seed of initial values and dropout (default: 1)")
+    add("--epochs", type=int, metavar="E", help="maximum number of epochs (default: the recipe's)")
+    add(
         "--left-out-classes",
         metavar="N|paper",
-        help="hide the last N classes (or the paper's number) from training and detect them",
+        help="hide the labels of the last N classes (paper: as many as in the paper) and use their "
+        "nodes as unknown nodes to detect",
     )
-    parser.add_argument(
+    add(
         "--set",
         action="append",
         default=[],
         metavar="SECTION.FIELD=VALUE",
-        help="set any field of the configuration; may be repeated",
+        help="set a field of the configuration, see below; may be repeated",
     )
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, ... (default: auto)")
-    parser.add_argument("--threads", type=int, metavar="T", help="CPU threads (default: all cores)")
+    add_device(parser)
     add_memory_budget(parser)
-    parser.add_argument(
+    add(
         "--timeout-seconds",
         type=float,
         default=1800.0,
         metavar="S",
-        help="with several ranks: a rank that does not answer for so long counts as lost; one that "
-        "ends is noticed at once (default: 1800)",
+        help="with several ranks: time without an answer after which a rank counts as lost; a rank "
+        "that ends is noticed at once (default: 1800)",
     )
-    parser.add_argument(
+    add(
         "--checkpoint-seconds",
         type=float,
         default=30.0,
         metavar="S",
-        help="pause between checkpoints (default: 30)",
+        help="time between two checkpoints (default: 30)",
     )
     return parser
 
 
+def add_device(parser: argparse.ArgumentParser) -> None:
+    """Add `--device` and `--threads`, which every command has that uses a model."""
+    parser.add_argument(
+        "--device",
+        default="auto",
+        metavar="NAME",
+        help="auto, cpu, cuda, ...; auto is cuda if available (default: auto)",
+    )
+    parser.add_argument(
+        "--threads", type=int, metavar="T", help="number of CPU threads (default: all cores)"
+    )
+
+
 def add_memory_budget(parser: argparse.ArgumentParser) -> None:
-    """`--memory-budget`, for all that predicts all nodes."""
+    """Add `--memory-budget`, which every command has that predicts all nodes."""
     parser.add_argument(
         "--memory-budget",
         type=float,
         default=DEFAULT_MEMORY_BYTES / 1e9,
         metavar="GB",
-        help="what predicting all nodes may use beside graph and model; the rest goes to disk "
-        "(default: %(default).1f)",
+        help="memory for predicting all nodes, in addition to graph and model; what exceeds it "
+        "goes to disk (default: %(default).1f)",
     )
 
 
 def memory_bytes(gigabytes: float) -> int:
-    """`--memory-budget` in bytes."""
+    """Return the value of `--memory-budget` in bytes."""
     if not gigabytes > 0:
-        raise ConfigError(f"--memory-budget got {gigabytes}, expected gigabytes above 0")
+        raise ConfigError(f"--memory-budget is {gigabytes}, expected gigabytes above 0")
     return int(gigabytes * 1e9)
 
 
 def completed(options: argparse.Namespace) -> argparse.Namespace:
-    """The options, with defaults that depend on others and on the number of ranks."""
+    """Return the options with the defaults that depend on other options and on torchrun."""
     if options.mode is None:
         options.mode = "minibatch" if "WORLD_SIZE" in os.environ else "exact"
     if options.out is None:
@@ -125,25 +141,25 @@ def completed(options: argparse.Namespace) -> argparse.Namespace:
         options.out = Path("runs") / Path(name).name
     if not options.timeout_seconds > 0:
         raise ConfigError(
-            f"--timeout-seconds got {options.timeout_seconds}, expected a positive number"
+            f"--timeout-seconds is {options.timeout_seconds}, expected a positive number"
         )
-    # torchrun has started the ranks again, after one of them was lost.
+    # torchrun has restarted the ranks after one of them was lost.
     if int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0:
         options.resume, options.overwrite = True, False
     return options
 
 
 def checked_threads(threads: int) -> int:
-    """`--threads`, at least 1."""
+    """Return the value of `--threads` if it is at least 1."""
     if threads < 1:
-        raise ConfigError(f"--threads got {threads}, expected at least 1")
+        raise ConfigError(f"--threads is {threads}, expected at least 1")
     return threads
 
 
 def run_config(options: argparse.Namespace, graph: Graph) -> RunConfig:
-    """Recipe (for minibatches), then the options with names of their own, then `--set`."""
+    """Return the recipe, changed by the options of single fields and then by `--set`."""
     if options.mode == "exact" and options.ppr is not None:
-        raise ConfigError("--ppr is for --mode minibatch, got --mode exact: leave one of them out")
+        raise ConfigError("--ppr is for --mode minibatch, but the mode is exact: omit --ppr")
     recipe = RECIPES[options.recipe] if options.recipe else None
     config = recipe(options.dataset) if recipe else recipe_for(options.dataset, graph)
     if options.mode == "minibatch":
@@ -168,14 +184,14 @@ def _field_help() -> str:
     for key in known_fields():
         section, _, name = key.rpartition(".")
         default = defaults[section][name] if section else defaults[name]
-        text = f"{docs.get(key, '')} (default: {default})"
+        text = f"{' '.join(docs.get(key, '').split())} (default: {default})"
         lines.append(f"  {key}")
         lines += textwrap.wrap(text, 92, initial_indent="      ", subsequent_indent="      ")
     return "\n".join(lines)
 
 
 def field_docs() -> dict[str, str]:
-    """The docstring under every configuration field, read from the source."""
+    """Return the docstring under every configuration field, read from the source."""
     classes = {
         node.name: node
         for node in ast.parse(inspect.getsource(config_module)).body

@@ -1,4 +1,4 @@
-"""A fingerprint of the code, so that ranks can tell whether they run the same version."""
+"""A fingerprint of the code, by which ranks check that they run the same version."""
 
 import hashlib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How entry points talk to a person: one sentence per error, exit codes, signals, summaries."""
+"""What all commands share: error messages, exit codes, signals, and the summary of a run."""
 
 import os
 import signal
@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from gpn_scale.errors import ElsewhereError, GpnScaleError
 from gpn_scale.evaluation.report import Report
+from gpn_scale.evaluation.scores import SCORES
 from gpn_scale.flags import with_flags
 from gpn_scale.train.run_directory import RunDirectory
 
@@ -17,7 +18,7 @@ BAD_INPUT = 2
 
 
 class Stopped(BaseException):
-    """The user or the system asked the process to end."""
+    """A signal asked the process to end."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -25,7 +26,11 @@ class Stopped(BaseException):
 
 
 def exit_code_of(run: Callable[[], None]) -> int:
-    """Runs an entry point: 0 when done, 2 with one sentence for bad input, 128 + n for signal n."""
+    """Run a command and return its exit code.
+
+    It is 0 on success, 2 for bad input (with one sentence on standard error), and 128 + n if signal
+    n ended the command.
+    """
     try:
         run()
     except ElsewhereError:
@@ -41,11 +46,11 @@ def exit_code_of(run: Callable[[], None]) -> int:
 
 
 def leave(code: int) -> NoReturn:
-    """Ends the process; one of several ranks without tidying up.
+    """End the process; one of several ranks ends at once, without the interpreter's clean-up.
 
     gloo's threads may outlive their process group (torch's DistributedDataParallel keeps it even
-    when it is destroyed). At the interpreter's end they may ask for what is gone already, and a
-    rank that has done its work would abort, and torchrun end the others with it.
+    after it is destroyed). During the clean-up they may use objects that no longer exist. A rank
+    that has done its work would then abort, and torchrun would end the other ranks with it.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -56,7 +61,10 @@ def leave(code: int) -> NoReturn:
 
 @contextmanager
 def stop_requests() -> Iterator[Callable[[], int | None]]:
-    """Yields a function that tells which of SIGINT and SIGTERM came; a second one ends at once."""
+    """Catch SIGINT and SIGTERM; yield a function that returns the one received, or None.
+
+    A second signal ends the process at once.
+    """
     received: list[int] = []
 
     def remember(number: int, frame: FrameType | None) -> None:
@@ -75,7 +83,7 @@ def stop_requests() -> Iterator[Callable[[], int | None]]:
 
 
 def print_summary(report: Report, directory: RunDirectory) -> None:
-    """The few lines that a person reads after a run."""
+    """Print the main results of a run and the files that it wrote."""
     test = report.metrics["test"]
     print(f"\n{report.dataset}: {report.graph['nodes']:,} nodes, {report.epochs} epochs, ", end="")
     print(
@@ -93,13 +101,15 @@ def print_summary(report: Report, directory: RunDirectory) -> None:
 
 def _print_detection(ood: dict[str, Any]) -> None:
     print(f"  accuracy on known nodes  {_percent(ood['id_accuracy'])}")
-    print("\nhow well uncertainty finds nodes the model cannot know (AUC-ROC, 50 % is chance):")
-    print(f"  {'':<20}{'nodes':>7}  {'aleatoric':>10}{'epistemic':>11}{'without network':>17}")
-    for name, values in ood["marks"].items():
-        scores = (values[f"auroc_{s}"] for s in ("aleatoric", "epistemic", "epistemic_no_network"))
-        aleatoric, epistemic, alone = (_percent(score) for score in scores)
-        print(f"  {name.replace('_', ' '):<20}{values['ood_nodes']:>7,}", end="")
-        print(f"  {aleatoric:>10}{epistemic:>11}{alone:>17}")
+    print("\nhow well each score detects unknown nodes (AUC-ROC, 50 % is chance):")
+    labels = {name: score.label for name, score in SCORES.items()}
+    print(f"  {'':<20}{'nodes':>7}", *(f"{label:>10}" for label in labels.values()), sep="  ")
+    for mark, values in ood["marks"].items():
+        percents = (
+            f"{_percent(values[f'auroc_{name}']):>{max(len(label), 10)}}"
+            for name, label in labels.items()
+        )
+        print(f"  {mark.replace('_', ' '):<20}{values['ood_nodes']:>7,}", *percents, sep="  ")
 
 
 def _percent(value: float) -> str:

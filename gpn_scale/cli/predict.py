@@ -1,112 +1,140 @@
-"""Entry point of prediction: what a trained model says of all nodes, or of some, and why."""
+"""Command `predict`: predict all nodes of a graph, or some nodes together with explanations."""
 
 import argparse
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from gpn_scale.cli.arguments import add_memory_budget, checked_threads, memory_bytes
+from gpn_scale.cli.arguments import add_device, add_memory_budget, checked_threads, memory_bytes
 from gpn_scale.cli.console import exit_code_of, leave
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.data.splits import prepare_graph
 from gpn_scale.errors import ConfigError
 from gpn_scale.estimator import GPNClassifier
+from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.evaluation.prediction_table import write_predictions
-from gpn_scale.inference.some_nodes import RowPrediction
+from gpn_scale.inference.some_nodes import NodesPrediction
 from gpn_scale.progress import ProgressMeter
 from gpn_scale.train.run_directory import RunDirectory
 
-_SHOWN = 10
+_PRINTED_NODES = 10
 
 
 def prediction_parser() -> argparse.ArgumentParser:
-    """The parser of `launch/predict.py`."""
+    """Return the parser of `launch/predict.py`."""
     parser = argparse.ArgumentParser(
         prog="predict.py",
-        description="What a trained model says of all nodes of a graph, or of some from their "
-        "stored rows, with a certified interval for alpha_0 and the neighbours behind it.",
+        description="Predict all nodes of a graph with a trained model. Or predict some nodes from "
+        "their stored rows, with a certified interval of alpha_0 and the neighbours that supplied "
+        "the evidence.",
     )
     add = parser.add_argument
-    add("--run", type=Path, required=True, help="directory of a training run")
-    add("--dataset", metavar="NAME", help="graph to predict (default: that of the run)")
-    add("--data-dir", type=Path, default=Path("data"), metavar="DIR", help="(default: data)")
+    add("--run", type=Path, required=True, metavar="RUN", help="directory of a training run")
+    add("--dataset", metavar="NAME", help="graph to predict (default: the one of the run)")
+    add(
+        "--data-dir",
+        type=Path,
+        default=Path("data"),
+        metavar="DIR",
+        help="folder with the graph (default: data)",
+    )
     add("--out", type=Path, required=True, metavar="FILE", help="Parquet file to write")
-    add("--overwrite", action="store_true", help="replace --out if it is there")
-    add("--nodes", type=Path, metavar="FILE", help="text file with one node id a line")
-    add("--ppr", type=Path, metavar="STORE", help="rows of these nodes")
+    add("--overwrite", action="store_true", help="replace the file --out if it exists")
+    add(
+        "--nodes",
+        type=Path,
+        metavar="FILE",
+        help="text file of the nodes to predict, one id per line (default: all nodes)",
+    )
+    add("--ppr", type=Path, metavar="STORE", help="store with the rows of --nodes")
     add(
         "--explain",
         type=int,
         default=0,
         metavar="M",
-        help="name the M neighbours that supplied most of each node's evidence",
+        help="for each of --nodes, list the M neighbours that supplied most of its evidence",
     )
-    add("--device", default="auto", help="auto, cpu, cuda, ... (default: auto)")
-    add("--threads", type=int, metavar="T", help="CPU threads (default: all cores)")
+    add_device(parser)
     add_memory_budget(parser)
     return parser
 
 
 def predict(options: argparse.Namespace) -> None:
-    """Loads, predicts, writes."""
+    """Load model and graph, predict, and write the table."""
+    _check_options(options)
+    if options.threads is not None:
+        torch.set_num_threads(checked_threads(options.threads))
+    budget = memory_bytes(options.memory_budget)
+    classifier = GPNClassifier.load(RunDirectory(options.run).model, device=options.device)
+    graph = _load_graph(options, classifier)
+    if options.nodes is None:
+        prediction = _predict_all(classifier, graph, budget, options.out.parent)
+        write_predictions(options.out, prediction, graph)
+    else:
+        nodes = read_nodes(options.nodes, graph)
+        result = _predict_nodes(classifier, graph, nodes, options.ppr, options.explain)
+        write_predictions(
+            options.out, result.prediction, graph, nodes=nodes, further=_further_columns(result)
+        )
+        _print_nodes(result)
+    print(f"written: {options.out}")
+
+
+def _check_options(options: argparse.Namespace) -> None:
     if options.out.exists() and not options.overwrite:
         raise ConfigError(f"--out {options.out} exists already; use --overwrite to replace it")
     if not options.out.parent.is_dir() or options.out.is_dir():
         raise ConfigError(f"--out {options.out} is not a file in a folder that exists")
     if options.nodes is None and (options.ppr is not None or options.explain):
-        raise ConfigError("--ppr and --explain are for single nodes: name them with --nodes FILE")
+        raise ConfigError("--ppr and --explain are for single nodes: select them with --nodes FILE")
     if options.nodes is not None and options.ppr is None:
-        raise ConfigError("--nodes needs the rows of these nodes: give --ppr STORE as well")
+        raise ConfigError("--nodes needs the rows of these nodes: add --ppr STORE")
     if options.explain < 0:
-        raise ConfigError(f"--explain got {options.explain}, expected at least 0")
-    if options.threads is not None:
-        torch.set_num_threads(checked_threads(options.threads))
-    budget = memory_bytes(options.memory_budget)
-    classifier = GPNClassifier.load(RunDirectory(options.run).model, device=options.device)
+        raise ConfigError(f"--explain is {options.explain}, expected at least 0")
+
+
+def _load_graph(options: argparse.Namespace, classifier: GPNClassifier) -> Graph:
     trained_on = classifier.config.data.dataset
     name = options.dataset or trained_on
     graph = load_graph(name, options.data_dir)
-    if name == trained_on:  # the run's split and left-out classes are known of these nodes, too
-        graph = prepare_graph(graph, classifier.config)
-    if options.nodes is None:
-        with ProgressMeter("predict", "node", graph.num_nodes) as meter:
-            everything = classifier.predict(
-                graph,
-                memory_bytes=budget,
-                scratch=options.out.parent,
-                progress=meter.update,
-            )
-        write_predictions(options.out, everything, graph)
-    else:
-        nodes = read_nodes(options.nodes, graph)
-        found = classifier.predict(graph, nodes=nodes, store=options.ppr, explain=options.explain)
-        write_predictions(
-            options.out, found.prediction, graph, nodes=nodes, further=_further(found)
+    # The training graph comes with the run's split and left-out classes.
+    return prepare_graph(graph, classifier.config) if name == trained_on else graph
+
+
+def _predict_all(classifier: GPNClassifier, graph: Graph, budget: int, scratch: Path) -> Prediction:
+    with ProgressMeter("predict", "node", graph.num_nodes) as meter:
+        return classifier.predict(
+            graph, memory_bytes=budget, scratch=scratch, progress=meter.update
         )
-        _print_nodes(found)
-    print(f"written: {options.out}")
+
+
+def _predict_nodes(
+    classifier: GPNClassifier, graph: Graph, nodes: NodeIds, store: Path, explain: int
+) -> NodesPrediction:
+    return classifier.predict_nodes(graph, nodes, store, explain=explain)
 
 
 def read_nodes(path: Path, graph: Graph) -> NodeIds:
-    """Node ids from a text file, one a line.
+    """Return the node ids in a text file, one per line.
 
     Raises:
-        ConfigError: the file cannot be read, or an id is not of the graph.
+        ConfigError: the file cannot be read, or an id is not in the graph.
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # an empty file, or 1.5 for an id
+            warnings.simplefilter("error")  # an empty file, or an id like 1.5
             nodes: NodeIds = np.loadtxt(path, dtype=np.int64, ndmin=1)
         if nodes.ndim != 1:
-            raise ValueError(f"{nodes.shape[1]} numbers a line")
+            raise ValueError(f"{nodes.shape[1]} numbers per line")
     except (OSError, ValueError, Warning) as error:
         raise ConfigError(
-            f"--nodes {path} cannot be read ({error}), expected one node id a line"
+            f"--nodes {path} cannot be read ({error}), expected one node id per line"
         ) from error
     wrong = nodes[(nodes < 0) | (nodes >= graph.num_nodes)]
     if len(wrong):
@@ -116,45 +144,55 @@ def read_nodes(path: Path, graph: Graph) -> NodeIds:
     return nodes
 
 
-def _further(found: RowPrediction) -> dict[str, np.ndarray]:
-    columns: dict[str, np.ndarray] = {
-        "alpha_0_lower": found.alpha_0_lower,
-        "alpha_0_upper": found.alpha_0_upper,
+def _further_columns(result: NodesPrediction) -> dict[str, NDArray[Any]]:
+    """Return the columns that predictions from stored rows have in addition."""
+    columns: dict[str, NDArray[Any]] = {
+        "alpha_0_lower": result.alpha_0_lower,
+        "alpha_0_upper": result.alpha_0_upper,
     }
-    if (by := found.contributors) is not None:
+    if (contributors := result.contributors) is not None:
         columns |= {
-            "contributor": by.node,
-            "contributor_share": by.share,
-            "contributor_weight": by.weight,
-            "contributor_class": by.leading_class,
-            "tail_share": by.tail_share,
+            "contributor": contributors.node,
+            "contributor_share": contributors.share,
+            "contributor_weight": contributors.weight,
+            "contributor_class": contributors.leading_class,
+            "tail_share": contributors.tail_share,
         }
     return columns
 
 
-def _print_nodes(found: RowPrediction) -> None:
+def _print_nodes(result: NodesPrediction) -> None:
     print(f"{'node':>10}  class  probability  {'alpha_0':>10}  certified interval of alpha_0")
-    prediction = found.prediction
-    for i, node in enumerate(found.node[:_SHOWN]):
+    prediction = result.prediction
+    for i, node in enumerate(result.node[:_PRINTED_NODES]):
         label = prediction.predicted_class[i]
         print(
             f"{node:>10}  {label:>5}  {prediction.probabilities[i, label]:>11.3f}  "
             f"{prediction.alpha_0[i]:>10.4g}  "
-            f"{found.alpha_0_lower[i]:.4g} to {found.alpha_0_upper[i]:.4g}"
+            f"{result.alpha_0_lower[i]:.4g} to {result.alpha_0_upper[i]:.4g}"
         )
-        if (by := found.contributors) is not None:
-            named = np.flatnonzero(by.node[i] >= 0)
-            parts = [
-                f"{by.node[i, j]} ({by.share[i, j]:.0%}, class {by.leading_class[i, j]})"
-                for j in named
-            ]
-            print(f"{'':>12}evidence from {', '.join(parts)}; tail {by.tail_share[i]:.0%}")
-    if len(found.node) > _SHOWN:
-        print(f"  ... and {len(found.node) - _SHOWN:,} more in the file")
+        if result.contributors is not None:
+            print(f"{'':>12}evidence from {_contributors_line(result, i)}")
+    if len(result.node) > _PRINTED_NODES:
+        print(f"  ... and {len(result.node) - _PRINTED_NODES:,} more in the file")
+
+
+def _contributors_line(result: NodesPrediction, i: int) -> str:
+    """Return where the evidence of the i-th node comes from, in one line."""
+    contributors = result.contributors
+    assert contributors is not None
+    parts = [
+        f"{node} ({share:.0%}, class {leading})"
+        for node, share, leading in zip(
+            contributors.node[i], contributors.share[i], contributors.leading_class[i], strict=True
+        )
+        if node >= 0  # -1 fills up rows of nodes with fewer contributors
+    ]
+    return f"{', '.join(parts)}; tail {contributors.tail_share[i]:.0%}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Parses the command line and runs; the exit code is 2 for bad input."""
+    """Parse the command line, run the command, and return its exit code."""
     options = prediction_parser().parse_args(arguments)
     return exit_code_of(lambda: predict(options))
 

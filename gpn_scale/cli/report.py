@@ -1,4 +1,4 @@
-"""Entry point of the page: makes `report.html` of a run again, finished or not."""
+"""Command `report`: write the page `report.html` of a run again, finished or not."""
 
 import argparse
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import torch
 
-from gpn_scale.cli.arguments import add_memory_budget, checked_threads, memory_bytes
+from gpn_scale.cli.arguments import add_device, add_memory_budget, checked_threads, memory_bytes
 from gpn_scale.cli.console import exit_code_of, leave
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph
@@ -16,39 +16,44 @@ from gpn_scale.errors import RunError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.page.facts import RunFacts
 from gpn_scale.page.png import find_browser, write_pngs
-from gpn_scale.page.prediction_facts import run_facts
-from gpn_scale.page.run_files import RunRecord, read_run, unfinished_facts
+from gpn_scale.page.run_facts import run_facts, unfinished_facts
 from gpn_scale.page.run_page import write_page
+from gpn_scale.page.run_record import RunRecord, read_run
 from gpn_scale.ppr.store import MANIFEST, PPRStore
 from gpn_scale.progress import ProgressMeter
 from gpn_scale.train.run_directory import RunDirectory
 
 
 def report_parser() -> argparse.ArgumentParser:
-    """The parser of `launch/report.py`."""
+    """Return the parser of `launch/report.py`."""
     parser = argparse.ArgumentParser(
         prog="report.py",
-        description="Make the page report.html of a run again: what the model knows, what it does "
-        "not, and why. Of a run that is not finished, the page shows what is there.",
+        description="Write the page report.html of a run again: what the model knows, what it does "
+        "not know, and why. If the run is not finished, the page shows its progress.",
     )
     add = parser.add_argument
-    add("--run", type=Path, required=True, help="directory of a training run")
-    add("--data-dir", type=Path, default=Path("data"), metavar="DIR", help="(default: data)")
+    add("--run", type=Path, required=True, metavar="RUN", help="directory of a training run")
+    add(
+        "--data-dir",
+        type=Path,
+        default=Path("data"),
+        metavar="DIR",
+        help="folder with the graph (default: data)",
+    )
     add(
         "--ppr",
         type=Path,
         metavar="STORE",
-        help="rows that minibatch training used (default: RUN/store, if it is there)",
+        help="rows that minibatch training used (default: RUN/store, if it exists)",
     )
-    add("--device", default="auto", help="auto, cpu, cuda, ... (default: auto)")
-    add("--threads", type=int, metavar="T", help="CPU threads (default: all cores)")
-    add("--png", action="store_true", help="plots also as PNG, drawn by Chromium")
+    add("--png", action="store_true", help="write the plots as PNG files too (needs Chromium)")
+    add_device(parser)
     add_memory_budget(parser)
     return parser
 
 
 def report(options: argparse.Namespace) -> None:
-    """Reads the run, predicts if it is finished, writes the page."""
+    """Read the run, predict if it is finished, and write the page."""
     if options.threads is not None:
         torch.set_num_threads(checked_threads(options.threads))
     browser = find_browser() if options.png else None
@@ -57,7 +62,7 @@ def report(options: argparse.Namespace) -> None:
     if record.report is None:
         facts = unfinished_facts(record, directory)
     else:
-        facts = _finished_facts(options, directory, record)
+        facts = _finished_facts(options, directory, record, record.report.graph["fingerprint"])
     try:
         write_page(directory, facts)
     except OSError as error:
@@ -68,29 +73,28 @@ def report(options: argparse.Namespace) -> None:
 
 
 def _finished_facts(
-    options: argparse.Namespace, directory: RunDirectory, record: RunRecord
+    options: argparse.Namespace, directory: RunDirectory, record: RunRecord, fingerprint: str
 ) -> RunFacts:
     budget = memory_bytes(options.memory_budget)
     classifier = GPNClassifier.load(directory.model, device=options.device)
     graph = prepare_graph(load_graph(record.config.data.dataset, options.data_dir), record.config)
-    assert record.report is not None
-    if graph.fingerprint() != record.report.graph["fingerprint"]:
+    if graph.fingerprint() != fingerprint:
         raise RunError(
             f"{record.config.data.dataset} in {options.data_dir} is not the graph that "
-            f"{directory.path} was trained on: name its folder with --data-dir, or train again"
+            f"{directory.path} was trained on: give its folder with --data-dir, or train again"
         )
-    store = _store(options.ppr, directory, classifier, graph)
+    store = _store_of_run(options.ppr, directory, classifier, graph)
     with ProgressMeter("predict", "node", graph.num_nodes) as meter:
-        prediction = classifier.predict(
+        prediction, evidence = classifier.predict_with_evidence(
             graph, memory_bytes=budget, scratch=directory.path, progress=meter.update
         )
-    return run_facts(record, classifier, graph, prediction, store)
+    return run_facts(record, classifier, graph, prediction, store, evidence)
 
 
-def _store(
+def _store_of_run(
     given: Path | None, directory: RunDirectory, classifier: GPNClassifier, graph: Graph
 ) -> PPRStore | None:
-    """The rows that were named, or those in the run's directory; None in exact mode."""
+    """Return the given store, or the one in the run's directory; None in exact mode."""
     if classifier.config.mode == "exact":
         return None
     if given is None and not (directory.store / MANIFEST).exists():
@@ -99,7 +103,7 @@ def _store(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Parses the command line and runs; the exit code is 2 for bad input."""
+    """Parse the command line, run the command, and return its exit code."""
     options = report_parser().parse_args(arguments)
     return exit_code_of(lambda: report(options))
 

@@ -1,34 +1,37 @@
-"""The graph and the rows of a run: loaded or built by the first process, shared by all."""
+"""The graph and the PPR store of a run: loaded or built by the first process, used by all."""
 
-import os
-import subprocess
+import multiprocessing
 import sys
 import time
-from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from gpn_scale.config import DiffusionConfig
+from gpn_scale.config import DiffusionConfig, PPRConfig
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.graph_folder import open_graph, save_graph
 from gpn_scale.distributed import World
-from gpn_scale.errors import StoreError
+from gpn_scale.errors import GpnScaleError, StoreError
 from gpn_scale.ppr.store import MANIFEST
 
 _SMALL_GRAPH = 50_000
 _POLL_SECONDS = 0.5
-_MPI_VARIABLES = ("PMI", "OMPI_COMM_", "MPI_", "HYDI_", "HYDRA_")
 
 
 def shared_graph(dataset: str, data_dir: Path, copy: Path, world: World) -> Graph:
-    """The graph; with several processes a memory-mapped one, so that a machine holds it once.
+    """Return the graph; several processes map it into memory, so that a machine holds it once.
 
-    A graph that is no folder of mapped arrays is loaded by the first process and saved to `copy`.
+    A graph that is not a folder of arrays on disk is loaded by the first process and saved to
+    `copy`, which all processes then map.
 
     Raises:
-        GpnScaleError: it cannot be loaded or saved.
+        GpnScaleError: the graph cannot be loaded or saved.
     """
     if world.size == 1:
         return load_graph(dataset, data_dir)
@@ -44,16 +47,11 @@ def shared_graph(dataset: str, data_dir: Path, copy: Path, world: World) -> Grap
         return open_graph(copy) if copied else load_graph(dataset, data_dir)
 
 
-def _outside_mpi(environment: Mapping[str, str]) -> dict[str, str]:
-    """Without what a launcher of MPI ranks sets: a child of one rank is not that rank."""
-    return {k: v for k, v in environment.items() if not k.startswith(_MPI_VARIABLES)}
-
-
 def row_entries(num_nodes: int) -> int:
-    """Entries of the rows that are built when none are given.
+    """Return the number of entries per row for stores that a run builds itself.
 
-    On a small graph a batch encodes most nodes anyway, so that long rows cost little, and the less
-    is left to the tail the nearer training comes to exact mode (docs/performance.md).
+    On a small graph a batch encodes most nodes anyway, so long rows cost little; and the less is
+    left to the tail, the closer training comes to exact mode (docs/performance.md).
     """
     return 128 if num_nodes <= _SMALL_GRAPH else 32
 
@@ -61,38 +59,118 @@ def row_entries(num_nodes: int) -> int:
 def build_rows(
     graph: Graph, dataset: str, data_dir: Path, out: Path, diffusion: DiffusionConfig, world: World
 ) -> None:
-    """Makes sure that `out` holds rows of this diffusion; the first process builds, others wait.
+    """Build the PPR store `out` unless it exists; the first process builds it, the others wait.
 
     Args:
-        graph: What `dataset` is.
-        dataset: Its name.
-        data_dir: Where it is.
-        out: The store.
-        diffusion: Of the rows.
-        world: The processes.
+        graph: The graph whose rows are needed.
+        dataset: Name of the graph.
+        data_dir: Folder where the graph is.
+        out: Directory of the store.
+        diffusion: The diffusion whose rows are needed.
+        world: The processes of the run.
 
     Raises:
-        StoreError: the build failed.
+        StoreError: the store cannot be built; the message contains the reason.
     """
-    process = None
+    build = None
     if world.is_first and not (out / MANIFEST).exists():
-        entries = row_entries(graph.num_nodes)
-        print(f"computing rows of {entries} entries into {out}", file=sys.stderr)
+        config = PPRConfig(
+            diffusion=DiffusionConfig(
+                teleport=diffusion.teleport,
+                normalisation=diffusion.normalisation,
+                steps=diffusion.steps,
+                self_loops=diffusion.self_loops,
+            ),
+            k=row_entries(graph.num_nodes),
+        )
+        _say(f"computing rows of {config.k} entries into {out}")
         if world.size > 1:
-            print(f"the other {world.size - 1} rank(s) wait for them", file=sys.stderr, flush=True)
-        command = [sys.executable, "-m", "precompute", "--dataset", dataset]
-        command += ["--data-dir", str(data_dir), "--out", str(out), "--resume"]
-        command += ["--k", str(entries)]
-        for name, value in diffusion.store_parameters.items():
-            word = {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
-            command += [f"--{name.replace('_', '-')}", word]
-        process = subprocess.Popen(command, env=_outside_mpi(os.environ))
-    # The others ask again and again, since they would not wait for ever in a single sum.
-    while True:
-        code = 0 if process is None else process.poll()
-        pending, failed = world.totals([float(code is None), float(bool(code))])
-        if failed:
-            raise StoreError(f"the rows could not be computed into {out}: see above")
-        if not pending:
+            _say(f"the other {world.size - 1} rank(s) wait for them")
+        build = _Build.start(_Job(dataset, data_dir, config, out))
+    try:
+        # All ranks ask again and again, because a single sum would run into its timeout.
+        while world.totals([float(build is not None and build.is_running())])[0]:
+            time.sleep(_POLL_SECONDS)
+    finally:
+        if build is not None:
+            build.stop()
+    with world.all_or_none():
+        if build is not None:
+            build.check()
+
+
+class _Job(NamedTuple):
+    """Everything that a child process needs to build a store."""
+
+    dataset: str
+    data_dir: Path
+    config: PPRConfig
+    out: Path
+
+
+class _Failure(NamedTuple):
+    """The error of a child process, as plain values that can be sent."""
+
+    message: str
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Build:
+    """A child process that builds a store, so that its memory and numba's threads end with it."""
+
+    job: _Job
+    process: SpawnProcess
+    failures: Connection
+
+    @classmethod
+    def start(cls, job: _Job) -> "_Build":
+        context = multiprocessing.get_context("spawn")
+        receiver, sender = context.Pipe(duplex=False)
+        process = context.Process(target=_build_in_child, args=(job, sender), daemon=True)
+        process.start()
+        sender.close()  # the child has its own
+        return cls(job, process, receiver)
+
+    def is_running(self) -> bool:
+        return self.process.is_alive()
+
+    def stop(self) -> None:
+        """End the child if it is still running, e.g. because this process was interrupted."""
+        self.process.terminate()
+        self.process.join()
+
+    def check(self) -> None:
+        """Raise a `StoreError` if the child has failed."""
+        if self.process.exitcode == 0:
             return
-        time.sleep(_POLL_SECONDS)
+        code = self.process.exitcode
+        failure = _Failure(f"the process ended with exit code {code}, see its messages above", ())
+        with suppress(EOFError):  # which means that the child died without a report
+            failure = self.failures.recv()
+        raise StoreError(
+            f"the rows could not be computed into {self.job.out}: {failure.message}",
+            arguments=failure.arguments,
+        )
+
+
+def _build_in_child(job: _Job, failures: Connection) -> None:
+    """Build a store in this process, without MPI; send the error if it is the user's to fix."""
+    try:
+        _build_store(job)
+    except GpnScaleError as error:
+        failures.send(_Failure(str(error), error.arguments))
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(1)
+
+
+def _build_store(job: _Job) -> None:
+    from precompute.build import build_store
+
+    graph = load_graph(job.dataset, job.data_dir)
+    build_store(graph, job.config, job.out, existing="resume", say=_say)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

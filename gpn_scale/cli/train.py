@@ -1,9 +1,11 @@
-"""Entry point of training: `python launch/train.py ...` or `torchrun ... launch/train.py ...`."""
+"""Command `train`: train a model, predict all nodes and write a report; alone or by torchrun."""
 
 import argparse
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
@@ -19,6 +21,7 @@ from gpn_scale.cli.arguments import (
 from gpn_scale.cli.code_fingerprint import code_fingerprint
 from gpn_scale.cli.console import Stopped, exit_code_of, leave, print_summary, stop_requests
 from gpn_scale.cli.run_inputs import build_rows, shared_graph
+from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.splits import prepare_graph
 from gpn_scale.device import pick_device
@@ -29,34 +32,78 @@ from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.evaluation.prediction_table import write_predictions
 from gpn_scale.evaluation.report import Report, make_report
 from gpn_scale.files import write_json
+from gpn_scale.inference.evidence import EvidenceSummary
 from gpn_scale.memory import KEPT_BLOCK_BYTES, anonymous_bytes, keep_freed_blocks
-from gpn_scale.page.prediction_facts import run_facts
-from gpn_scale.page.run_files import read_run
+from gpn_scale.page.run_facts import run_facts
 from gpn_scale.page.run_page import write_page
+from gpn_scale.page.run_record import read_run
 from gpn_scale.progress import ProgressMeter
 from gpn_scale.train.checkpoint import restore_checkpoint
-from gpn_scale.train.checkpoint_schedule import Keeper
+from gpn_scale.train.checkpoint_schedule import CheckpointSchedule
 from gpn_scale.train.metrics_log import metrics_log
 from gpn_scale.train.run_directory import RunDirectory
 from gpn_scale.train.trainer import EpochRecord, Interrupted, Trainer
 
 
 def train(options: argparse.Namespace) -> None:
-    """Loads, trains, predicts, reports; in one process or in every rank of several."""
+    """Load the graph, train, predict and report, in one process or in each of several ranks."""
     options = completed(options)
     if options.threads is not None:
         torch.set_num_threads(checked_threads(options.threads))
     device = pick_device(options.device)
     with connected(device, timeout_seconds=options.timeout_seconds) as world:
-        _train_together(options, world)
+        _train_in_world(options, world)
 
 
-def _train_together(options: argparse.Namespace, world: World) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Run:
+    """Everything that a prepared run consists of."""
+
+    directory: RunDirectory
+    graph: Graph
+    classifier: GPNClassifier
+    store: Path | None
+    """The rows of minibatch mode; None in exact mode."""
+    trainer: Trainer
+    fingerprint: str
+    """Fingerprint of the graph and the rows."""
+
+    @property
+    def config(self) -> RunConfig:
+        return self.classifier.config
+
+    @property
+    def world(self) -> World:
+        return self.trainer.world
+
+
+def _train_in_world(options: argparse.Namespace, world: World) -> None:
     directory = RunDirectory(options.out)
     with world.all_or_none():
         budget = memory_bytes(options.memory_budget)
         if world.is_first:
             directory.claim(overwrite=options.overwrite, resume=options.resume)
+    run = _prepare(options, directory, world)
+    if world.is_first:
+        write_json(directory.config, run.config.to_dict())
+    began = time.monotonic()
+    _run_epochs(run, options.checkpoint_seconds)
+    trained = time.monotonic()
+    prediction, evidence = _predict_all(run, budget)
+    seconds = {
+        "precompute": run.trainer.task.precompute_seconds,
+        "train": trained - began,
+        "inference": time.monotonic() - trained,
+    }
+    ranks = _rank_facts(run.trainer)
+    if world.is_first:
+        report = _write_results(run, prediction, seconds, ranks)
+        _write_page(run, prediction, evidence)
+        print_summary(report, directory)
+
+
+def _prepare(options: argparse.Namespace, directory: RunDirectory, world: World) -> _Run:
+    """Load the inputs, and restore the checkpoint of an earlier run if there is one."""
     graph = shared_graph(options.dataset, options.data_dir, directory.graph, world)
     with world.all_or_none():
         config = run_config(options, graph)
@@ -74,77 +121,31 @@ def _train_together(options: argparse.Namespace, world: World) -> None:
             directory.clear()
         elif not options.overwrite and directory.checkpoint.exists():
             restore_checkpoint(directory.checkpoint, trainer, config, fingerprint)
-    progress = trainer.progress
     world.require_same(
         code=code_fingerprint(),
         configuration=config.fingerprint(),
         graph=fingerprint,
-        checkpoint=f"{progress.epoch}.{progress.step}",
+        checkpoint=f"{trainer.state.epoch}.{trainer.state.step}",
     )
-    if world.is_first:
-        write_json(directory.config, config.to_dict())
-    began = time.monotonic()
-    keeper = Keeper(trainer, config, directory, fingerprint, options.checkpoint_seconds)
-    _run_epochs(classifier, graph, trainer, keeper)
-    trained = time.monotonic()
-    prediction = _predict_all(classifier, graph, budget, directory)
-    seconds = {
-        "precompute": trainer.task.precompute_seconds,
-        "train": trained - began,
-        "inference": time.monotonic() - trained,
-    }
-    ranks = _ranks(trainer)
-    if world.is_first:
-        report = _write(classifier, trainer, prediction, graph, seconds, ranks, directory)
-        rows = None if store is None else classifier.open_store(store, graph)
-        facts = run_facts(read_run(directory), classifier, graph, prediction, rows)
-        write_page(directory, facts)
-        print_summary(report, directory)
-
-
-def _write(
-    classifier: GPNClassifier,
-    trainer: Trainer,
-    prediction: Prediction,
-    graph: Graph,
-    seconds: dict[str, float],
-    ranks: dict[str, Any],
-    directory: RunDirectory,
-) -> Report:
-    classifier.save(directory.model)
-    report = make_report(
-        prediction,
-        graph,
-        classifier.config,
-        seconds=seconds,
-        epochs=trainer.progress.epoch,
-        best_epoch=trainer.progress.best_epoch,
-        minibatch=trainer.task.facts(),
-        ranks=ranks,
+    return _Run(
+        directory=directory,
+        graph=graph,
+        classifier=classifier,
+        store=store,
+        trainer=trainer,
+        fingerprint=fingerprint,
     )
-    write_predictions(directory.predictions, prediction, graph)
-    report.write(directory.report, directory.report_markdown)
-    return report
 
 
-def _ranks(trainer: Trainer) -> dict[str, Any]:
-    """What the ranks did and took: memory of each, speed of all, where the first's time went."""
-    world, timing = trainer.world, trainer.timing
-    own = [0.0] * world.size
-    own[world.rank] = float(anonymous_bytes())
-    return {
-        "count": world.size,
-        "anonymous_bytes": [int(value) for value in world.totals(own)],
-        "roots_per_second": timing.roots_per_second,
-        "seconds": timing.seconds,
-    }
-
-
-def _run_epochs(classifier: GPNClassifier, graph: Graph, trainer: Trainer, keeper: Keeper) -> None:
-    done, config = trainer.progress.epoch, keeper.config.train
-    limit = trainer.warmup_epochs + config.epochs
-    total = limit if limit <= 10_000 else None
-    directory, silent = keeper.directory, not trainer.world.is_first
+def _run_epochs(run: _Run, checkpoint_seconds: float) -> None:
+    """Train, and meanwhile write checkpoints and metrics and show the progress."""
+    trainer, directory = run.trainer, run.directory
+    schedule = CheckpointSchedule(
+        trainer, run.config, directory, run.fingerprint, checkpoint_seconds
+    )
+    done, silent = trainer.state.epoch, not run.world.is_first
+    limit = trainer.warmup_epochs + run.config.train.epochs
+    total = limit if limit <= 10_000 else None  # such a limit is never reached
     curves = metrics_log(directory.metrics, directory.tensorboard, done_epochs=done)
     with (
         stop_requests() as stop,
@@ -157,42 +158,84 @@ def _run_epochs(classifier: GPNClassifier, graph: Graph, trainer: Trainer, keepe
                 log.write(record, trainer.timing)
             note = f"val accuracy {record.val_accuracy:.3f}, best epoch {record.best_epoch}"
             meter.update(record.epoch, note)
-            keeper.keep(now=trainer.finished)
+            schedule.save(now=trainer.finished)
 
         def observe_step(epoch: int, step: int, steps: int) -> None:
             if step < steps:
                 meter.update(epoch - 1, f"step {step} of {steps}")
-                keeper.keep(now=False)
+                schedule.save(now=False)
 
         trainer.observe_step, trainer.stop_asked = observe_step, stop
         try:
-            classifier.fit(graph, observe=observe, trainer=trainer)
+            run.classifier.fit_trainer(trainer, observe=observe)
         except Interrupted as interrupted:
-            keeper.keep(now=True)
-            meter.update(trainer.progress.epoch, "stopped; go on with --resume")
+            schedule.save(now=True)
+            meter.update(trainer.state.epoch, "stopped; continue with --resume")
             raise Stopped(interrupted.number) from None
         except NumericalError as error:
             if silent:
                 raise ElsewhereError(str(error)) from error
-            raise NumericalError(f"{error}; {keeper.last_good()}") from error
+            raise NumericalError(f"{error}; {schedule.last_checkpoint()}") from error
 
 
-def _predict_all(
-    classifier: GPNClassifier, graph: Graph, budget: int, directory: RunDirectory
-) -> Prediction:
-    silent = not classifier.world.is_first
-    with ProgressMeter("predict", "node", graph.num_nodes, silent=silent) as meter:
-        return classifier.predict(
-            graph, memory_bytes=budget, scratch=directory.path, progress=meter.update
+def _predict_all(run: _Run, budget: int) -> tuple[Prediction, EvidenceSummary]:
+    silent = not run.world.is_first
+    with ProgressMeter("predict", "node", run.graph.num_nodes, silent=silent) as meter:
+        return run.classifier.predict_with_evidence(
+            run.graph,
+            store=run.store,
+            memory_bytes=budget,
+            scratch=run.directory.path,
+            progress=meter.update,
         )
 
 
+def _rank_facts(trainer: Trainer) -> dict[str, Any]:
+    """Return the memory of every rank, the speed of all, and where the first rank spent time."""
+    world, timing = trainer.world, trainer.timing
+    own = [0.0] * world.size
+    own[world.rank] = float(anonymous_bytes())
+    return {
+        "count": world.size,
+        "anonymous_bytes": [int(value) for value in world.totals(own)],
+        "roots_per_second": timing.roots_per_second,
+        "seconds": timing.seconds,
+    }
+
+
+def _write_results(
+    run: _Run, prediction: Prediction, seconds: dict[str, float], ranks: dict[str, Any]
+) -> Report:
+    """Write model, predictions and report; return the report."""
+    run.classifier.save(run.directory.model)
+    report = make_report(
+        prediction,
+        run.graph,
+        run.config,
+        seconds=seconds,
+        epochs=run.trainer.state.epoch,
+        best_epoch=run.trainer.state.best_epoch,
+        minibatch=run.trainer.task.facts(),
+        ranks=ranks,
+    )
+    write_predictions(run.directory.predictions, prediction, run.graph)
+    report.write(run.directory.report, run.directory.report_markdown)
+    return report
+
+
+def _write_page(run: _Run, prediction: Prediction, evidence: EvidenceSummary) -> None:
+    store = None if run.store is None else run.classifier.open_store(run.store, run.graph)
+    record = read_run(run.directory)
+    facts = run_facts(record, run.classifier, run.graph, prediction, store, evidence)
+    write_page(run.directory, facts)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Parses the command line and runs; the exit code is 2 for bad input."""
+    """Parse the command line, run the command, and return its exit code."""
     options = training_parser().parse_args(arguments)
     return exit_code_of(lambda: train(options))
 
 
 def start() -> NoReturn:
-    """Run the command as a process of its own; `record` tells torchrun why a rank failed."""
+    """Run the command as a process of its own; `record` reports to torchrun why a rank failed."""
     leave(record(main)() or 0)

@@ -1,1 +1,1 @@
-"""From names, files and Python objects to one value object: `Graph`."""
+"""Graphs: the value object `Graph`, and how to get one from names, files and Python objects."""

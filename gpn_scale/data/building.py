@@ -1,4 +1,4 @@
-"""Edge lists and arrays from outside -> a checked `Graph`.
+"""Checked graphs from edge lists and arrays.
 
 Shapes: N nodes, E edges, F feature columns, C classes.
 """
@@ -23,10 +23,10 @@ from gpn_scale.data.graph import (
 from gpn_scale.errors import GraphError
 
 MAX_NODES = MAX_COLUMNS = 2**31 - 1
-"""Neighbours and the columns of sparse features are int32."""
+"""Limits of int32, the type of neighbour ids and of columns of sparse features."""
 
 MAX_CLASSES = 1_000_000
-"""The model keeps a density per class; larger labels are surely ids and not class indices."""
+"""Limit that catches ids given as labels; the model has a density per class."""
 
 _CHUNK_ROWS = 1 << 16
 
@@ -47,30 +47,34 @@ def build_graph(
     node_names: ArrayLike | None = None,
     class_names: ArrayLike | None = None,
 ) -> Graph:
-    """A checked graph from an edge list.
+    """Return a checked graph from an edge list.
 
-    Self-loops are dropped. Repeated edges become one: without weights they collapse, with
-    weights they add up. Undirected: an edge given in one direction counts for both, and where
-    both directions are given the larger weight holds, so listing an edge once or twice is
-    the same.
+    Self-loops are dropped. Repeated edges become one edge; their weights add up. An undirected
+    graph gets both directions of every edge. If both directions are given, the larger weight
+    counts, so that it makes no difference whether an edge is listed once or in both directions.
+
+    >>> from gpn_scale import build_graph
+    >>> graph = build_graph([0, 1, 2], [1, 2, 0], features=[[1.0], [0.0], [2.0]], labels=[0, 1, -1])
+    >>> graph
+    Graph('graph', nodes=3, edges=6, features=1, classes=2)
 
     Args:
-        source: Node ids, (E,).
-        target: Node ids, (E,).
-        name: What messages and reports call the graph.
+        source: Ids of the nodes where edges start, (E,).
+        target: Ids of the nodes where edges end, (E,).
+        name: Name of the graph in messages and reports.
         num_nodes: N; by default that of `features` or `labels`, else the largest id + 1.
         edge_weight: Finite, positive weights, (E,).
         features: Finite numbers, (N, F), or sparse rows.
-        labels: Integers in [0, num_classes), `MISSING_LABEL` where unknown, (N,).
-        num_classes: By default the largest label + 1.
+        labels: Integers in [0, num_classes), or `MISSING_LABEL` (-1) where unknown, (N,).
+        num_classes: C; by default the largest label + 1.
         directed: Keep edges as given instead of adding the reverse ones.
         split: A public split.
-        marks: Named sets of out-of-distribution node ids.
-        node_names: The user's ids, (N,); integers become texts.
-        class_names: The user's names of the classes, (C,); integers become texts.
+        marks: Named sets of ids of unknown nodes.
+        node_names: Your own node ids, (N,); integers become texts.
+        class_names: Your own class names, (C,); integers become texts.
 
     Raises:
-        GraphError: an array has a wrong shape, an id or label is out of range, a feature or
+        GraphError: an array has a wrong shape, an id or label is out of range, or a feature or
             weight is not finite.
     """
     checked_features = None if features is None else check_features(features, name)
@@ -115,7 +119,11 @@ def build_graph(
 
 
 def check_features(features: ArrayLike | CSRFeatures, name: str) -> Features:
-    """`features` as float32 (float16 is kept) with two dimensions and finite numbers only."""
+    """Return `features` as float32 (float16 stays) with two dimensions and finite numbers only.
+
+    Raises:
+        GraphError: they are not numbers, have another shape, or are not finite.
+    """
     if isinstance(features, CSRFeatures):
         return _check_sparse(features, name)
     dense = _check_numbers(features, "features", name)
@@ -127,7 +135,7 @@ def check_features(features: ArrayLike | CSRFeatures, name: str) -> Features:
 
 
 def _check_sparse(features: CSRFeatures, name: str) -> CSRFeatures:
-    """Compressed rows of any number types, checked before a cast could hide a wrong number."""
+    """Check compressed rows of any number types before a cast could hide a wrong number."""
     indptr, indices = features.indptr, features.indices
     values = _check_numbers(features.values, "feature values", name)
     for what, array in (("row offsets", indptr), ("columns", indices)):
@@ -138,7 +146,8 @@ def _check_sparse(features: CSRFeatures, name: str) -> CSRFeatures:
             )
     if not len(indptr) or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
         raise GraphError(
-            f"graph {name!r}: the {len(indptr)} feature row offsets must begin with 0 and not fall"
+            f"graph {name!r}: the {len(indptr)} feature row offsets must begin with 0 and never "
+            "decrease"
         )
     if not values.shape == indices.shape == (int(indptr[-1]),):
         raise GraphError(
@@ -168,7 +177,7 @@ def _check_numbers(values: ArrayLike, what: str, name: str) -> NDArray[Any]:
 
 
 def _to_float32(values: NDArray[Any]) -> NDArray[np.float32]:
-    with np.errstate(over="ignore"):  # what float32 cannot hold is refused later as infinite
+    with np.errstate(over="ignore"):  # numbers beyond float32 become infinite and are refused later
         return values.astype(np.float32, copy=False)
 
 
@@ -201,7 +210,7 @@ def _check_edges(source: NDArray[Any], target: NDArray[Any], num_nodes: int, nam
             at = int(np.flatnonzero((ids < 0) | (ids >= num_nodes))[0])
             raise GraphError(
                 f"graph {name!r}: edge {at} ({source[at]} -> {target[at]}) names a node outside "
-                f"[0, {num_nodes}): mend the edge, or give every node its features and label"
+                f"[0, {num_nodes}): fix the edge, or give every node features and a label"
             )
 
 
@@ -255,7 +264,7 @@ def _check_weights(edge_weight: ArrayLike, source: NDArray[Any], name: str) -> N
     if len(wrong):
         raise GraphError(
             f"graph {name!r}: edge {wrong[0]} has weight {weight[wrong[0]]}, expected a positive, "
-            "finite number: drop the edge or mend the weight"
+            "finite number: drop the edge or fix its weight"
         )
     return weight
 
@@ -267,7 +276,7 @@ def _compress(
     num_nodes: int,
     directed: bool,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32] | None]:
-    """Edge list to sorted CSR by the rules of `build_graph`."""
+    """Return the edge list as sorted CSR arrays, by the rules of `build_graph`."""
     proper = source != target
     source, target = source[proper], target[proper]
     if weight is None and not directed:

@@ -1,4 +1,4 @@
-"""A dataset's name -> `Graph`, from the data folder or by download.
+"""Graphs by the name of their dataset, from the data folder or by download.
 
 Sole user of `torch_geometric.datasets`.
 """
@@ -33,32 +33,38 @@ _PYG = {
     "CoauthorPhysics": ("Coauthor", "Physics"),
 }
 DATASET_NAMES = (*_PYG, "ogbn-arxiv")
-"""The datasets of the paper, which can be downloaded."""
+"""Names of the paper's datasets, which can be downloaded."""
 
-# What a file cut short raises: PyG writes in place, so an interrupted download leaves one.
+# Errors of truncated files: PyG writes in place, so an interrupted download leaves one.
 _DAMAGED = (zipfile.BadZipFile, UnpicklingError, EOFError, KeyError, ValueError, RuntimeError)
 
 
-def load_graph(name: str, data_dir: Path) -> Graph:
-    """The graph called `name`; the first of these that exists.
+def load_graph(name: str, data_dir: Path | str = "data") -> Graph:
+    """Return the graph called `name`: the first of these that exists.
 
     1. `synthetic` or `synthetic:key=value,...`: generated.
-    2. `data_dir/name.npz`, then the folder `data_dir/name` with a saved graph or with tables.
-    3. One of `DATASET_NAMES`: read from PyG's or OGB's files in `data_dir`, downloaded if need be.
-    4. `name` as the path of an `.npz` file or of such a folder; the only way out of `data_dir`,
-       because a name with a folder in it is never looked up inside `data_dir`.
+    2. The file `data_dir/name.npz`, then the folder `data_dir/name` of a saved graph or of tables.
+    3. One of `DATASET_NAMES`: read from PyG's or OGB's files in `data_dir`, downloaded if needed.
+    4. `name` as the path of an `.npz` file or of such a folder. A name that contains a folder is
+       always such a path and never looked up inside `data_dir`.
+
+    >>> from gpn_scale import load_graph
+    >>> load_graph("synthetic:nodes=200,classes=3")
+    Graph('synthetic', nodes=200, edges=1422, features=32, classes=3)
 
     Raises:
         ConfigError: `name` is `synthetic:...` with a wrong key or value.
-        GraphError: nothing of that name is found, `data_dir` is a file, the download fails, or
-            the files are damaged.
+        GraphError: there is no such graph, `data_dir` is a file, the download fails, or the files
+            are damaged.
     """
+    data_dir = Path(data_dir)
     if name == SYNTHETIC or name.startswith(f"{SYNTHETIC}:"):
         return synthetic_graph(parse_synthetic(name))
     if isfile(data_dir):
         raise GraphError(
-            f"the data folder {data_dir} is a file, expected a folder: to read a graph from a file "
-            "give its path as the dataset"
+            f"the data folder {data_dir} is a file, expected a folder: to read a graph from a "
+            "file, pass its path as the name of the dataset",
+            arguments=("data_dir", "dataset"),
         )
     plain = name not in ("", ".", "..") and Path(name).name == name
     if plain:
@@ -72,12 +78,12 @@ def load_graph(name: str, data_dir: Path) -> Graph:
         return _from_pyg(name, data_dir)
     given = _from_disk(Path(name))
     if given is None:
-        raise GraphError(_unknown(name, data_dir, plain))
+        raise GraphError(_unknown(name, data_dir, plain), arguments=("dataset", "data_dir"))
     return given
 
 
 def _from_disk(path: Path) -> Graph | None:
-    """The graph in an `.npz` file or a folder, called like it; None if `path` is neither."""
+    """Return the graph in an `.npz` file or a folder, named after it; None if there is none."""
     if path.suffix == ".npz" and isfile(path):
         return read_npz(path, path.stem)
     if isdir(path) and isfile(path / MANIFEST):
@@ -95,14 +101,15 @@ def _unknown(name: str, data_dir: Path, plain: bool) -> str:
     near = [folded[each] for each in get_close_matches(name.casefold(), folded, n=3)]
     ordered = near + [each for each in known if each not in near]
     looked = f"{data_dir / name}.npz and {data_dir / name}/ with {MANIFEST} or edges.parquet|csv"
-    looked += "" if isdir(data_dir) else f", but there is no folder {data_dir}"
+    looked += "" if isdir(data_dir) else f", but the folder {data_dir} does not exist"
     files = looked if plain else "an .npz file or a graph folder at that path"
     hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"no dataset {name!r}: {hint}Known are {', '.join(ordered)}; also looked for {files}"
+    names = ", ".join(ordered)
+    return f"no dataset {name!r}: {hint}Known datasets are {names}; also looked for {files}"
 
 
 def _from_pyg(name: str, data_dir: Path) -> Graph:
-    from aiohttp import ClientError  # what fsspec, and with it PyG, downloads by
+    from aiohttp import ClientError  # fsspec, and so PyG, downloads with it
 
     instead = f"put {name}.npz into {data_dir}"
     try:
@@ -126,7 +133,7 @@ def _brief(error: BaseException) -> str:
 
 def _pyg_data(dataset: str, part: str, root: Path) -> Any:
     with warnings.catch_warnings():
-        # Importing PyG compiles a class with what torch calls deprecated.
+        # Importing PyG uses parts of torch.jit that torch has deprecated.
         warnings.filterwarnings("ignore", "`torch.jit", DeprecationWarning)
         from torch_geometric import datasets
     return getattr(datasets, dataset)(str(root), part)[0]

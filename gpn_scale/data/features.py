@@ -1,4 +1,4 @@
-"""Picking and scaling feature rows for the encoder; dense stays dense, sparse stays sparse.
+"""Selection and scaling of feature rows; dense features stay dense, sparse ones stay sparse.
 
 Shapes: N nodes, F feature columns.
 """
@@ -15,39 +15,40 @@ from gpn_scale.errors import ConfigError, GraphError
 
 
 def scale_features(features: Features, scaling: FeatureScaling) -> Features:
-    """Bag-of-words rows divided by their sum; rows that sum to 0 stay as they are.
+    """Return bag-of-words rows divided by their sum; rows that sum to 0 stay unchanged.
 
-    The input is never written to. `none` hands it back, so that a memory map stays lazy; else the
-    result is a new float32 array of the same shape and kind.
+    The input is never changed. With `none` it is returned as it is, so that a memory map is not
+    read; otherwise the result is a new float32 array of the same shape and kind.
 
     Raises:
         ConfigError: `scaling` is not one of `FeatureScaling`.
-        GraphError: an entry is negative, so that a row sum is no longer a word count.
+        GraphError: an entry is negative, so that a row sum is not a word count.
     """
     if scaling not in get_args(FeatureScaling):
         raise ConfigError(
-            f"feature scaling must be one of {', '.join(get_args(FeatureScaling))}, got {scaling!r}"
+            f"feature scaling is {scaling!r}, expected {' or '.join(get_args(FeatureScaling))}",
+            arguments=("data.feature_scaling",),
         )
     if scaling == "none":
         return features
     binary = scaling == "binary_row_sum"
     if not isinstance(features, CSRFeatures):
-        words = _word_counts(features, binary, scaling)
-        sums = words.sum(axis=1, dtype=np.float64)
-        return np.divide(words, _divisors(sums)[:, None], dtype=np.float32)
-    words = _word_counts(features.values, binary, scaling)
+        counts = _word_counts(features, binary, scaling)
+        sums = counts.sum(axis=1, dtype=np.float64)
+        return np.divide(counts, _divisors(sums)[:, None], dtype=np.float32)
+    counts = _word_counts(features.values, binary, scaling)
     row_of_value = np.repeat(np.arange(features.shape[0]), np.diff(features.indptr))
-    sums = np.bincount(row_of_value, weights=words, minlength=features.shape[0])
+    sums = np.bincount(row_of_value, weights=counts, minlength=features.shape[0])
     return CSRFeatures(
         indptr=features.indptr,
         indices=features.indices,
-        values=np.divide(words, _divisors(sums)[row_of_value], dtype=np.float32),
+        values=np.divide(counts, _divisors(sums)[row_of_value], dtype=np.float32),
         num_columns=features.num_columns,
     )
 
 
 def take_rows(features: Features, nodes: NodeIds) -> Features:
-    """A copy of the rows of `nodes`, in their order; of a memory map, only these are read."""
+    """Return a copy of the rows of `nodes`, in this order; a memory map is read only there."""
     if not isinstance(features, CSRFeatures):
         rows: Features = features[nodes]
         return rows
@@ -61,11 +62,12 @@ def take_rows(features: Features, nodes: NodeIds) -> Features:
 
 
 def _word_counts(values: NDArray[Any], binary: bool, scaling: str) -> NDArray[np.float32]:
-    """`values` as float32, with nonzeros made 1 if `binary`; refuses negative numbers."""
+    """Return `values` as float32, with nonzeros set to 1 if `binary`; refuse negative numbers."""
     if values.min(initial=0) < 0:
         raise GraphError(
-            f"feature scaling {scaling!r}: found the negative entry {values.min()}, expected word "
-            "counts of at least 0: use the scaling 'none' for features that are not bags of words"
+            f"feature scaling {scaling!r}: an entry is {values.min()}, expected word counts of at "
+            "least 0: use the scaling 'none' for features that are not bags of words",
+            arguments=("data.feature_scaling",),
         )
     return (values != 0).astype(np.float32) if binary else values.astype(np.float32, copy=False)
 

@@ -1,4 +1,4 @@
-"""`Graph`: the one value object for a graph; NumPy arrays only, so it can be memory-mapped.
+"""`Graph`: an immutable graph of NumPy arrays, which may be memory-mapped.
 
 Shapes: N nodes, E stored edges (both directions of an undirected edge), F feature columns,
 C classes.
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from gpn_scale.errors import GraphError
 
 MISSING_LABEL = -1
-"""Label of a node whose class is not known (or not to be known: see `leave_out_classes`)."""
+"""Label of a node whose class is unknown or hidden (see `leave_out_classes`)."""
 
 NodeIds = NDArray[np.int64]
 _HASH_BYTES = 1 << 24
@@ -37,7 +37,7 @@ class CSRFeatures:
         return len(self.indptr) - 1, self.num_columns
 
     def rows(self, start: int, stop: int) -> "CSRFeatures":
-        """Rows `start` to `stop`, without a copy of the values."""
+        """Return the rows `start` to `stop` (excluded) without copying the values."""
         first, last = int(self.indptr[start]), int(self.indptr[stop])
         return CSRFeatures(
             indptr=self.indptr[start : stop + 1] - first,
@@ -47,7 +47,7 @@ class CSRFeatures:
         )
 
     def to_dense(self) -> NDArray[np.float32]:
-        """The same numbers as an (N, F) array; for tests and small graphs."""
+        """Return the same numbers as an (N, F) array; for tests and small graphs."""
         matrix = scipy.sparse.csr_array((self.values, self.indices, self.indptr), shape=self.shape)
         dense: NDArray[np.float32] = matrix.toarray()
         return dense
@@ -58,7 +58,7 @@ Features = NDArray[np.float16] | NDArray[np.float32] | CSRFeatures
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Split:
-    """Which labelled nodes are for training, validation and test; sorted, disjoint node ids."""
+    """Labelled nodes for training, validation and testing: sorted, disjoint node ids."""
 
     train: NodeIds
     val: NodeIds
@@ -81,9 +81,17 @@ class Split:
 class Graph:
     """An attributed graph: CSR adjacency, features, labels, and (once chosen) a split.
 
-    Rules: rows are sorted by column and hold no duplicates and no self-loops (the diffusion adds
-    its own). An undirected graph stores both directions. Build one with `build_graph`, which checks
-    its input; the constructor checks shapes only, so that an opened memory map stays lazy.
+    Use `build_graph` or `load_graph` to make one: they check their input. The constructor checks
+    shapes only, so that memory-mapped arrays are not read. Adjacency rows are sorted by column and
+    hold neither duplicates nor self-loops (the diffusion adds its own); an undirected graph stores
+    both directions of an edge.
+
+    >>> from gpn_scale import build_graph
+    >>> graph = build_graph([0, 1], [1, 2], name="path", labels=[0, 1, 0])
+    >>> graph
+    Graph('path', nodes=3, edges=4, features=0, classes=2)
+    >>> graph.out_degree.tolist()
+    [1, 2, 1]
     """
 
     name: str
@@ -92,23 +100,25 @@ class Graph:
     indices: NDArray[np.int32]
     """Neighbour ids, (E,)."""
     edge_weight: NDArray[np.float32] | None = None
-    """Positive weights, (E,); absent means 1."""
+    """Positive edge weights, (E,); None means that all are 1."""
     features: Features | None = None
-    """Dense (N, F) or sparse rows; absent for graphs that are only diffused on."""
+    """Dense (N, F) or sparse features; None for a graph that only a diffusion uses."""
     labels: NDArray[np.int32]
     """Class per node in [0, num_classes), or `MISSING_LABEL`; (N,)."""
     num_classes: int
-    """Number of classes the model knows."""
+    """Number of classes C that a model learns."""
     directed: bool = False
     """Whether (u, v) may be stored without (v, u)."""
     split: Split | None = None
-    """The chosen or public split, over labelled nodes."""
+    """The public or drawn split of the labelled nodes."""
     marks: Mapping[str, NodeIds] = field(default_factory=dict)
-    """Named sets of out-of-distribution nodes that evaluation looks for; never trained on."""
+    """Named sets of unknown nodes, which are never trained on and which the evaluation detects."""
     node_names: NDArray[np.str_] | None = None
-    """The user's own node ids, where they were not 0..N-1; (N,)."""
+    """The user's own node ids if they were not 0..N-1, (N,)."""
     class_names: NDArray[np.str_] | None = None
-    """The user's own class names, where labels were texts and not class indices; (C,)."""
+    """The user's own class names if labels were texts and not class indices, (C,)."""
+    _fingerprints: dict[str, str] = field(default_factory=dict, init=False, repr=False)
+    """Fingerprints computed so far; a copy made by `dataclasses.replace` starts without any."""
 
     def __post_init__(self) -> None:
         if self.indptr.dtype != np.int64 or self.indices.dtype != np.int32:
@@ -138,22 +148,22 @@ class Graph:
 
     @property
     def num_nodes(self) -> int:
-        """N."""
+        """Number of nodes N."""
         return len(self.indptr) - 1
 
     @property
     def num_edges(self) -> int:
-        """E: stored edges; an undirected edge counts twice."""
+        """Number of stored edges E; an undirected edge counts twice."""
         return len(self.indices)
 
     @property
     def num_features(self) -> int:
-        """F; 0 without features."""
+        """Number of feature columns F; 0 without features."""
         return 0 if self.features is None else self.features.shape[-1]
 
     @property
     def has_plain_edges(self) -> bool:
-        """Whether edges have neither direction nor weight."""
+        """Whether edges have neither a direction nor a weight."""
         return not self.directed and self.edge_weight is None
 
     @property
@@ -163,17 +173,29 @@ class Graph:
 
     @property
     def marked(self) -> NodeIds:
-        """Union of all marks, sorted."""
+        """Ids of all marked nodes, sorted."""
         return np.unique(np.concatenate([np.empty(0, np.int64), *self.marks.values()]))
 
     def structure_fingerprint(self) -> str:
-        """Hash of what a diffusion depends on: adjacency, weights, direction."""
-        return _hash([("directed", np.array(self.directed)), *self._structure()])
+        """Return a hash of what a diffusion depends on: adjacency, weights, direction.
+
+        It is computed once per graph, which reads these arrays.
+        """
+        if "structure" not in self._fingerprints:
+            self._fingerprints["structure"] = _hash(self._structure())
+        return self._fingerprints["structure"]
 
     def fingerprint(self) -> str:
-        """Hash of all that training depends on; names do not count. Reads every array once."""
-        parts: list[tuple[str, NDArray[Any] | None]] = [("directed", np.array(self.directed))]
-        parts += self._structure()
+        """Return a hash of everything that training depends on; names do not count.
+
+        It is computed once per graph, which reads every array.
+        """
+        if "all" not in self._fingerprints:
+            self._fingerprints["all"] = _hash(self._content())
+        return self._fingerprints["all"]
+
+    def _content(self) -> list[tuple[str, NDArray[Any] | None]]:
+        parts = self._structure()
         if isinstance(self.features, CSRFeatures):
             parts += [("x_indptr", self.features.indptr), ("x_indices", self.features.indices)]
             parts += [("x_values", self.features.values)]
@@ -185,13 +207,18 @@ class Graph:
             split = self.split
             parts += [("train", split.train), ("val", split.val), ("test", split.test)]
         parts += [(f"mark {name}", ids) for name, ids in sorted(self.marks.items())]
-        return _hash(parts)
+        return parts
 
     def _structure(self) -> list[tuple[str, NDArray[Any] | None]]:
-        return [("indptr", self.indptr), ("indices", self.indices), ("weight", self.edge_weight)]
+        return [
+            ("directed", np.array(self.directed)),
+            ("indptr", self.indptr),
+            ("indices", self.indices),
+            ("weight", self.edge_weight),
+        ]
 
     def with_split(self, split: Split) -> "Graph":
-        """The same graph with `split`, checked to be one that a classifier can be trained on.
+        """Return the same graph with `split`, after checking that a model can be trained on it.
 
         Raises:
             GraphError: an id is out of range or unlabelled, or a class has no training node.
@@ -214,17 +241,18 @@ class Graph:
             empty = np.flatnonzero(counts == 0)
             raise GraphError(
                 f"split: class {empty[0]} has no node in the training set "
-                f"({len(empty)} of {self.num_classes} classes are empty); expected at least one "
-                "each: use another split seed, a larger training share, or leave the class out"
+                f"({len(empty)} of {self.num_classes} classes have none); expected at least one "
+                "each: use another seed or a larger training fraction, or leave the class out",
+                arguments=("split.rng_seed", "split.train"),
             )
         return replace(self, split=split)
 
 
 def as_node_ids(ids: ArrayLike, what: str) -> NDArray[Any]:
-    """`ids` as a vector of integers of any width; `what` begins the message if they are not.
+    """Return `ids` as a vector of integers of any width; `what` names them in messages.
 
     Raises:
-        GraphError: `ids` are a mask, a table, or not integers.
+        GraphError: `ids` are a mask, have several dimensions, or are not integers.
     """
     array = as_array(ids, what)
     if array.size == 0:
@@ -237,11 +265,17 @@ def as_node_ids(ids: ArrayLike, what: str) -> NDArray[Any]:
 
 
 def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
-    """`np.asarray`, where rows of unequal length are a `GraphError` that begins with `what`."""
+    """Return `np.asarray(values)`; `what` names the values in messages.
+
+    Raises:
+        GraphError: rows have different lengths.
+    """
     try:
         return np.asarray(values)
     except ValueError as error:
-        raise GraphError(f"{what} cannot become an array, expected equal rows ({error})") from error
+        raise GraphError(
+            f"{what} cannot become an array, expected rows of equal length ({error})"
+        ) from error
 
 
 def _hash(parts: list[tuple[str, NDArray[Any] | None]]) -> str:

@@ -1,7 +1,7 @@
-"""A graph as a folder of memory-mapped arrays: opening costs nothing until an array is read.
+"""Graphs as folders of memory-mapped arrays, which are read from disk only where they are used.
 
-The folder holds one `.npy` file per array and `graph.json`, which names them. File names carry
-a hash of the content and `graph.json` is swapped by one rename, so a save that is killed at any
+The folder holds one `.npy` file per array and `graph.json`, which names them. File names contain
+a hash of the content, and `graph.json` is replaced by one rename, so a save that is killed at any
 moment leaves the old graph or the new one, never a mixture.
 """
 
@@ -25,10 +25,10 @@ _Arrays = Mapping[str, NDArray[Any]]
 
 
 def save_graph(graph: Graph, directory: Path) -> None:
-    """Writes `graph` into `directory`, over a graph that may already be there.
+    """Write `graph` into `directory`; a graph that is already there is replaced.
 
-    Costs one pass over all arrays for the fingerprint and one to write them. The old files are
-    removed once the new `graph.json` stands; whoever has them mapped keeps them.
+    All arrays are read once for the fingerprint and once to write them. Old files are removed after
+    the new `graph.json` is in place; processes that have mapped them can still read them.
     """
     directory.mkdir(parents=True, exist_ok=True)
     fingerprint = graph.fingerprint()
@@ -59,18 +59,18 @@ def save_graph(graph: Graph, directory: Path) -> None:
 
 
 def open_graph(directory: Path) -> Graph:
-    """The graph that `save_graph` put into `directory`; large arrays are mapped, not read.
+    """Return the graph that `save_graph` wrote to `directory`; arrays are mapped, not read.
 
     Raises:
-        GraphError: `graph.json` or a file it names is missing, damaged, of another shape or
-            type than stated, or the folder is of another format version.
+        GraphError: `graph.json` or a file it names is missing or damaged, has another shape or
+            type than stated, or the folder has another format version.
     """
     path = directory / MANIFEST
     manifest = _read_manifest(path)
     try:
         return _graph_of(manifest, directory)
     except (KeyError, TypeError, AttributeError) as error:
-        raise GraphError(f"{path} lacks a part ({error!r}): save the graph again") from error
+        raise GraphError(f"{path} is incomplete ({error!r}): save the graph again") from error
 
 
 def _graph_of(manifest: Mapping[str, Any], directory: Path) -> Graph:
@@ -95,20 +95,20 @@ def _graph_of(manifest: Mapping[str, Any], directory: Path) -> Graph:
 
 
 def _content_token(graph: Graph, fingerprint: str) -> str:
-    """Equal for equal arrays only: the fingerprint, and the names that it leaves out."""
+    """Return a hash that is equal for equal arrays only: of the fingerprint and of all names."""
     digest = hashlib.blake2b(fingerprint.encode(), digest_size=8)
     for names in (graph.node_names, graph.class_names):
         digest.update(repr(None if names is None else (names.dtype.str, names.shape)).encode())
         if names is not None:
             digest.update(np.ascontiguousarray(names).view(np.uint8).data)
-    # `marks` become files by their order, so the order counts too.
+    # Files of marks are numbered in the order of the marks, so the order counts too.
     digest.update(json.dumps(list(graph.marks)).encode())
     return digest.hexdigest()
 
 
 def _arrays_of(graph: Graph) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """All arrays by file key, and the file key of each mark (whose name may be any text)."""
-    found: dict[str, NDArray[Any] | None] = {
+    """Return all arrays by file key, and the file key of each mark, whose name may be any text."""
+    arrays: dict[str, NDArray[Any] | None] = {
         "indptr": graph.indptr,
         "indices": graph.indices,
         "edge_weight": graph.edge_weight,
@@ -117,16 +117,16 @@ def _arrays_of(graph: Graph) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
         "class_names": graph.class_names,
     }
     if isinstance(graph.features, CSRFeatures):
-        found["x_indptr"] = graph.features.indptr
-        found["x_indices"] = graph.features.indices
-        found["x_values"] = graph.features.values
+        arrays["x_indptr"] = graph.features.indptr
+        arrays["x_indices"] = graph.features.indices
+        arrays["x_values"] = graph.features.values
     else:
-        found["x"] = graph.features
+        arrays["x"] = graph.features
     if graph.split is not None:
-        found |= {"train": graph.split.train, "val": graph.split.val, "test": graph.split.test}
+        arrays |= {"train": graph.split.train, "val": graph.split.val, "test": graph.split.test}
     marks = {name: f"mark_{number}" for number, name in enumerate(graph.marks)}
-    found |= {marks[name]: ids for name, ids in graph.marks.items()}
-    return {key: array for key, array in found.items() if array is not None}, marks
+    arrays |= {marks[name]: ids for name, ids in graph.marks.items()}
+    return {key: array for key, array in arrays.items() if array is not None}, marks
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     version = manifest.get("format_version") if isinstance(manifest, dict) else None
     if version != FORMAT_VERSION:
         raise GraphError(
-            f"{path} is of format version {version!r}, expected {FORMAT_VERSION}: "
+            f"{path} has format version {version!r}, expected {FORMAT_VERSION}: "
             "save the graph again with this version of gpn_scale"
         )
     return dict(manifest)

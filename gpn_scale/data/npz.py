@@ -2,12 +2,12 @@
 
 Arrays (E edges, N nodes, F feature columns, C classes); any other array is ignored:
 
-- `edge_index` (2, E), the only one that must be there; `edge_weight` (E,)
+- `edge_index` (2, E), the only required array; `edge_weight` (E,)
 - `x` (N, F), or the CSR pieces `x_data`, `x_indices`, `x_indptr`, `x_shape`
 - `y` (N,), -1 where unknown; `num_classes`, `num_nodes`, `directed`: one number each
 - `train_idx`, `val_idx`, `test_idx`: node ids of a public split, all three or none
 - `mark_NAME`: node ids of the set NAME in `Graph.marks`
-- `node_names` (N,), `class_names` (C,): the user's own, as text or integers
+- `node_names` (N,), `class_names` (C,): your own names, as text or integers
 """
 
 import zipfile
@@ -35,11 +35,10 @@ _UNREADABLE = (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, 
 
 
 def read_npz(path: Path, name: str) -> Graph:
-    """The graph in the file `path`, in the format at the head of this module.
+    """Return the graph in the file `path`, in the format at the top of this module.
 
-    The edges are made undirected unless the file's own array `directed` is true. That one array
-    is the whole rule: a file whose `edge_index` is not symmetric and that has no `directed`
-    counts as undirected, whether or not it has labels and features.
+    The graph is undirected unless the file's array `directed` is true. Nothing else counts: a file
+    without this array is read as undirected even if its `edge_index` is not symmetric.
 
     Raises:
         GraphError: the file is missing or damaged, holds pickled objects, or an array has a
@@ -70,7 +69,7 @@ def read_npz(path: Path, name: str) -> Graph:
 
 
 def write_npz(graph: Graph, path: Path) -> None:
-    """Writes `graph` so that `read_npz` gives it back; the file appears whole or not at all."""
+    """Write `graph` to the file `path` for `read_npz`, atomically."""
     source = np.repeat(np.arange(graph.num_nodes, dtype=np.int32), graph.out_degree)
     arrays: dict[str, Any] = {
         "edge_index": np.stack([source, graph.indices]),
@@ -93,13 +92,13 @@ def write_npz(graph: Graph, path: Path) -> None:
     names = {"node_names": graph.node_names, "class_names": graph.class_names}
     arrays |= {key: texts for key, texts in names.items() if texts is not None}
     arrays |= {_MARK + key: ids for key, ids in graph.marks.items()}
-    # An open file, because np.savez appends ".npz" to a name that lacks it.
+    # An open file, because np.savez appends ".npz" to other names.
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.savez(file, **arrays)
 
 
 def _load(path: Path) -> _Arrays:
-    """The arrays of the format; others are not even read, so they may be of any kind."""
+    """Return the arrays of the format; others are not read, so they may be of any kind."""
     if not path.is_file():
         raise GraphError(f"{path} is not a file, expected a graph in .npz format")
     try:
@@ -108,22 +107,22 @@ def _load(path: Path) -> _Arrays:
         raise GraphError(f"{path} cannot be opened ({error}): make it readable") from error
     with file:
         try:
-            return _wanted(np.load(file, allow_pickle=False), path)
+            return _known_arrays(np.load(file, allow_pickle=False), path)
         except GraphError:
             raise
         except _UNREADABLE as error:
             raise GraphError(
                 f"{path} cannot be read as .npz without pickle ({error}); "
-                "expected a whole file of plain arrays: write it again with np.savez"
+                "expected a complete file of plain arrays: write it again with np.savez"
             ) from error
 
 
-def _wanted(opened: Any, path: Path) -> _Arrays:
+def _known_arrays(opened: Any, path: Path) -> _Arrays:
     if not isinstance(opened, np.lib.npyio.NpzFile):
         raise GraphError(f"{path} holds one bare array, expected an .npz archive of several")
     with opened:
-        wanted = [key for key in opened.files if key in _KEYS or key.startswith(_MARK)]
-        return {key: opened[key] for key in wanted}
+        known = [key for key in opened.files if key in _KEYS or key.startswith(_MARK)]
+        return {key: opened[key] for key in known}
 
 
 def _single(arrays: _Arrays, key: str, path: Path) -> int | None:

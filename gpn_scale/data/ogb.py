@@ -1,7 +1,7 @@
 """ogbn-arxiv from OGB's raw files.
 
 Deviation: OGB's own loaders are not used. They unpickle a cache that torch >= 2.6 refuses, and
-importing `ogb` asks the network for its newest version; the raw `.csv.gz` files need neither.
+importing `ogb` contacts the network to look for updates. The raw `.csv.gz` files need neither.
 """
 
 import csv
@@ -36,11 +36,11 @@ _TIMEOUT_SECONDS = 60.0
 
 
 def load_ogbn_arxiv(root: Path, url: str | None = None) -> Graph:
-    """ogbn-arxiv with its time split, made undirected; downloaded into `root` if not there.
+    """Return ogbn-arxiv, made undirected, with its time split; download it if it is missing.
 
     Args:
-        root: The files stand in `root/ogbn_arxiv/raw` and `root/ogbn_arxiv/split/time`.
-        url: Where the zip file is; by default the address that the installed `ogb` gives.
+        root: Folder with the files in `ogbn_arxiv/raw` and `ogbn_arxiv/split/time`.
+        url: Address of the zip file; by default the one in the installed package `ogb`.
 
     Raises:
         GraphError: the download fails, or the files are incomplete or damaged.
@@ -51,14 +51,18 @@ def load_ogbn_arxiv(root: Path, url: str | None = None) -> Graph:
     missing = [name for name in _FILES if not (folder / name).is_file()]
     if missing:
         raise GraphError(
-            f"{folder} lacks {', '.join(missing)}: add what is missing, or remove the folder "
-            "to have it downloaded again"
+            f"{folder} has no {', '.join(missing)}: add what is missing, or remove the folder to "
+            "download it again"
         )
     return _read(folder)
 
 
 def ogbn_arxiv_url() -> str:
-    """The address of the zip file in the installed ogb's table of datasets."""
+    """Return the address of the zip file from the installed ogb's table of datasets.
+
+    Raises:
+        GraphError: ogb is not installed or has no such table.
+    """
     spec = find_spec("ogb")  # finds the package without running its __init__
     places = (spec.submodule_search_locations or []) if spec is not None else []
     for place in places:
@@ -76,7 +80,7 @@ def ogbn_arxiv_url() -> str:
 
 
 def _download(url: str, folder: Path) -> None:
-    """Fetches and unpacks the zip at `url`; `folder` appears whole or not at all."""
+    """Download and unpack the zip file at `url`; `folder` appears complete or not at all."""
     by_hand = f"put {_FILES[0]} and the other files of {_ZIP_FOLDER}.zip into {folder} by hand"
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -107,7 +111,7 @@ def _move(source: Path, folder: Path) -> None:
     try:
         source.rename(folder)
     except OSError:
-        if not folder.is_dir():  # else another process was faster, and what it put there is whole
+        if not folder.is_dir():  # otherwise another process was faster, and its folder is complete
             raise
 
 
@@ -135,12 +139,12 @@ def _check_shape(path: Path, array: NDArray[Any], expected: tuple[int, int]) -> 
     if array.shape != expected:
         raise GraphError(
             f"{path} holds a table of {array.shape[0]} rows and {array.shape[1]} columns, "
-            f"expected {expected[0]} and {expected[1]}: fetch the file again"
+            f"expected {expected[0]} and {expected[1]}: download the file again"
         )
 
 
 def _read_csv(path: Path, kind: pa.DataType) -> NDArray[Any]:
-    """The numbers of a `.csv.gz` without a header, as (rows, columns)."""
+    """Return the numbers of a `.csv.gz` file without a header, (rows, columns)."""
     with _one_sentence(path):
         options = arrow_csv.ReadOptions(autogenerate_column_names=True)
         with arrow_csv.open_csv(path, read_options=options) as first_block:
@@ -148,7 +152,9 @@ def _read_csv(path: Path, kind: pa.DataType) -> NDArray[Any]:
         types = arrow_csv.ConvertOptions(column_types=dict.fromkeys(names, kind))
         table = arrow_csv.read_csv(path, read_options=options, convert_options=types)
     if any(column.null_count for column in table.columns):
-        raise GraphError(f"{path} has an empty field, expected numbers only: fetch the file again")
+        raise GraphError(
+            f"{path} has an empty field, expected numbers only: download the file again"
+        )
     array = np.empty((table.num_rows, table.num_columns), kind.to_pandas_dtype())
     for number, column in enumerate(table.columns):
         array[:, number] = column.to_numpy()
@@ -160,4 +166,4 @@ def _one_sentence(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException) as error:
-        raise GraphError(f"{path} cannot be read ({error}): fetch the file again") from error
+        raise GraphError(f"{path} cannot be read ({error}): download the file again") from error

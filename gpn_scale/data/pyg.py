@@ -1,4 +1,4 @@
-"""PyTorch Geometric's `Data` -> `Graph`.
+"""Graphs from PyTorch Geometric's `Data` objects.
 
 Shapes: N nodes, E edges, F feature columns.
 """
@@ -14,17 +14,17 @@ from gpn_scale.data.graph import MISSING_LABEL, CSRFeatures, Graph, Split, as_ar
 from gpn_scale.errors import GraphError
 
 SPARSE_BELOW = 0.2
-"""Share of nonzero features under which compressed rows are smaller and faster than an array."""
+"""Fraction of nonzero features below which sparse rows are smaller and faster than an array."""
 
 _WHOLE_FLOATS = 2.0**53
 
 
 def graph_from_pyg(data: Any, name: str = "graph") -> Graph:
-    """The graph in a `torch_geometric.data.Data`, made undirected.
+    """Return the graph in a `torch_geometric.data.Data`, made undirected.
 
-    Read are `edge_index` (2, E), `x` (dense or sparse tensor), `y` (N,) or (N, 1),
-    `edge_weight` (or a one-dimensional `edge_attr`), and the masks `train_mask`, `val_mask`,
-    `test_mask`. Masks of several columns are several splits: none of them is taken. NaN in
+    These attributes are read: `edge_index` (2, E), `x` (dense or sparse tensor), `y` (N,) or
+    (N, 1), `edge_weight` (or a one-dimensional `edge_attr`), and the masks `train_mask`,
+    `val_mask`, `test_mask`. Masks with several columns hold several splits and are ignored. NaN in
     floating-point labels means a missing label.
 
     Example:
@@ -33,12 +33,12 @@ def graph_from_pyg(data: Any, name: str = "graph") -> Graph:
         Graph('path', nodes=3, edges=4, features=0, classes=2)
 
     Raises:
-        GraphError: there is no `edge_index`, or an array does not fit.
+        GraphError: `edge_index` is missing, or an array has a wrong shape or type.
     """
     edge_index = _array(data, "edge_index")
     if edge_index is None or edge_index.ndim != 2 or edge_index.shape[0] != 2:
-        got = "none" if edge_index is None else f"shape {edge_index.shape}"
-        raise GraphError(f"graph {name!r}: data.edge_index: got {got}, expected (2, E)")
+        given = "is missing" if edge_index is None else f"has shape {edge_index.shape}"
+        raise GraphError(f"graph {name!r}: data.edge_index {given}, expected (2, E)")
     labels = _labels(_array(data, "y"), name)
     features = _features(getattr(data, "x", None))
     return build_graph(
@@ -54,7 +54,7 @@ def graph_from_pyg(data: Any, name: str = "graph") -> Graph:
 
 
 def compact_features(dense: NDArray[Any]) -> NDArray[Any] | CSRFeatures:
-    """`dense` (N, F) as sparse rows if less than `SPARSE_BELOW` of it is not zero, else as is."""
+    """Return `dense` (N, F) as sparse rows if the fraction of nonzeros is below `SPARSE_BELOW`."""
     if dense.ndim != 2 or np.count_nonzero(dense) >= SPARSE_BELOW * dense.size:
         return dense
     rows, columns = np.nonzero(dense)
@@ -64,7 +64,7 @@ def compact_features(dense: NDArray[Any]) -> NDArray[Any] | CSRFeatures:
 def _sparse_rows(
     rows: NDArray[Any], columns: NDArray[Any], values: NDArray[Any], shape: tuple[int, ...]
 ) -> CSRFeatures:
-    """Compressed rows of entries that are sorted by row."""
+    """Return compressed rows of entries that are sorted by row."""
     indptr = np.zeros(shape[0] + 1, np.int64)
     np.cumsum(np.bincount(rows, minlength=shape[0]), out=indptr[1:])
     return CSRFeatures(
@@ -143,7 +143,7 @@ def _num_nodes(data: Any) -> int | None:
 
 
 def _split(data: Any, labels: NDArray[Any] | None, name: str) -> Split | None:
-    """The split of the masks; without `train_mask` there is none, other masks may be absent."""
+    """Return the split in the masks; None without `train_mask`. Other masks may be absent."""
     masks = {part: _array(data, f"{part}_mask") for part in ("train", "val", "test")}
     if masks["train"] is None:
         return None
@@ -162,7 +162,7 @@ def _split(data: Any, labels: NDArray[Any] | None, name: str) -> Split | None:
 
 
 def _check_mask(mask: NDArray[Any], labels: NDArray[Any] | None, what: str) -> None:
-    """Refuses what is not one truth value per node, above all a list of node ids."""
+    """Refuse everything but one boolean per node, above all a list of node ids."""
     expected = mask.shape if labels is None else labels.shape[:1]
     binary = mask.dtype.kind == "b" or (mask.dtype.kind in "iu" and np.isin(mask, (0, 1)).all())
     if mask.ndim != 1 or mask.shape != expected or not binary:

@@ -1,4 +1,4 @@
-"""Graphs as they might become: features replaced by noise, edges moved.
+"""Shifted graphs: features replaced by noise, edges moved.
 
 Shapes: N nodes, F feature columns, E undirected edges.
 """
@@ -18,70 +18,71 @@ EdgeShift = Literal["random", "dice"]
 
 
 def noise_rows(kind: FeatureNoise, rows: int, columns: int, rng_seed: int) -> NDArray[np.float32]:
-    """Feature rows as the encoder takes them, of noise alone.
+    """Return feature rows of noise, scaled as the encoder expects them, (rows, columns).
 
-    `bernoulli`: each column is there with probability 1/2, divided by the row sum as bags of words
-    are; close to what was trained on. `normal`: unit Gaussians, far from it.
+    `bernoulli` sets each column with probability 1/2 and divides rows by their sum, as for bags of
+    words; this is close to the training data. `normal` draws unit Gaussians, far from it.
 
     Raises:
-        ConfigError: there is no such noise.
+        ConfigError: `kind` is not one of `FeatureNoise`.
     """
     _check_kind("feature noise", kind, get_args(FeatureNoise))
     rng = np.random.default_rng(rng_seed)
     if kind == "normal":
         return rng.standard_normal((rows, columns), dtype=np.float32)
-    words = (rng.random((rows, columns), dtype=np.float32) < 0.5).astype(np.float32)
-    return np.asarray(words / np.maximum(words.sum(1, keepdims=True), 1.0), np.float32)
+    bag = (rng.random((rows, columns), dtype=np.float32) < 0.5).astype(np.float32)
+    return np.asarray(bag / np.maximum(bag.sum(1, keepdims=True), 1.0), np.float32)
 
 
 def check_fraction(fraction: float) -> None:
-    """Refuses fractions outside of (0, 1).
+    """Check the fraction of nodes or edges that a shift changes.
 
     Raises:
-        ConfigError: with the fraction.
+        ConfigError: it is not in (0, 1).
     """
     if not 0.0 < fraction < 1.0:
         raise ConfigError(
-            f"shift fraction got {fraction}, expected a number between 0 and 1, both left out"
+            f"shift fraction is {fraction}, expected a number between 0 and 1, both excluded",
+            arguments=("fractions",),
         )
 
 
 def shifted_nodes(graph: Graph, fraction: float, rng_seed: int) -> NodeIds:
-    """A random `fraction` of the nodes, rising."""
+    """Return the ids of a random `fraction` of the nodes, sorted."""
     check_fraction(fraction)
     count = round(fraction * graph.num_nodes)
     return np.sort(np.random.default_rng(rng_seed).choice(graph.num_nodes, count, replace=False))
 
 
 def check_movable(graph: Graph) -> None:
-    """Refuses graphs whose edges cannot be shifted.
+    """Check that the edges of a graph can be shifted.
 
     Raises:
-        GraphError: it is directed or weighted.
+        GraphError: the graph is directed or weighted.
     """
     if not graph.has_plain_edges:
         raise GraphError(
-            f"graph {graph.name!r} is directed or weighted, expected plain edges to move: edge "
-            "shifts are defined for these"
+            f"graph {graph.name!r} is directed or weighted, expected plain edges: edge shifts are "
+            "defined for these only"
         )
 
 
 def without_edges(graph: Graph) -> Graph:
-    """The nodes, each by itself."""
+    """Return the same graph without edges."""
     indptr, indices = np.zeros(graph.num_nodes + 1, np.int64), np.empty(0, np.int32)
     return replace(graph, indptr=indptr, indices=indices, edge_weight=None)
 
 
 def shifted_edges(graph: Graph, fraction: float, kind: EdgeShift, rng_seed: int) -> Graph:
-    """The same nodes with a `fraction` of the edges changed.
+    """Return the same graph with a `fraction` of its edges changed.
 
-    `random`: these are taken away, and as many join random pairs of nodes. `dice` (Waniek et al.,
-    2018): each is, with equal chance, an edge within a class that is taken away or one between
-    classes that is added; once no more are within classes, all are added. Nodes without a label
-    keep their edges and get none.
+    `random` removes edges and adds as many between random pairs of nodes. `dice` (Waniek et al.,
+    2018) makes one of two changes with equal probability: it removes an edge within a class, or
+    adds one between two classes; when no edges within classes are left, it only adds. Nodes
+    without a label keep their edges and get no new ones.
 
     Raises:
-        ConfigError: the fraction or the kind is not one.
+        ConfigError: the fraction is not in (0, 1), or `kind` is not one of `EdgeShift`.
         GraphError: the graph is directed or weighted.
     """
     check_fraction(fraction)
@@ -113,7 +114,7 @@ def shifted_edges(graph: Graph, fraction: float, kind: EdgeShift, rng_seed: int)
 
 
 def _undirected_edges(graph: Graph) -> tuple[NodeIds, NodeIds]:
-    """Both ends of every edge, once, the smaller first."""
+    """Return both ends of every edge, each edge once and the smaller id first."""
     source = np.repeat(np.arange(graph.num_nodes), graph.out_degree)
     target = graph.indices.astype(np.int64)
     once = source < target
@@ -128,26 +129,26 @@ def _new_pairs(
     labels: NDArray[np.int32] | None,
     rng: np.random.Generator,
 ) -> tuple[NodeIds, NodeIds]:
-    """`count` distinct pairs that are no edges yet; with labels, of different classes.
+    """Draw `count` distinct pairs that are not edges; with `labels`, of different classes.
 
-    Where a dense graph has hardly any such pairs left, there may be fewer.
+    On a dense graph with hardly any such pairs left, the result may have fewer.
     """
     known = np.unique(source_E * num_nodes + target_E)
-    found = np.empty(0, np.int64)
+    drawn = np.empty(0, np.int64)
     for _ in range(100):
-        if len(found) >= count:
+        if len(drawn) >= count:
             break
-        ends = np.sort(rng.integers(num_nodes, size=(2 * (count - len(found)) + 16, 2)), axis=1)
+        ends = np.sort(rng.integers(num_nodes, size=(2 * (count - len(drawn)) + 16, 2)), axis=1)
         proper = ends[:, 0] != ends[:, 1]
         if labels is not None:
             proper &= (labels[ends] != MISSING_LABEL).all(1)
             proper &= labels[ends[:, 0]] != labels[ends[:, 1]]
         keys = ends[proper, 0] * num_nodes + ends[proper, 1]
-        fresh = np.setdiff1d(keys, np.append(known, found))
-        found = np.append(found, rng.permutation(fresh)[: count - len(found)])
-    return found // num_nodes, found % num_nodes
+        fresh = np.setdiff1d(keys, np.append(known, drawn))
+        drawn = np.append(drawn, rng.permutation(fresh)[: count - len(drawn)])
+    return drawn // num_nodes, drawn % num_nodes
 
 
 def _check_kind(what: str, kind: str, known: tuple[str, ...]) -> None:
     if kind not in known:
-        raise ConfigError(f"{what} got {kind!r}, expected one of {', '.join(known)}")
+        raise ConfigError(f"{what} is {kind!r}, expected {' or '.join(known)}")

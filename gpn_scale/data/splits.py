@@ -1,4 +1,4 @@
-"""Seeded splits, classes left out of them, and the class prior of the training part."""
+"""Seeded splits, left-out classes, and the class prior of the training set."""
 
 from dataclasses import replace
 
@@ -10,37 +10,40 @@ from gpn_scale.data.graph import MISSING_LABEL, Graph, NodeIds, Split
 from gpn_scale.errors import ConfigError, GraphError
 
 LEFT_OUT_MARK = "left_out_classes"
-"""Mark of the test nodes whose class was left out."""
+"""Name of the mark of test nodes whose class was left out."""
 
 
 def stratified_split(
     graph: Graph, *, train: float = 0.05, val: float = 0.15, rng_seed: int
 ) -> Graph:
-    """The same graph with a random split that has the same shares in every class.
+    """Return the same graph with a random split that has the same fractions of every class.
 
-    A class gives at least one node to training and, if two are left then, at least one to
-    validation; the rest is for test. Marked nodes never join training or validation: those with a
-    label are test nodes, and the shares are those of the unmarked nodes.
+    A class has at least one training node and, if two nodes are left then, at least one validation
+    node; the rest are test nodes. Marked nodes are never used for training or validation: those
+    with a label are test nodes, and the fractions refer to the unmarked nodes.
 
     Args:
-        graph: Any graph with labels; a split it already has is replaced.
-        train: Share for training, in (0, 1).
-        val: Share for validation, in (0, 1); `train + val` below 1.
-        rng_seed: The same seed gives the same split; at least 0.
+        graph: Any graph with labels; its own split, if any, is replaced.
+        train: Fraction for training, in (0, 1).
+        val: Fraction for validation, in (0, 1); `train + val` must be below 1.
+        rng_seed: Seed of the draw, at least 0; the same seed gives the same split.
 
     Raises:
-        ConfigError: a share or the seed is out of range.
+        ConfigError: a fraction or the seed is out of range.
         GraphError: a class has no unmarked node, or the graph has no classes at all.
     """
     if not (0.0 < train < 1.0 and 0.0 < val < 1.0 and train + val < 1.0):
         raise ConfigError(
-            "split: train and val must be shares in (0, 1) with a sum below 1, "
-            f"got train={train!r} and val={val!r}"
+            "split: train and val must be fractions in (0, 1) with a sum below 1, "
+            f"got train={train!r} and val={val!r}",
+            arguments=("split.train", "split.val"),
         )
     if rng_seed < 0:
-        raise ConfigError(f"split: rng_seed must be at least 0, got {rng_seed!r}")
+        raise ConfigError(
+            f"split: rng_seed must be at least 0, got {rng_seed!r}", arguments=("split.rng_seed",)
+        )
     if graph.num_classes == 0:
-        raise GraphError(f"graph {graph.name!r}: has no classes, expected labels to split by")
+        raise GraphError(f"graph {graph.name!r} has no classes, expected labels to split by")
     part_of_node = np.full(graph.num_nodes, 2, np.int8)
     for ids in _shuffled_classes(graph, np.random.default_rng(rng_seed)):
         num_train, num_val = _class_counts(len(ids), train, val)
@@ -53,7 +56,7 @@ def stratified_split(
 
 
 def _shuffled_classes(graph: Graph, rng: np.random.Generator) -> list[NodeIds]:
-    """The unmarked nodes of each class, in random order."""
+    """Return the unmarked nodes of each class, in random order."""
     eligible = graph.labels != MISSING_LABEL
     eligible[graph.marked] = False
     order = rng.permutation(np.flatnonzero(eligible))
@@ -70,21 +73,22 @@ def _class_counts(num_nodes: int, train: float, val: float) -> tuple[int, int]:
 
 
 def leave_out_classes(graph: Graph, count: int) -> Graph:
-    """The same graph where the last `count` classes are no longer known: split first, then this.
+    """Return the same graph with the labels of the last `count` classes hidden; split it first.
 
-    Their nodes and edges stay, their labels become `MISSING_LABEL`, and the split loses them. Those
-    that were test nodes are the out-of-distribution nodes to find: `marks["left_out_classes"]`.
-    Other marks stay, so a node may stand in two.
+    Nodes and edges of these classes stay, their labels become `MISSING_LABEL`, and they leave the
+    split. Their test nodes become unknown nodes, with the mark `left_out_classes`. Other marks
+    stay, so a node may have two.
 
     Raises:
-        GraphError: there is no split yet, or `count` leaves fewer than two classes.
+        GraphError: the graph has no split, or fewer than two classes would stay.
     """
     split = _split_of(graph)
     known = graph.num_classes - count
     if count < 1 or known < 2:
         raise GraphError(
             f"graph {graph.name!r}: cannot leave out {count} of {graph.num_classes} classes, "
-            "expected at least one to be left out and at least two to stay"
+            "expected at least one to be left out and at least two to stay",
+            arguments=("left_out_classes",),
         )
     stays = graph.labels < known
     left_out = split.test[~stays[split.test]]
@@ -107,10 +111,10 @@ def leave_out_classes(graph: Graph, count: int) -> Graph:
 
 
 def class_prior(graph: Graph) -> NDArray[np.float64]:
-    """Frequency of each class in the training part, (C,); sums to 1.
+    """Return the frequency of each class in the training set, (C,); they sum to 1.
 
     Raises:
-        GraphError: there is no split yet.
+        GraphError: the graph has no split.
     """
     train = _split_of(graph).train
     return np.bincount(graph.labels[train], minlength=graph.num_classes) / len(train)
@@ -119,22 +123,24 @@ def class_prior(graph: Graph) -> NDArray[np.float64]:
 def _split_of(graph: Graph) -> Split:
     if graph.split is None:
         raise GraphError(
-            f"graph {graph.name!r}: has no split, expected one: call `stratified_split` first"
+            f"graph {graph.name!r} has no split, expected one: call `stratified_split` first"
         )
     return graph.split
 
 
 def prepare_graph(graph: Graph, config: RunConfig) -> Graph:
-    """The graph with the configured split, and without the labels of the left-out classes.
+    """Return the graph with the configured split and with the left-out classes hidden.
 
     Raises:
-        GraphError: a public split is asked for and there is none, or the labels do not do.
+        GraphError: the graph has no public split but `config` asks for it, or its labels do not
+            allow the split.
     """
     if config.split.kind == "public":
         if graph.split is None:
             raise GraphError(
-                f"graph {graph.name!r} has no public split, expected one with split.kind=public: "
-                "use --set split.kind=stratified"
+                f"graph {graph.name!r} has no public split, but split.kind is 'public': use "
+                "split.kind='stratified'",
+                arguments=("split.kind",),
             )
     else:
         graph = stratified_split(

@@ -1,4 +1,4 @@
-"""A random attributed graph with known answers: which nodes a model should be unsure about.
+"""A random attributed graph in which it is known which nodes a model should be uncertain about.
 
 Shapes: N nodes, M drawn edges, F feature columns, K blocks (known classes, then unseen ones).
 """
@@ -27,32 +27,32 @@ _CHUNK_EDGES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntheticConfig:
-    """What `synthetic_graph` draws; each field can be set as `synthetic:field=value,...`."""
+    """Parameters of `synthetic_graph`; the dataset name `synthetic:field=value,...` sets them."""
 
     nodes: int = 10_000
-    """N; at least 20 for each known and unseen class."""
+    """Number of nodes, at least 20 for each known and unseen class."""
     classes: int = 6
-    """Known classes, at least 2; the largest has twice the nodes of the smallest."""
+    """Number of known classes, at least 2; the largest has twice the nodes of the smallest."""
     unseen_classes: int = 1
-    """Classes whose nodes carry no label and stand in the mark `unseen_class`; may be 0."""
+    """Number of classes whose nodes have no label and the mark `unseen_class`; may be 0."""
     features: int = 32
-    """Feature columns, at least 1."""
+    """Number of feature columns, at least 1."""
     degree: float = 8.0
-    """Mean number of neighbours, from 2 to half the mean class size; met but for repeated edges."""
+    """Mean number of neighbours before repeated edges are merged; 2 to half the mean class size."""
     homophily: float = 0.85
-    """Share of edges within a class, in [0, 1]."""
+    """Fraction of edges within a class, in [0, 1]."""
     degree_exponent: float = 2.5
     """Exponent of the power law of degrees, above 2.01; smaller means larger hubs."""
     separation: float = 3.0
     """Typical distance between two class means, in standard deviations of the noise."""
     isolated: float = 0.01
-    """Share of nodes without edges, of known classes; the mark `isolated`."""
+    """Fraction of nodes that have a known class but no edges; they have the mark `isolated`."""
     foreign: float = 0.01
-    """Share of nodes, of known classes, with features far from all; `foreign_features`."""
+    """Fraction of nodes of known classes with features far from all; mark `foreign_features`."""
     unseen: float = 0.1
-    """Share of nodes in unseen classes; without meaning if there are none."""
+    """Fraction of nodes in unseen classes; ignored if there are no such classes."""
     rng_seed: int = 1
-    """The same configuration gives the same graph; at least 0."""
+    """Seed of the draw, at least 0; the same configuration gives the same graph."""
 
     def __post_init__(self) -> None:
         blocks = self.classes + self.unseen_classes
@@ -67,59 +67,66 @@ class SyntheticConfig:
         for name in ("isolated", "foreign", "unseen"):
             self._check(name, 0, 0.5)
         self._check("rng_seed", 0, 2**63 - 1)
-        shares = self.isolated + self.foreign + self.unseen
-        if shares > 0.5:
-            raise ConfigError(
-                f"{NAME}: isolated, foreign and unseen must add up to at most 0.5, got {shares:g}"
+        unknown = self.isolated + self.foreign + self.unseen
+        if unknown > 0.5:
+            raise _error(
+                f"isolated, foreign and unseen must add up to at most 0.5, got {unknown:g}"
             )
 
     def _check(self, name: str, least: float, most: float, why: str = "") -> None:
         value = getattr(self, name)
         if not least <= value <= most:
-            raise ConfigError(
-                f"{NAME}: {name} must lie in [{least:.10g}, {most:.10g}]{why}, got {value!r}"
-            )
+            raise _error(f"{name} must lie in [{least:.10g}, {most:.10g}]{why}, got {value!r}")
 
 
 def parse_synthetic(text: str) -> SyntheticConfig:
-    """The configuration that `synthetic` or `synthetic:nodes=20000,classes=7` stands for.
+    """Return the configuration in a name like `synthetic` or `synthetic:nodes=20000,classes=7`.
+
+    >>> parse_synthetic("synthetic:nodes=20000").nodes
+    20000
 
     Raises:
         ConfigError: a key is unknown or repeated, or a value is not a number in its range.
     """
     name, _, assignments = text.partition(":")
     if name != NAME:
-        raise ConfigError(f"expected {NAME!r} or '{NAME}:key=value,...', got {text!r}")
+        raise _error(f"expected {NAME!r} or '{NAME}:key=value,...', got {text!r}")
     known = {field.name: field.default for field in fields(SyntheticConfig)}
     chosen: dict[str, int | float] = {}
     for assignment in filter(None, assignments.split(",")):
         key, equals, value = (part.strip() for part in assignment.partition("="))
         if not equals:
-            raise ConfigError(f"{NAME}: expected key=value, got {assignment!r}")
+            raise _error(f"expected key=value, got {assignment!r}")
         if key not in known:
             hint = "".join(f"did you mean {near!r}? " for near in get_close_matches(key, known, 1))
-            raise ConfigError(f"{NAME}: unknown key {key!r}; {hint}known keys: {', '.join(known)}")
+            raise _error(f"unknown key {key!r}; {hint}known keys: {', '.join(known)}")
         if key in chosen:
-            raise ConfigError(f"{NAME}: {key} is given twice, expected it once")
+            raise _error(f"{key} is given twice, expected it once")
         whole = isinstance(known[key], int)
         try:
             chosen[key] = int(value) if whole else float(value)
         except ValueError:
             kind = "a whole number" if whole else "a number"
-            raise ConfigError(f"{NAME}: {key} must be {kind}, got {value!r}") from None
-    return SyntheticConfig(**chosen)  # type: ignore[arg-type] # each value has its field's kind
+            raise _error(f"{key} must be {kind}, got {value!r}") from None
+    return SyntheticConfig(**chosen)  # type: ignore[arg-type] # each value has its field's type
+
+
+def _error(message: str) -> ConfigError:
+    return ConfigError(f"{NAME}: {message}", arguments=("dataset",))
 
 
 def synthetic_graph(config: SyntheticConfig) -> Graph:
-    """A homophilic graph from a degree-corrected block model (Karrer & Newman, 2011).
+    """Return a homophilic graph from a degree-corrected block model (Karrer & Newman, 2011).
 
-    One block per known or unseen class. Degrees follow a power law cut where two hubs would meet
-    more than once; every node outside the mark `isolated` has a neighbour. Features are the mean
-    of the class plus standard normal noise. Marks are disjoint, an empty one is absent: nodes of
-    `unseen_class` are a block like the others, those with `foreign_features` keep their edges and
-    label, `isolated` ones keep ordinary features and label. No split is set.
+    Each known or unseen class is a block. Degrees follow a power law, cut where two hubs of a block
+    would expect more than one edge between them; every node without the mark `isolated` has a
+    neighbour. Features are the mean of the class plus standard normal noise.
 
-    Cost: time and memory linear in nodes and edges; about 50 bytes per edge and 4 F per node.
+    Marks are disjoint, and empty ones are absent. Nodes of `unseen_class` form ordinary blocks but
+    have no labels. Nodes with `foreign_features` keep their edges and labels, `isolated` nodes
+    their features and labels. The graph has no split.
+
+    Time and memory are linear in nodes and edges: about 50 bytes per edge and 4 F per node.
     """
     node_rng, edge_rng, feature_rng = (
         np.random.default_rng(child) for child in np.random.SeedSequence(config.rng_seed).spawn(3)
@@ -142,12 +149,12 @@ def synthetic_graph(config: SyntheticConfig) -> Graph:
 
 
 def _draw_blocks(config: SyntheticConfig, rng: Generator) -> NDArray[np.int32]:
-    """Block of each node; sizes are fixed by the configuration, places are random."""
-    known_share = np.linspace(1.0, _SMALLEST_CLASS, config.classes)
+    """Return the block of each node in random order; the configuration fixes the block sizes."""
+    known_fraction = np.linspace(1.0, _SMALLEST_CLASS, config.classes)
     unseen = config.unseen if config.unseen_classes else 0.0
-    known_share *= (1 - unseen) / known_share.sum()
-    unseen_share = np.full(config.unseen_classes, unseen) / max(config.unseen_classes, 1)
-    ends = np.cumsum(np.append(known_share, unseen_share)) * config.nodes
+    known_fraction *= (1 - unseen) / known_fraction.sum()
+    unseen_fraction = np.full(config.unseen_classes, unseen) / max(config.unseen_classes, 1)
+    ends = np.cumsum(np.append(known_fraction, unseen_fraction)) * config.nodes
     sizes: NDArray[np.int64] = np.diff(np.rint(ends), prepend=0.0).astype(np.int64)
     block_N = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
     rng.shuffle(block_N)
@@ -157,7 +164,7 @@ def _draw_blocks(config: SyntheticConfig, rng: Generator) -> NDArray[np.int32]:
 def _draw_marked(
     config: SyntheticConfig, block_N: NDArray[np.int32], rng: Generator
 ) -> tuple[NodeIds, NodeIds]:
-    """Isolated and foreign nodes: disjoint, sorted, of known classes."""
+    """Draw isolated and foreign nodes of known classes: disjoint and sorted."""
     num_isolated = round(config.isolated * config.nodes)
     num_foreign = round(config.foreign * config.nodes)
     known = np.flatnonzero(block_N < config.classes)
@@ -166,7 +173,7 @@ def _draw_marked(
 
 
 class _Line(NamedTuple):
-    """Nodes laid on a line, block by block; the pointers say where places and blocks begin."""
+    """Nodes as intervals of a line, block by block; the pointers hold where these begin."""
 
     node: NDArray[np.int32]
     block: NDArray[np.int32]
@@ -174,12 +181,12 @@ class _Line(NamedTuple):
     block_ptr: NDArray[np.float64]
 
     def places(self, at: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The places that hold the points `at`."""
-        order = np.argsort(at)  # searches in order stay in the cache: several times faster
-        found = np.empty(len(at), np.int64)
-        found[order] = np.searchsorted(self.ptr, at[order], side="right") - 1
-        found %= len(self.node)  # the very end, met by rounding or after a block of one, is place 0
-        return found
+        """Return the index of the interval that holds each of the points `at`."""
+        order = np.argsort(at)  # sorted searches stay in the cache, which is several times faster
+        place = np.empty(len(at), np.int64)
+        place[order] = np.searchsorted(self.ptr, at[order], side="right") - 1
+        place %= len(self.node)  # rounding or a block of one node may hit the very end: place 0
+        return place
 
 
 def _lay_line(
@@ -189,7 +196,7 @@ def _lay_line(
     node = connected[np.argsort(block_N[connected], kind="stable")]
     exponent, num_blocks = config.degree_exponent, int(block_N.max()) + 1
     mean_width = (exponent - 1) / (exponent - 2)
-    # Two nodes of this width in one block expect about one edge between them.
+    # Between two nodes of this width in one block, the expected number of edges is about one.
     widest = mean_width * np.sqrt(config.nodes / (num_blocks * config.degree))
     width = np.minimum((1 - rng.random(len(node))) ** (-1 / (exponent - 1)), widest)
     ptr = np.append(0.0, np.cumsum(width))
@@ -200,7 +207,7 @@ def _lay_line(
 def _draw_edges(
     config: SyntheticConfig, block_N: NDArray[np.int32], isolated: NodeIds, rng: Generator
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Edge list; one edge starts at every connected node, the others at nodes by their width."""
+    """Draw the edges: one from every connected node, the others from nodes by their width."""
     line = _lay_line(config, block_N, isolated, rng)
     num_edges = round(config.nodes * config.degree / 2)
     source, target = np.empty(num_edges, np.int32), np.empty(num_edges, np.int32)
@@ -217,7 +224,7 @@ def _draw_edges(
 def _draw_targets(
     line: _Line, place: NDArray[np.int64], homophily: float, rng: Generator
 ) -> NDArray[np.int64]:
-    """Other ends of edges: by width in the block without the place, or outside the block."""
+    """Draw the targets of edges by width: in the same block except the source, or outside it."""
     block = line.block[place]
     block_start, block_end = line.block_ptr[block], line.block_ptr[block + 1]
     within = rng.random(len(place)) < homophily
@@ -233,7 +240,7 @@ def _draw_targets(
 def _draw_features(
     config: SyntheticConfig, block_N: NDArray[np.int32], foreign: NodeIds, rng: Generator
 ) -> NDArray[np.float32]:
-    """Class mean plus noise, drawn in place; foreign nodes have a far mean and wider noise."""
+    """Draw features: class mean plus noise; foreign nodes have a far mean and wider noise."""
     num_blocks = config.classes + config.unseen_classes
     direction = rng.standard_normal((num_blocks + 1, config.features), dtype=np.float32)
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""A graph from two tables, `edges` and `nodes`, each a `.parquet` or a `.csv` file.
+"""Graphs from two tables, `edges` and `nodes`, each a `.parquet` or a `.csv` file.
 
 `edges` has the columns `source`, `target` and optionally `weight` (others are ignored). `nodes`
 has `id`, optionally `label` and `split`; every other column is a feature, in file order.
@@ -24,18 +24,18 @@ _WHOLE_FLOATS = 2.0**53
 
 
 def read_tables(folder: Path, name: str) -> Graph:
-    """The undirected graph in `folder/edges.*` and `folder/nodes.*`.
+    """Return the undirected graph in `folder/edges.*` and `folder/nodes.*`.
 
-    Ids are integers or text; nodes are numbered in the order of the `nodes` file, and
-    `Graph.node_names` keeps the ids unless they are 0..N-1 already. Ids in a `.csv` are text:
-    "7" and "07" differ, and blanks count. Labels that are all non-negative integers (or such with
-    ".0") are class indices; otherwise the sorted distinct values become the classes 0..C-1 and
-    `Graph.class_names` keeps them. A missing label or split is null or empty. `split` is
-    `train`, `val` (or `valid`, `validation`) or `test`.
+    Ids are integers or text. Nodes are numbered in the order of the `nodes` file, and
+    `Graph.node_names` keeps the ids unless they are 0..N-1. Ids in a `.csv` file are text: "7" and
+    "07" differ, and blanks count. If all labels are non-negative integers (also written with ".0"),
+    they are class indices; otherwise the sorted distinct values become the classes 0..C-1, and
+    `Graph.class_names` keeps them. A missing label or split is null or empty. `split` is `train`,
+    `val` (or `valid`, `validation`) or `test`.
 
     Raises:
-        GraphError: a file or column is missing or of a wrong kind, an edge names an unknown
-            id, an id stands twice, or a node of the split has no label.
+        GraphError: a file or column is missing or has a wrong type, an edge has an unknown id, an
+            id occurs twice, or a node of the split has no label.
     """
     edges, edges_path = _read_table(folder, "edges", ("source", "target"))
     nodes, nodes_path = _read_table(folder, "nodes", ("id",))
@@ -64,19 +64,19 @@ def read_tables(folder: Path, name: str) -> Graph:
 
 
 def has_tables(folder: Path) -> bool:
-    """Whether `folder` holds an `edges` table."""
+    """Return whether `folder` holds an `edges` table."""
     return any((folder / f"edges{suffix}").is_file() for suffix in _SUFFIXES)
 
 
 def _read_table(folder: Path, stem: str, required: tuple[str, ...]) -> tuple[pa.Table, Path]:
     paths = [folder / f"{stem}{suffix}" for suffix in _SUFFIXES]
-    found = [path for path in paths if path.is_file()]
-    if len(found) != 1:
+    present = [path for path in paths if path.is_file()]
+    if len(present) != 1:
         raise GraphError(
-            f"{folder} holds {len(found)} of {paths[0].name} and {paths[1].name}, "
+            f"{folder} holds {len(present)} of {paths[0].name} and {paths[1].name}, "
             "expected exactly one of them"
         )
-    path = found[0]
+    path = present[0]
     try:
         table = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
@@ -87,7 +87,7 @@ def _read_table(folder: Path, stem: str, required: tuple[str, ...]) -> tuple[pa.
     names = table.column_names
     if len(set(names)) < len(names):
         twice = next(each for each in names if names.count(each) > 1)
-        raise GraphError(f"{path}: column {twice!r} stands twice, expected distinct names")
+        raise GraphError(f"{path}: column {twice!r} occurs twice, expected distinct names")
     for column in required:
         if column not in names:
             raise GraphError(
@@ -104,10 +104,10 @@ def _read_parquet(path: Path) -> pa.Table:
 
 
 def _read_csv(path: Path) -> pa.Table:
-    """Reads ids, labels and split as text, so that "007" stays, and all numbers as float64.
+    """Read ids, labels and split as text, so that "007" stays, and all numbers as float64.
 
-    Arrow infers types from the first block alone, and would refuse 0.5 after a block of
-    integers; so the types are set.
+    The types are set here because Arrow infers them from the first block only, and would refuse 0.5
+    after a block of integers.
     """
     with csv.open_csv(path) as first_block:
         fields = list(first_block.schema)
@@ -119,17 +119,17 @@ def _read_csv(path: Path) -> pa.Table:
 
 
 def _refuse(wrong: Any, column: Any, where: str, expected: str) -> None:
-    """Raises for the first entry of `column` at which the mask `wrong` is true."""
+    """Raise a `GraphError` about the first entry of `column` where the mask `wrong` is true."""
     mask = np.asarray(wrong)
     if mask.any():
         row = int(mask.argmax())
         value = column[row].as_py()
-        got = "nothing" if value in (None, "") else repr(value)
-        raise GraphError(f"{where} holds {got} in data row {row}, expected {expected}")
+        given = "nothing" if value in (None, "") else repr(value)
+        raise GraphError(f"{where} holds {given} in data row {row}, expected {expected}")
 
 
 def _id_type(types: list[pa.DataType]) -> pa.DataType:
-    """Integers are compared as such only if all ids are; else everything is compared as text."""
+    """Return the type to compare ids by: integers if all ids are integers, else text."""
     integer = all(pa.types.is_integer(each) and each != pa.uint64() for each in types)
     return pa.int64() if integer else pa.large_string()
 
@@ -146,20 +146,20 @@ def _read_ids(column: pa.ChunkedArray, kind: pa.DataType, where: str) -> pa.Arra
 
 
 def _read_ends(column: pa.ChunkedArray, ids: pa.Array, where: str, nodes: str) -> NDArray[Any]:
-    """Node numbers of the ids in `column`, (E,)."""
+    """Return the node numbers of the ids in `column`, (E,)."""
     ends = _read_ids(column, ids.type, where)
-    found = pc.index_in(ends, value_set=ids)
+    numbers = pc.index_in(ends, value_set=ids)
     _refuse(
-        found.is_null(),
+        numbers.is_null(),
         ends,
         where,
         f"an id of {nodes} (blanks count): add the node or drop the edge",
     )
-    return np.asarray(found)
+    return np.asarray(numbers)
 
 
 def _names(ids: pa.Array) -> NDArray[np.str_] | None:
-    """The ids as text; None if they count the rows."""
+    """Return the ids as text; None if they are the row numbers."""
     if ids.equals(pa.array(np.arange(len(ids))).cast(ids.type)):
         return None
     text: NDArray[np.str_] = ids.to_numpy(zero_copy_only=False).astype(np.str_)
@@ -167,7 +167,7 @@ def _names(ids: pa.Array) -> NDArray[np.str_] | None:
 
 
 def _read_features(nodes: pa.Table, path: Path) -> NDArray[np.float32] | None:
-    """All numeric columns side by side, (N, F); None without any."""
+    """Return all feature columns side by side, (N, F); None if there are none."""
     names = [name for name in nodes.column_names if name not in ("id", "label", "split")]
     features = np.empty((nodes.num_rows, len(names)), np.float32)
     for number, name in enumerate(names):
@@ -176,7 +176,7 @@ def _read_features(nodes: pa.Table, path: Path) -> NDArray[np.float32] | None:
 
 
 def _read_numbers(column: pa.ChunkedArray, name: str, path: Path) -> NDArray[np.float32]:
-    """A column of numbers (or of true and false) as float32."""
+    """Return a column of numbers or booleans as float32."""
     kind, where = column.type, f"{path}: column {name!r}"
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
         column = pc.cast(column, pa.float64(), safe=False)
@@ -189,9 +189,9 @@ def _read_numbers(column: pa.ChunkedArray, name: str, path: Path) -> NDArray[np.
 def _read_labels(
     nodes: pa.Table, where: str
 ) -> tuple[NDArray[np.int64] | None, NDArray[np.str_] | None]:
-    """Class indices, (N,), `MISSING_LABEL` where there is none; and the values they number, (C,).
+    """Return class indices, (N,), `MISSING_LABEL` where missing, and the class names, (C,).
 
-    Both are None without the column; there are no values where the labels were class indices.
+    Both are None without the column; the names are None if the labels are class indices.
     """
     if "label" not in nodes.column_names:
         return None, None
@@ -208,7 +208,7 @@ def _read_labels(
 
 
 def _label_values(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
-    """The column as int64 if all labels are integers, else as text; null where one is missing."""
+    """Return the column as int64 if all labels are integers, else as text; null where missing."""
     if pa.types.is_floating(column.type):
         # pandas turns integers with gaps into floating-point numbers with NaN.
         column = column.cast(pa.float64())
@@ -233,7 +233,7 @@ def _as_text(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
 
 
 def _read_split(nodes: pa.Table, labels: NDArray[np.int64] | None, where: str) -> Split | None:
-    """The split of column `split`; None without the column or with an empty one."""
+    """Return the split in the column `split`; None if the column is missing or empty."""
     if "split" not in nodes.column_names:
         return None
     column = _as_text(nodes["split"], where)

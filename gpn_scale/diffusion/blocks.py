@@ -1,4 +1,7 @@
-"""The untruncated diffusion in row blocks of the adjacency, straight from the graph's arrays.
+"""The diffusion in row blocks of the adjacency, for graphs that do not fit into memory.
+
+`power_iteration` holds S; here only the graph's own arrays are read, which may be memory maps, and
+the caller chooses how many classes and edges are in memory at a time. There are no gradients.
 
 Shapes: N nodes, B classes that are diffused at a time, M rows of a block.
 """
@@ -12,7 +15,7 @@ from torch import Tensor
 
 from gpn_scale.config import DiffusionConfig
 from gpn_scale.data.graph import Graph
-from gpn_scale.diffusion.exact import config_steps
+from gpn_scale.diffusion.power_iteration import config_steps
 from gpn_scale.diffusion.transition import row_blocks, transition_factors
 from gpn_scale.nn.sparse import SparseMatrix
 from gpn_scale.scratch import release_pages
@@ -22,14 +25,14 @@ Block = tuple[int, int, SparseMatrix]
 
 
 class AdjacencyBlocks:
-    """Row blocks of A, kept or made anew from a graph that may be a memory map.
+    """Row blocks of the adjacency A, kept in memory or read again from the graph in every pass.
 
     Args:
-        graph: Its arrays are not copied where the kernels can read them as they are.
-        entries: Edges in a block; a longer row is a block by itself.
-        keep: Make the blocks once and keep them.
-        device: Where the blocks go.
-        dtype: Of their values.
+        graph: Graph whose arrays may be memory maps; copied only where the kernels need it.
+        entries: Largest number of edges in a block; a longer row is a block by itself.
+        keep: Whether the blocks are made once and kept.
+        device: Device of the blocks.
+        dtype: Type of their values.
     """
 
     def __init__(
@@ -68,17 +71,17 @@ class AdjacencyBlocks:
 
 
 class BlockDiffusion:
-    """K steps of B <- (1 - t) S B + t beta, the same as `PowerIteration`, without a matrix S.
+    """K steps of B <- (1 - t) S B + t beta as in `PowerIteration`, without a matrix S.
 
     With S = diag(r) (A + diag(l)) diag(c), Y = c B obeys Y <- (1 - t) r c (A Y + l Y) + t c beta:
     one product with the graph's own adjacency, and one element-wise pass.
 
     Args:
-        graph: To be diffused on.
-        config: The diffusion.
+        graph: Graph to diffuse on.
+        config: Parameters of the diffusion.
         adjacency: The graph's row blocks.
-        device: Where the vectors go.
-        dtype: Of all real numbers.
+        device: Device of the vectors.
+        dtype: Type of all real numbers.
     """
 
     def __init__(
@@ -97,14 +100,15 @@ class BlockDiffusion:
         self._column_N1 = torch.from_numpy(factors.column_N).to(device, dtype).unsqueeze(1)
         pull_N = (1.0 - config.teleport) * factors.row_N * factors.column_N
         self._pull_N1 = torch.from_numpy(pull_N).to(device, dtype).unsqueeze(1)
-        self._loop_N1: Tensor | None = None  # all nodes have one
+        self._loop_N1: Tensor | None = None  # None where all nodes have a loop
         if not factors.loop_N.all():
             self._loop_N1 = torch.from_numpy(factors.loop_N).to(device).unsqueeze(1)
 
-    def spend(self, evidence_NB: Tensor, observe: Callable[[], None]) -> Tensor:
-        """Aggregated evidence, (N, B); overwrites `evidence_NB`, calls `observe` after each step.
+    def run_into(self, evidence_NB: Tensor, observe: Callable[[], None]) -> Tensor:
+        """Return aggregated evidence, (N, B); overwrites `evidence_NB`.
 
-        Outside of autograd. Takes two more arrays of that size, one of which is the result.
+        Calls `observe` after each step. Takes two more arrays of that size, one of which is the
+        result.
         """
         state_NB = evidence_NB * self._column_N1
         restart_NB = torch.mul(state_NB, self._teleport, out=evidence_NB)
@@ -127,5 +131,5 @@ class BlockDiffusion:
 
 
 def _tensor(array: NDArray[np.int32] | NDArray[np.float32]) -> Tensor:
-    """A copy only where torch would warn that the array cannot be written to."""
+    """Wrap an array as a tensor; copies it only if it is read-only, of which torch would warn."""
     return torch.from_numpy(np.require(array, requirements="W"))

@@ -1,7 +1,8 @@
-"""Nodes that join a graph after training: their edges, and their rows of the grown diffusion.
+"""Nodes that join a graph after training: their edges, and the transition matrix S of both.
 
-The known graph is only read, never copied: a row of the grown transition matrix is the known row,
-plus a patch where a new node is its neighbour.
+The known graph is only read, never copied: a row of the grown S is the known row, plus a patch
+where a new node is its neighbour. `push` diffuses over it. `transition` makes all of S at once,
+which would cost a pass over the whole graph for every node that joins.
 
 Shapes: N known nodes, M new nodes, F feature columns, R roots.
 """
@@ -27,7 +28,7 @@ from gpn_scale.data.graph import (
     as_array,
     as_node_ids,
 )
-from gpn_scale.errors import ConfigError, GraphError
+from gpn_scale.errors import GraphError
 
 _EDGE_CHUNK = 1 << 24
 
@@ -37,25 +38,25 @@ SparseRows = Any
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NewNodes:
-    """M nodes with features and edges; new node j has the id N + j. Made by `new_nodes`."""
+    """M nodes with features and edges, made by `new_nodes`; new node j has the id N + j."""
 
     num_known: int
-    """N."""
+    """Number N of known nodes."""
     features: Features
-    """(M, F), dense or sparse like those of the graph."""
+    """Feature rows of the new nodes, (M, F); dense or sparse like those of the graph."""
     changed: NodeIds
-    """The known neighbours and all new nodes, sorted."""
+    """Ids of the new nodes and of their known neighbours, sorted."""
     patch: Graph
-    """What is added to the rows of `changed`: the new edges alone, merged, over these nodes."""
+    """The new edges alone, merged, as a graph over the nodes of `changed`."""
 
     @property
     def num_new(self) -> int:
-        """M."""
+        """Number M of new nodes."""
         return int(self.features.shape[0])
 
     @property
     def ids(self) -> NodeIds:
-        """N to N + M - 1."""
+        """Ids of the new nodes, N to N + M - 1."""
         return np.arange(self.num_known, self.num_known + self.num_new)
 
 
@@ -65,7 +66,7 @@ def new_nodes(
     neighbours: Sequence[ArrayLike],
     edge_weights: Sequence[ArrayLike] | None = None,
 ) -> NewNodes:
-    """Checked nodes that join `graph`, with edges to known nodes and to each other.
+    """Check nodes that join `graph`, and merge their edges to known nodes and to each other.
 
     Edges merge as in `build_graph`: self-loops are dropped; repeated edges collapse, or add up when
     weighted. Undirected: an edge holds in both directions, however often it is listed, and of two
@@ -73,7 +74,7 @@ def new_nodes(
     new ones.
 
     >>> triangle = build_graph([0, 1, 2], [1, 2, 0], features=[[0.0], [1.0], [2.0]])
-    >>> new = new_nodes(triangle, [[0.5], [1.5]], [[0, 2], [3]])  # the second one knows the first
+    >>> new = new_nodes(triangle, [[0.5], [1.5]], [[0, 2], [3]])  # the second joins the first
     >>> grown_graph(triangle, new)
     Graph('graph', nodes=5, edges=12, features=1, classes=0)
 
@@ -84,7 +85,7 @@ def new_nodes(
         edge_weights: A positive weight per neighbour, for graphs with weights; by default 1.
 
     Raises:
-        GraphError: lengths differ, an id is unknown, a feature or weight is not what it should be.
+        GraphError: lengths differ, an id is unknown, or a feature or weight is not valid.
     """
     checked = _check_features(graph, features, len(neighbours))
     num_known, num_nodes = graph.num_nodes, graph.num_nodes + len(neighbours)
@@ -105,7 +106,7 @@ def new_nodes(
 
 
 def grown_graph(graph: Graph, new: NewNodes) -> Graph:
-    """The graph rebuilt with the new nodes: a copy of everything, by `build_graph`.
+    """Return the graph rebuilt with the new nodes: a copy of everything, by `build_graph`.
 
     New nodes have no label and, where known nodes have names, are called `new 0`, `new 1`, ...
     """
@@ -133,7 +134,10 @@ def grown_graph(graph: Graph, new: NewNodes) -> Graph:
 
 
 def in_weights(graph: Graph) -> NDArray[np.float64]:
-    """Weights of the edges into every node, (N,); no loops. One pass over the edges, in chunks."""
+    """Return the summed weights of the edges into every node, (N,), without loops.
+
+    Takes one pass over the edges, in chunks.
+    """
     if graph.edge_weight is None and not graph.directed:
         return graph.out_degree.astype(np.float64)
     weight = np.zeros(graph.num_nodes)
@@ -144,8 +148,17 @@ def in_weights(graph: Graph) -> NDArray[np.float64]:
     return weight
 
 
+def csr_rows(
+    values: NDArray[Any], columns: NDArray[Any], offsets: NDArray[Any], width: int
+) -> SparseRows:
+    """Return sparse rows of `width` columns from their three arrays, which are not copied."""
+    return scipy.sparse.csr_array((values, columns, offsets), shape=(len(offsets) - 1, width))
+
+
 class GrownTransition:
-    """S of the grown graph, row by row on demand; equals `transition_matrix(grown_graph(...))`.
+    """The matrix S of the grown graph, row by row on demand.
+
+    It equals `transition_matrix(grown_graph(graph, new), ...)`.
 
     Args:
         graph: The known graph; may be memory-mapped.
@@ -174,7 +187,7 @@ class GrownTransition:
             self._patch_weights = in_weights(new.patch)
 
     def rows(self, nodes: NodeIds) -> SparseRows:
-        """Rows of S, (len(nodes), N + M), in float64; reads the edges of `nodes` and no others."""
+        """Return rows of S, (len(nodes), N + M), in float64; reads no other node's edges."""
         known = np.flatnonzero(nodes < self.graph.num_nodes)
         row_known, id_known, weight_known = _edges(self.graph, nodes[known])
         patched, place = self._patched(nodes)
@@ -192,18 +205,18 @@ class GrownTransition:
         return scipy.sparse.coo_array((weight, (row, column)), shape=shape).tocsr()
 
     def step(self, rows: SparseRows) -> SparseRows:
-        """`rows @ S`, by the rows of S that have a part in it."""
+        """Return `rows @ S`; reads only the rows of S that take part."""
         active, middle = np.unique(rows.indices, return_inverse=True)
         matrix = self.rows(active)
         # Only local columns: scipy's product takes scratch memory for every column there is.
         reached, inner = np.unique(matrix.indices, return_inverse=True)
-        left = _csr(rows.data, middle, rows.indptr, len(active))
-        product = left @ _csr(matrix.data, inner, matrix.indptr, len(reached))
+        left = csr_rows(rows.data, middle, rows.indptr, len(active))
+        product = left @ csr_rows(matrix.data, inner, matrix.indptr, len(reached))
         product.sort_indices()
-        return _csr(product.data, reached[product.indices], product.indptr, self.num_nodes)
+        return csr_rows(product.data, reached[product.indices], product.indptr, self.num_nodes)
 
     def largest_sum(self, rows: SparseRows) -> NDArray[np.float64]:
-        """A bound of the row sums of `rows @ S^j` for every j >= 1; (R,).
+        """Return a bound of the row sums of `rows @ S^j` that holds for every j >= 1; (R,).
 
         `rw`: S keeps sums. `sym`: S has no singular value above 1 (Cauchy-Schwarz), so a sum is at
         most sqrt(N + M) |row|_2. Undirected, S also keeps d^1/2, the roots of the weights: e_u S^j
@@ -218,12 +231,12 @@ class GrownTransition:
         return np.minimum(by_norm, _row_sums(rows, rows.data * ratio))
 
     def _patched(self, nodes: NodeIds) -> tuple[NodeIds, NodeIds]:
-        """Which of `nodes` have new edges, and their ids in the patch."""
+        """Return the positions in `nodes` that have new edges, and their ids in the patch."""
         if not len(self._changed):
             return np.empty(0, np.int64), np.empty(0, np.int64)
         place = np.minimum(np.searchsorted(self._changed, nodes), len(self._changed) - 1)
-        found = np.flatnonzero(self._changed[place] == nodes)
-        return found, place[found]
+        patched = np.flatnonzero(self._changed[place] == nodes)
+        return patched, place[patched]
 
     def _has_loop(self, nodes: NodeIds) -> NDArray[np.bool_]:
         loop = np.ones(len(nodes), bool)
@@ -235,7 +248,7 @@ class GrownTransition:
         return loop
 
     def _in_weight(self, nodes: NodeIds) -> NDArray[np.float64]:
-        """In-weights in the grown graph, with loops."""
+        """Return the in-weights of `nodes` in the grown graph, with loops."""
         total = self._has_loop(nodes).astype(np.float64)
         known = np.flatnonzero(nodes < self.graph.num_nodes)
         total[known] += self._in_weights[nodes[known]]
@@ -245,80 +258,24 @@ class GrownTransition:
 
     @cached_property
     def _least_weight(self) -> float:
-        """A bound from below of all weights d of an undirected grown graph, with loops."""
+        """Lower bound of all weights d of an undirected grown graph, with loops."""
         known = self._in_weights
         # A node without edges has a loop of 1 in any case.
         least = 1.0 + known.min() if self.self_loops else known.min(where=known > 0, initial=1.0)
         return float(self._in_weight(self._changed).min(initial=least))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PushedRows:
-    """Rows of a K-step diffusion, from below."""
-
-    weight: SparseRows
-    """(R, N + M); no entry is above the exact one."""
-    dropped: NDArray[np.float64]
-    """Bound of what the exact row's sum has beyond the kept one, (R,); 0 with tolerance 0."""
-
-
-def push_rows(
-    transition: GrownTransition, roots: NodeIds, *, teleport: float, steps: int, tolerance: float
-) -> PushedRows:
-    """Rows of t sum_{i<K} (1-t)^i S^i + (1-t)^K S^K, which is K steps of B <- (1-t) S B + t I.
-
-    Level by level: of what arrives at a node, the share t stays and the rest moves on along S;
-    after K levels all stays. What arrives with less than `tolerance` leaves its t and is not
-    pushed on: exact rows minus kept ones are then x (1-t) S B summed over all such x, which is
-    non-negative and of bounded sum (`GrownTransition.largest_sum`). Memory grows with the number
-    of roots times the nodes they reach: give many roots in blocks.
-
-    >>> path = build_graph([0, 1], [1, 2], num_nodes=3)
-    >>> new = new_nodes(path, np.empty((1, 0)), [[0]])
-    >>> walk = GrownTransition(path, new, "rw", self_loops=False)
-    >>> push_rows(walk, new.ids, teleport=0.5, steps=2, tolerance=0.0).weight.toarray()
-    array([[0.25 , 0.125, 0.   , 0.625]])
-
-    Raises:
-        ConfigError: the tolerance is negative or not a number.
-    """
-    if not tolerance >= 0.0:
-        raise ConfigError(f"tolerance is {tolerance!r}, expected at least 0 (0 drops nothing)")
-    arrived = _csr(np.ones(len(roots)), roots, np.arange(len(roots) + 1), transition.num_nodes)
-    kept, dropped = 0.0 * arrived, np.zeros(len(roots))
-    for _ in range(steps):
-        kept = kept + teleport * arrived
-        small = arrived.data < tolerance
-        if small.any():
-            dropped += (1.0 - teleport) * transition.largest_sum(_masked(arrived, small))
-            arrived = _masked(arrived, ~small)
-        if not arrived.nnz:
-            break
-        arrived = (1.0 - teleport) * transition.step(arrived)
-    return PushedRows(weight=kept + arrived, dropped=dropped)
-
-
 def _edges(graph: Graph, nodes: NodeIds) -> tuple[NodeIds, NodeIds, NDArray[np.float64]]:
-    """The edges of `nodes`: position in `nodes`, neighbour, weight."""
+    """Return the edges of `nodes`: position in `nodes`, neighbour, weight."""
     row_ptr, at = entries_of(graph.indptr, nodes)
     row = np.repeat(np.arange(len(nodes)), np.diff(row_ptr))
     weight = np.ones(len(at)) if graph.edge_weight is None else graph.edge_weight[at]
     return row, graph.indices[at].astype(np.int64), weight.astype(np.float64)
 
 
-def _csr(values: NDArray[Any], columns: NDArray[Any], offsets: NDArray[Any], width: int) -> Any:
-    return scipy.sparse.csr_array((values, columns, offsets), shape=(len(offsets) - 1, width))
-
-
 def _row_sums(rows: SparseRows, values: NDArray[np.float64]) -> NDArray[np.float64]:
     row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
     return np.bincount(row, values, minlength=rows.shape[0]).astype(np.float64)
-
-
-def _masked(rows: SparseRows, mask: NDArray[np.bool_]) -> SparseRows:
-    """The entries where `mask` holds; the others are no longer stored."""
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(mask)])[rows.indptr]
-    return _csr(rows.data[mask], rows.indices[mask], offsets, rows.shape[1])
 
 
 def _check_belongs(graph: Graph, new: NewNodes) -> None:
@@ -330,9 +287,9 @@ def _check_belongs(graph: Graph, new: NewNodes) -> None:
 
 
 def _check_features(graph: Graph, features: ArrayLike | CSRFeatures, count: int) -> Features:
-    """Rows of the graph's own kind, one per new node."""
+    """Return feature rows of the graph's own kind, one per new node."""
     if not isinstance(features, CSRFeatures) and count == 0 and np.size(features) == 0:
-        features = np.empty((0, graph.num_features), np.float16)  # no nodes, so [] will do
+        features = np.empty((0, graph.num_features), np.float16)  # without nodes, [] is accepted
     checked = check_features(features, f"new nodes of {graph.name}")
     expected = (count, graph.num_features)
     if checked.shape != expected:
@@ -367,7 +324,7 @@ def _check_neighbours(ids: ArrayLike, new: int, num_nodes: int) -> NodeIds:
 def _check_weights(
     graph: Graph, weights: Sequence[ArrayLike] | None, counts: list[int]
 ) -> NDArray[Any] | None:
-    """One per edge; `build_graph` looks at the numbers themselves."""
+    """Return one weight per edge; `build_graph` checks the numbers themselves."""
     if graph.edge_weight is None:
         if weights is not None:
             raise GraphError(

@@ -1,4 +1,7 @@
-"""Evidence of single nodes -> evidence aggregated over soft neighbourhoods, exactly.
+"""The diffusion of all nodes at once: the reference that every other implementation must meet.
+
+It holds S and the evidence of all nodes in memory and has gradients, so exact training, validation
+and perturbations use it. Graphs that are too large for that are predicted by `blocks`.
 
 Shapes: N nodes, C classes.
 """
@@ -8,17 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gpn_scale.config import DiffusionConfig
+from gpn_scale.data.graph import Graph
+from gpn_scale.diffusion.transition import steps_to_tolerance, transition_matrix
 from gpn_scale.nn.sparse import SparseMatrix
 
 _LOG_LIMIT = 80.0
-
-
-def from_logs(values_NC: Tensor) -> Tensor:
-    """Diffused logarithms -> evidence that is finite in float32, and so are sums over classes.
-
-    Rows of `sym` can sum to more than 1, which makes products of what should be means.
-    """
-    return values_NC.clamp(-_LOG_LIMIT, _LOG_LIMIT).exp()
 
 
 class PowerIteration:
@@ -32,7 +30,7 @@ class PowerIteration:
         transition: S, (N, N).
         teleport: t.
         steps: K.
-        in_logs: Whether logarithms of evidence are averaged instead: geometric means.
+        in_logs: Whether logarithms of evidence are averaged, which gives geometric means.
     """
 
     def __init__(
@@ -44,24 +42,59 @@ class PowerIteration:
         self.in_logs = in_logs
 
     def __call__(self, evidence_NC: Tensor) -> Tensor:
-        """Aggregated evidence, (N, C) -> (N, C); differentiable."""
+        """Return the aggregated evidence, (N, C) -> (N, C); differentiable."""
         if self.in_logs:
             return from_logs(self.linear(evidence_NC.log()))
         return self.linear(evidence_NC)
 
     def linear(self, values_NC: Tensor) -> Tensor:
-        """The map itself, of any values."""
+        """Apply the linear map to any values, (N, C) -> (N, C); differentiable."""
         aggregated_NC: Tensor = _Iterate.apply(values_NC, self)  # type: ignore[no-untyped-call]
         return aggregated_NC
 
     def iterate(self, start_NC: Tensor, matrix: SparseMatrix) -> Tensor:
-        """The K steps with `matrix`, outside of autograd."""
+        """Run the K steps with `matrix` in place of S, outside of autograd."""
         current_NC = start_NC.clone()  # autograd wants no alias of its input, even for K = 0
         for _ in range(self.steps):
             current_NC = matrix.multiply_add(
                 current_NC, start_NC, scale=1.0 - self.teleport, weight=self.teleport
             )
         return current_NC
+
+
+def exact_diffusion(
+    graph: Graph, config: DiffusionConfig, device: torch.device, dtype: torch.dtype
+) -> PowerIteration:
+    """Return the power iteration that `config` describes, on the whole graph."""
+    matrix = transition_matrix(graph, config.normalisation, config.self_loops)
+    transition = SparseMatrix(
+        torch.from_numpy(matrix.indptr).to(device),
+        torch.from_numpy(matrix.indices).to(device),
+        torch.from_numpy(matrix.weight).to(device, dtype),
+        matrix.num_nodes,
+        symmetric=matrix.symmetric,
+    )
+    return PowerIteration(
+        transition,
+        teleport=config.teleport,
+        steps=config_steps(config),
+        in_logs=config.of == "log_evidence",
+    )
+
+
+def config_steps(config: DiffusionConfig) -> int:
+    """Return K; for `inf` the fewest steps that leave at most `tolerance` of the mass moving."""
+    if config.steps == "inf":
+        return steps_to_tolerance(config.teleport, config.tolerance)
+    return config.steps
+
+
+def from_logs(values_NC: Tensor) -> Tensor:
+    """Turn diffused logarithms into evidence whose sums over classes are finite in float32.
+
+    Rows of `sym` can sum to more than 1, so that a mean of logarithms can exceed all of them.
+    """
+    return values_NC.clamp(-_LOG_LIMIT, _LOG_LIMIT).exp()
 
 
 class _Iterate(torch.autograd.Function):

@@ -1,4 +1,9 @@
-"""Adjacency -> the transition matrix of a diffusion, in compressed rows."""
+"""The transition matrix S of a diffusion, from the adjacency of a graph; NumPy only.
+
+`transition_matrix` holds S with a weight per edge, for implementations that keep it in memory.
+`transition_factors` holds vectors from which S follows, for those that read the graph from disk.
+`precompute` uses this module and must not load torch.
+"""
 
 import math
 from collections.abc import Iterator
@@ -15,7 +20,7 @@ _BLOCK_ENTRIES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Transition:
-    """S: row v holds the shares by which v's neighbours enter its next state.
+    """The matrix S: row v holds the weights of v's neighbours in its next state.
 
     Columns are sorted within rows. `symmetric` promises that S equals its transpose.
     """
@@ -27,12 +32,12 @@ class Transition:
 
     @property
     def num_nodes(self) -> int:
-        """N."""
+        """Number N of nodes."""
         return len(self.indptr) - 1
 
 
 def transition_matrix(graph: Graph, normalisation: Normalisation, self_loops: bool) -> Transition:
-    """Normalised adjacency: D^-1/2 A D^-1/2 (`sym`) or D^-1 A (`rw`), A with loops of weight 1.
+    """Return S = D^-1/2 A D^-1/2 (`sym`) or D^-1 A (`rw`), where A has loops of weight 1.
 
     A node without out-edges keeps its walk: it gets a loop even when the others do not. For a
     directed graph `sym` divides by the roots of the row's out-weight and the column's in-weight.
@@ -55,10 +60,10 @@ def transition_matrix(graph: Graph, normalisation: Normalisation, self_loops: bo
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TransitionFactors:
-    """S = diag(row) (A + diag(loop)) diag(column): the same matrix without weights of its own.
+    """Vectors with S = diag(row) (A + diag(loop)) diag(column).
 
-    A product with S needs only the graph's own arrays and these vectors, so a graph on disk can be
-    diffused on as it lies there.
+    A product with S needs only the graph's own arrays and these vectors, so that a graph on disk
+    needs no copy in memory.
     """
 
     row_N: NDArray[np.float64]
@@ -69,7 +74,7 @@ class TransitionFactors:
 def transition_factors(
     graph: Graph, normalisation: Normalisation, self_loops: bool
 ) -> TransitionFactors:
-    """The factors of `transition_matrix`; the memory taken grows with nodes, not with edges."""
+    """Return the factors of `transition_matrix`; memory grows with nodes, not with edges."""
     loop_N = (graph.out_degree == 0) | self_loops
     out_weight = loop_N.astype(np.float64)
     in_weight = out_weight.copy() if graph.directed and normalisation == "sym" else out_weight
@@ -87,14 +92,14 @@ def transition_factors(
     if normalisation == "rw":
         row_N, column_N = 1.0 / out_weight, np.ones(graph.num_nodes)
     else:
-        # A column without in-weight is empty, so that its factor does not matter.
+        # A column without in-weight is empty, so its factor does not matter.
         in_weight[in_weight == 0.0] = 1.0
         row_N, column_N = 1.0 / np.sqrt(out_weight), 1.0 / np.sqrt(in_weight)
     return TransitionFactors(row_N=row_N, column_N=column_N, loop_N=loop_N)
 
 
 def row_blocks(indptr: NDArray[np.int64], entries: int) -> Iterator[tuple[int, int]]:
-    """Ranges of rows, in order, that hold at most so many entries; longer rows go alone."""
+    """Yield ranges of rows, in order, of at most `entries` entries; longer rows go alone."""
     start, num_rows = 0, len(indptr) - 1
     while start < num_rows:
         last = int(np.searchsorted(indptr, indptr[start] + entries, side="right")) - 1
@@ -104,14 +109,14 @@ def row_blocks(indptr: NDArray[np.int64], entries: int) -> Iterator[tuple[int, i
 
 
 def steps_to_tolerance(teleport: float, tolerance: float) -> int:
-    """Fewest steps K that leave at most `tolerance` of the mass, (1 - teleport)^K, on its way."""
+    """Return the smallest K whose moving mass, (1 - teleport)^K, is at most `tolerance`."""
     return math.ceil(math.log(tolerance) / math.log1p(-teleport))
 
 
 def _with_loops(
     graph: Graph, self_loops: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
-    """A with the loops in their sorted place; the graph itself has none."""
+    """Return A with loops at their sorted places; the graph itself has none."""
     degree = graph.out_degree
     looped = np.flatnonzero((degree == 0) | self_loops)
     extra = np.zeros(graph.num_nodes + 1, np.int64)

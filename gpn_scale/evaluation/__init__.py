@@ -1,1 +1,1 @@
-"""From posteriors to scores, metrics and reports."""
+"""Predictions, uncertainty scores, metrics and reports."""

@@ -1,14 +1,15 @@
-"""Sets of classes that hold the true one with a chosen probability: split-conformal prediction.
+"""Split-conformal prediction: sets of classes that contain the true class with high probability.
 
-Calibration nodes tell how small a probability the true class may get; the set of a node is all
-classes above it. The coverage of 1 - miss holds on average over the draw of calibration and test
-nodes, whatever the model, **if these are exchangeable**: both drawn at random from the same nodes,
-which were used neither to train nor to stop early, with all of them in the graph when it was
-trained, as in the transductive setting (Huang et al., 2023). Nodes that join later, other classes
-or a shift of features or edges break this: sets are for nodes that the graph had, and others are
-refused. The inductive rule for joined nodes is to calibrate again on predictions of the graph with
-them in it; coverage then holds if they came as the calibration nodes did, and not as a new kind
-(Zargarbashi & Bojchevski, 2024).
+The calibration nodes show how small the probability of the true class may get. The set of a node
+contains every class that is at least that probable.
+
+Sets contain the true class with probability 1 - miss, on average over the draw of calibration and
+test nodes and for any model, **if these nodes are exchangeable**: drawn at random from the same
+nodes, none of them used for training or early stopping, all of them in the graph during training
+(the transductive setting; Huang et al., 2023). Nodes that join later, other classes, or a shift of
+features or edges break this assumption, so sets are refused for nodes that were not in the graph.
+To cover nodes that joined, predict the graph with them in it and calibrate again; coverage then
+holds if they arrived in the same way as the calibration nodes (Zargarbashi & Bojchevski, 2024).
 
 Shapes: N nodes, C classes.
 """
@@ -25,31 +26,30 @@ from gpn_scale.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class ConformalSets:
-    """The rule that was calibrated.
-
-    Args:
-        least: Classes with at least this probability are in the set; 0 takes all.
-        num_nodes: Of the graph that it was calibrated on.
-    """
+    """A calibrated rule that turns class probabilities into sets of classes."""
 
     least: float
+    """Smallest probability of a class in a set; 0 puts every class into every set."""
     num_nodes: int
+    """Number of nodes of the graph that the rule was calibrated on."""
 
     def sets(self, probability_NC: NDArray[np.floating], nodes: NodeIds) -> NDArray[np.bool_]:
-        """Whether each class is in a node's set, (N, C).
+        """Return whether each class is in the set of each node, (N, C).
 
         Args:
-            probability_NC: Of the nodes.
-            nodes: Their ids in the graph of the calibration.
+            probability_NC: Class probabilities of `nodes`.
+            nodes: Node ids in the graph that the rule was calibrated on.
 
         Raises:
-            ConfigError: a node that the graph did not have.
+            ConfigError: a node was not in that graph.
         """
         new = nodes[(nodes < 0) | (nodes >= self.num_nodes)]
         if len(new):
             raise ConfigError(
-                f"node {new[0]} joined after calibration on {self.num_nodes:,} nodes: coverage "
-                "holds for nodes that were in the graph, calibrate again with the new ones in it"
+                f"nodes contains {new[0]}, which is not in the graph of {self.num_nodes:,} nodes "
+                "that the sets were calibrated on: predict the graph with the new nodes in it, and "
+                "calibrate again",
+                arguments=("nodes",),
             )
         return np.asarray(probability_NC >= self.least)
 
@@ -61,25 +61,79 @@ def calibrated(
     miss: float,
     num_nodes: int,
 ) -> ConformalSets:
-    """Sets that miss the true class with probability at most `miss`, from calibration nodes.
+    """Return the rule whose sets miss the true class with probability at most `miss`.
+
+    Args:
+        probability_NC: Class probabilities of the calibration nodes.
+        label_N: Classes of the calibration nodes.
+        miss: Accepted probability that a set misses the true class, in (0, 1).
+        num_nodes: Number of nodes of the graph.
 
     Raises:
         ConfigError: `miss` is not between 0 and 1, or there are no calibration nodes.
     """
     if not 0.0 < miss < 1.0:
-        raise ConfigError(f"conformal miss rate got {miss}, expected a number between 0 and 1")
+        raise ConfigError(f"miss is {miss}, expected a number between 0 and 1", arguments=("miss",))
     count = len(label_N)
     if count == 0:
-        raise ConfigError("conformal sets got no calibration nodes, expected at least one")
+        raise ConfigError("there are no calibration nodes, expected at least one")
     of_label_N = np.sort(probability_NC[np.arange(count), label_N])
-    # Of count + 1 exchangeable nodes, the new one is among the floor((count + 1) miss) smallest
-    # with at most that probability.
+    # Of count + 1 exchangeable nodes, a new one is among the floor((count + 1) miss) nodes of
+    # smallest probability with a probability of at most `miss`.
     allowed = math.floor((count + 1) * miss)
     least = float(of_label_N[allowed - 1]) if allowed else 0.0
     return ConformalSets(least=least, num_nodes=num_nodes)
 
 
 def coverage(sets_NC: NDArray[np.bool_], label_N: NDArray[np.integer]) -> float:
-    """Share of nodes whose set holds their class; NaN for none."""
-    held_N = sets_NC[np.arange(len(label_N)), label_N]
-    return float(held_N.mean()) if len(held_N) else math.nan
+    """Return the fraction of nodes whose set contains their class; NaN for no nodes."""
+    covered_N = sets_NC[np.arange(len(label_N)), label_N]
+    return float(covered_N.mean()) if len(covered_N) else math.nan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConformalSummary:
+    """Size and coverage of conformal sets, measured on other nodes than they were calibrated on."""
+
+    miss: float
+    """Accepted probability that a set misses the true class."""
+    calibration_nodes: int
+    measured_nodes: int
+    coverage: float
+    """Fraction of the measured nodes whose set contains their class."""
+    mean_size: float
+    """Mean number of classes in a set."""
+
+
+def conformal_summary(
+    probabilities: NDArray[np.floating],
+    labels: NDArray[np.integer],
+    nodes: NodeIds,
+    num_nodes: int,
+    rng_seed: int,
+    miss: float,
+) -> ConformalSummary:
+    """Calibrate conformal sets on a random half of `nodes`, and measure them on the other half.
+
+    Args:
+        probabilities: Class probabilities of `nodes`, in their order, (N, C).
+        labels: Classes of `nodes`, in their order, (N,).
+        nodes: Node ids of at least two test nodes, which training did not use.
+        num_nodes: Number of nodes of the graph.
+        rng_seed: Seed of the random halves.
+        miss: Accepted probability that a set misses the true class, in (0, 1).
+
+    Raises:
+        ConfigError: there are fewer than two nodes, or `miss` is not between 0 and 1.
+    """
+    order = np.random.default_rng(rng_seed).permutation(len(nodes))
+    first, second = order[: len(order) // 2], order[len(order) // 2 :]
+    rule = calibrated(probabilities[first], labels[first], miss=miss, num_nodes=num_nodes)
+    sets_NC = rule.sets(probabilities[second], nodes[second])
+    return ConformalSummary(
+        miss=miss,
+        calibration_nodes=len(first),
+        measured_nodes=len(second),
+        coverage=coverage(sets_NC, labels[second]),
+        mean_size=float(sets_NC.sum(1).mean()),
+    )

@@ -1,4 +1,4 @@
-"""Accuracy, calibration and detection, on arrays.
+"""Metrics of accuracy, calibration and detection, on arrays.
 
 Shapes: N nodes, C classes, B bins of confidence.
 """
@@ -11,21 +11,23 @@ from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 CALIBRATION_BINS = 10
+"""Number of bins of confidence in calibration errors and reliability diagrams."""
 
 
 def accuracy(probability_NC: NDArray[np.floating], label_N: NDArray[np.integer]) -> float:
-    """Share of nodes whose most probable class is theirs; NaN for no nodes."""
+    """Return the fraction of nodes whose most probable class is their label; NaN for no nodes."""
     return _mean(probability_NC.argmax(1) == label_N)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reliability:
-    """Nodes by confidence, in equally wide bins (lower, upper], as in Guo et al. (2017).
+    """Accuracy by confidence, in equally wide bins (lower, upper], as in Guo et al. (2017).
 
     Bins without nodes have NaN for accuracy and confidence.
     """
 
     count_B: NDArray[np.int64]
+    """Number of nodes in each bin."""
     accuracy_B: NDArray[np.float64]
     confidence_B: NDArray[np.float64]
     """Mean confidence."""
@@ -41,7 +43,7 @@ def reliability(
     label_N: NDArray[np.integer],
     bins: int = CALIBRATION_BINS,
 ) -> Reliability:
-    """What a reliability diagram shows."""
+    """Return accuracy and mean confidence of the nodes in each bin of confidence."""
     confidence_N = probability_NC.max(1).astype(np.float64)
     correct_N = (probability_NC.argmax(1) == label_N).astype(np.float64)
     bin_N = np.clip(np.ceil(confidence_N * bins).astype(np.int64) - 1, 0, bins - 1)
@@ -59,11 +61,11 @@ def expected_calibration_error(
     label_N: NDArray[np.integer],
     bins: int = CALIBRATION_BINS,
 ) -> float:
-    """Mean gap between confidence and accuracy over the bins, weighted by count."""
+    """Return the gap between confidence and accuracy, averaged over nodes; NaN for no nodes."""
     if len(label_N) == 0:
         return math.nan
-    found = reliability(probability_NC, label_N, bins)
-    return float((found.count_B * found.gap_B).sum() / len(label_N))
+    binned = reliability(probability_NC, label_N, bins)
+    return float((binned.count_B * binned.gap_B).sum() / len(label_N))
 
 
 def maximum_calibration_error(
@@ -71,7 +73,7 @@ def maximum_calibration_error(
     label_N: NDArray[np.integer],
     bins: int = CALIBRATION_BINS,
 ) -> float:
-    """Largest gap between confidence and accuracy over the bins."""
+    """Return the largest gap between confidence and accuracy of a bin; NaN for no nodes."""
     if len(label_N) == 0:
         return math.nan
     return float(reliability(probability_NC, label_N, bins).gap_B.max())
@@ -80,26 +82,35 @@ def maximum_calibration_error(
 def negative_log_likelihood(
     probability_NC: NDArray[np.floating], label_N: NDArray[np.integer]
 ) -> float:
-    """Mean of -log p of the label."""
+    """Return the mean of -log p of the label; NaN for no nodes."""
     of_label_N = probability_NC[np.arange(len(label_N)), label_N].astype(np.float64)
     return _mean(-np.log(np.maximum(of_label_N, np.finfo(np.float32).tiny)))
 
 
 def brier_score(probability_NC: NDArray[np.floating], label_N: NDArray[np.integer]) -> float:
-    """Mean of half the squared distance to the one-hot label, in [0, 1] (Brier, 1950, halved)."""
-    # Sums in float64 without a copy of the whole in it.
+    """Return half the mean squared distance to the one-hot label, in [0, 1] (Brier, 1950).
+
+    Brier's score without the half lies in [0, 2]. The result is NaN for no nodes.
+    """
+    # einsum sums in float64 without a float64 copy of the whole array.
     squares_N = np.einsum("nc,nc->n", probability_NC, probability_NC, dtype=np.float64)
     of_label_N = probability_NC[np.arange(len(label_N)), label_N].astype(np.float64)
     return _mean(0.5 * (squares_N - 2.0 * of_label_N + 1.0))
 
 
 def auroc(positive_N: NDArray[np.bool_], score_N: NDArray[np.floating]) -> float:
-    """Probability that a positive node scores above a negative one; NaN if either kind lacks."""
+    """Return the probability that a positive node scores above a negative one.
+
+    NaN if there are no positive or no negative nodes.
+    """
     return math.nan if _one_kind(positive_N) else float(roc_auc_score(positive_N, score_N))
 
 
 def aupr(positive_N: NDArray[np.bool_], score_N: NDArray[np.floating]) -> float:
-    """Average precision of finding the positive nodes by score; NaN if either kind lacks."""
+    """Return the average precision of detecting the positive nodes by their score.
+
+    NaN if there are no positive or no negative nodes.
+    """
     if _one_kind(positive_N):
         return math.nan
     return float(average_precision_score(positive_N, score_N))

@@ -1,69 +1,34 @@
-"""`Prediction`: per node, the class and the four uncertainty scores.
+"""Predictions: what any model says about nodes, and what a GPN says.
 
-The (N, C) arrays may be memory maps larger than memory, so they are worked through in row blocks.
+The (N, C) arrays may be memory maps larger than memory, so they are processed in blocks of rows.
 
 Shapes: N nodes, C classes.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpn_scale.data.graph import NodeIds
+from gpn_scale.evaluation.scores import SCORES
 from gpn_scale.nn.model import GPNOutput
 
-SCORES = ("aleatoric", "epistemic", "epistemic_no_network")
-"""The scores that the paper's tables compare; higher is less certain."""
-
 ROW_BLOCK = 1 << 17
-"""Nodes whose rows are in memory at a time."""
+"""Number of nodes whose rows are in memory at a time."""
 
 FloatArray = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Prediction:
-    """What the model says of every node; all scores grow with uncertainty."""
+class AbstractPrediction(ABC):
+    """Class probabilities and uncertainty scores of nodes, by a GPN or a comparison model."""
 
     probabilities: FloatArray
-    """Expected class probabilities with the network's influence, (N, C)."""
-    probabilities_no_network: FloatArray
-    """The same from each node's own features alone, (N, C)."""
-    alpha_0: FloatArray
-    """Total concentration with network: C plus all pseudo-counts, (N,)."""
-    alpha_0_no_network: FloatArray
-    """Total concentration from own features alone, (N,)."""
-
-    @classmethod
-    def from_output(cls, output: GPNOutput) -> "Prediction":
-        """Both posteriors, moved to NumPy."""
-        with_network, without = output.with_network, output.without_network
-        return cls(
-            probabilities=with_network.mean_NC.float().cpu().numpy(),
-            probabilities_no_network=without.mean_NC.float().cpu().numpy(),
-            alpha_0=with_network.total_N.float().cpu().numpy(),
-            alpha_0_no_network=without.total_N.float().cpu().numpy(),
-        )
-
-    def rows(self, rows: slice | NodeIds) -> "Prediction":
-        """That of some nodes: a view for a slice, a copy of their rows for ids."""
-        return Prediction(
-            probabilities=self.probabilities[rows],
-            probabilities_no_network=self.probabilities_no_network[rows],
-            alpha_0=self.alpha_0[rows],
-            alpha_0_no_network=self.alpha_0_no_network[rows],
-        )
-
-    def scores(self, nodes: NodeIds) -> dict[str, FloatArray]:
-        """Each of `SCORES` for `nodes`; reads no other rows."""
-        parts: dict[str, list[FloatArray]] = {name: [] for name in SCORES}
-        for block in row_blocks(len(nodes)):
-            prediction = self.rows(nodes[block])
-            for name in SCORES:
-                parts[name].append(getattr(prediction, name))
-        return {name: np.concatenate(arrays) for name, arrays in parts.items()}
+    """Class probabilities, (N, C)."""
 
     @property
     def predicted_class(self) -> NDArray[np.int64]:
@@ -72,12 +37,68 @@ class Prediction:
 
     @property
     def aleatoric(self) -> FloatArray:
-        """-max p: doubt between classes, given what is known; (N,)."""
+        """-max p: uncertainty about which of the known classes it is; (N,)."""
         return -np.asarray(self.probabilities.max(1))
+
+    @abstractmethod
+    def score(self, name: str) -> FloatArray | None:
+        """Return the score called `name` of every node, (N,); None if the model has none."""
+
+    def rows(self, rows: slice | NodeIds) -> Self:
+        """Return the prediction of some nodes: a view for a slice, a copy for ids."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        arrays = {name: v[rows] for name, v in values.items() if isinstance(v, np.ndarray)}
+        return replace(self, **arrays)
+
+    def scores(
+        self, nodes: NodeIds, names: Iterable[str] = tuple(SCORES)
+    ) -> dict[str, FloatArray | None]:
+        """Return scores of `nodes`; None for a score that the model does not have.
+
+        Only the rows of `nodes` are read, one block at a time.
+        """
+        names = tuple(names)
+        parts: dict[str, list[FloatArray | None]] = {name: [] for name in names}
+        for block in row_blocks(len(nodes)):
+            prediction = self.rows(nodes[block])
+            for name in names:
+                parts[name].append(prediction.score(name))
+        return {name: _joined(arrays) for name, arrays in parts.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Prediction(AbstractPrediction):
+    """What a GPN says about nodes; all scores grow with uncertainty.
+
+    `probabilities` are the expected class probabilities with the network's influence.
+    """
+
+    probabilities_no_network: FloatArray
+    """Expected class probabilities from each node's own features alone, (N, C)."""
+    alpha_0: FloatArray
+    """Total concentration with network: C plus all pseudo-counts, (N,)."""
+    alpha_0_no_network: FloatArray
+    """Total concentration from each node's own features alone, (N,)."""
+
+    @classmethod
+    def from_output(cls, output: GPNOutput) -> "Prediction":
+        """Return both posteriors of a model's output as NumPy arrays."""
+        with_network, without = output.with_network, output.without_network
+        return cls(
+            probabilities=with_network.mean_NC.float().cpu().numpy(),
+            probabilities_no_network=without.mean_NC.float().cpu().numpy(),
+            alpha_0=with_network.total_N.float().cpu().numpy(),
+            alpha_0_no_network=without.total_N.float().cpu().numpy(),
+        )
+
+    def score(self, name: str) -> FloatArray:
+        """Return the score called `name` of every node, (N,); a GPN has all of `PAGE_SCORES`."""
+        score: FloatArray = getattr(self, name)
+        return score
 
     @property
     def aleatoric_entropy(self) -> FloatArray:
-        """Entropy of p in nats: the same doubt, over all classes; (N,)."""
+        """Entropy of p in nats: uncertainty between classes, with all classes counted; (N,)."""
         blocks = row_blocks(len(self.probabilities))
         return np.concatenate([_entropy(self.probabilities[block]) for block in blocks])
 
@@ -88,25 +109,25 @@ class Prediction:
 
     @property
     def epistemic(self) -> FloatArray:
-        """-alpha_0: how little the neighbourhood resembles what was trained on; (N,)."""
+        """-alpha_0: how little the neighbourhood resembles the training data; (N,)."""
         return -self.alpha_0
 
     @property
     def epistemic_no_network(self) -> FloatArray:
-        """-alpha_0 from own features alone: how foreign the node itself looks; (N,)."""
+        """-alpha_0 from own features alone: how little the node resembles training data; (N,)."""
         return -self.alpha_0_no_network
 
     @property
     def vacuity(self) -> FloatArray:
-        """C / alpha_0 in (0, 1]: the share of belief that no evidence supports; (N,)."""
+        """C / alpha_0 in (0, 1]: the fraction of belief without evidence behind it; (N,)."""
         return np.asarray(self.probabilities.shape[1] / self.alpha_0)
 
     @property
     def dissonance(self) -> FloatArray:
-        """How evenly what evidence there is speaks for different classes, in [0, 1]; (N,).
+        """How evenly the evidence is spread over different classes, in [0, 1]; (N,).
 
-        That of subjective logic (Josang et al., 2018): every class's belief (alpha_c - 1) / alpha_0
-        times the mean balance with the others, weighted by their beliefs.
+        As in subjective logic (Josang et al., 2018): the belief (alpha_c - 1) / alpha_0 of each
+        class times its mean balance with the other classes, weighted by their beliefs.
         """
         blocks = row_blocks(len(self.probabilities))
         return np.concatenate(
@@ -115,8 +136,13 @@ class Prediction:
 
 
 def row_blocks(num_rows: int) -> Iterator[slice]:
-    """Slices of `ROW_BLOCK` rows that cover all; one empty slice where there are none."""
+    """Yield slices of `ROW_BLOCK` rows that cover all rows; one empty slice for no rows."""
     return (slice(start, start + ROW_BLOCK) for start in range(0, max(num_rows, 1), ROW_BLOCK))
+
+
+def _joined(parts: list[FloatArray | None]) -> FloatArray | None:
+    present = [part for part in parts if part is not None]
+    return np.concatenate(present) if present else None
 
 
 def _entropy(probability_NC: FloatArray) -> FloatArray:

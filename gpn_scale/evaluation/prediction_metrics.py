@@ -1,30 +1,24 @@
-"""A prediction and the graph's labels, split and marks -> the numbers of a report."""
+"""The metrics of a report: a prediction compared with the graph's labels, split and marks."""
 
-import math
-from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gpn_scale.data.graph import Graph, NodeIds
+from gpn_scale.evaluation.detection import detect_unknown, detection_metrics, known_test_nodes
 from gpn_scale.evaluation.metrics import (
     accuracy,
-    aupr,
-    auroc,
     brier_score,
     expected_calibration_error,
     maximum_calibration_error,
     negative_log_likelihood,
 )
-from gpn_scale.evaluation.prediction import FloatArray
-from gpn_scale.evaluation.scored_prediction import AnyPrediction
+from gpn_scale.evaluation.prediction import AbstractPrediction
 
 Metrics = dict[str, float]
+"""Numbers by name."""
 
 
-def classification_metrics(prediction: AnyPrediction, graph: Graph, nodes: NodeIds) -> Metrics:
-    """Accuracy, calibration, and how well each score finds the misclassified among `nodes`."""
+def classification_metrics(prediction: AbstractPrediction, graph: Graph, nodes: NodeIds) -> Metrics:
+    """Return accuracy and calibration on `nodes`, and how well scores detect the errors there."""
     probability = prediction.probabilities[nodes]
     label = graph.labels[nodes]
     metrics = {
@@ -38,38 +32,19 @@ def classification_metrics(prediction: AnyPrediction, graph: Graph, nodes: NodeI
     return metrics | detection_metrics(prediction.scores(nodes), wrong, prefix="misclassification_")
 
 
-def out_of_distribution_metrics(prediction: AnyPrediction, graph: Graph) -> dict[str, Any]:
-    """How well each score tells marked nodes from the unmarked test nodes; {} without marks.
+def out_of_distribution_metrics(prediction: AbstractPrediction, graph: Graph) -> dict[str, Any]:
+    """Return how well each score separates unknown nodes from the known test nodes.
 
-    Positives are all marked nodes; `marks` has the same for every mark alone.
+    Metrics are those of all unknown nodes together; `marks` holds the same for each mark alone.
+    The result is {} for a graph without a split or without marks.
     """
-    if not graph.marks or graph.split is None:
+    detection = detect_unknown(prediction, graph)
+    if detection is None:
         return {}
-    ordinary = np.setdiff1d(graph.split.test, graph.marked)
-    metrics: dict[str, Any] = {
-        "id_accuracy": accuracy(prediction.probabilities[ordinary], graph.labels[ordinary]),
-        "id_nodes": len(ordinary),
-        **_detect_marked(prediction, ordinary, graph.marked),
+    known = known_test_nodes(graph)
+    return {
+        "id_accuracy": accuracy(prediction.probabilities[known], graph.labels[known]),
+        "id_nodes": detection.known_nodes,
+        **detection.together,
+        "marks": {mark: dict(metrics) for mark, metrics in detection.marks.items()},
     }
-    metrics["marks"] = {
-        name: _detect_marked(prediction, ordinary, np.asarray(nodes))
-        for name, nodes in graph.marks.items()
-    }
-    return metrics
-
-
-def _detect_marked(prediction: AnyPrediction, ordinary: NodeIds, marked: NodeIds) -> dict[str, Any]:
-    nodes = np.concatenate([ordinary, marked])
-    positive = np.arange(len(nodes)) >= len(ordinary)
-    return {"ood_nodes": len(marked), **detection_metrics(prediction.scores(nodes), positive)}
-
-
-def detection_metrics(
-    scores: Mapping[str, FloatArray | None], positive: NDArray[np.bool_], prefix: str = ""
-) -> Metrics:
-    """AUC-ROC and AUC-PR of every score at finding the positive nodes; NaN where it is None."""
-    metrics = {}
-    for name, score in scores.items():
-        metrics[f"{prefix}auroc_{name}"] = math.nan if score is None else auroc(positive, score)
-        metrics[f"{prefix}aupr_{name}"] = math.nan if score is None else aupr(positive, score)
-    return metrics

@@ -1,4 +1,4 @@
-"""Predictions as a table on disk: one row per node, in groups, for all nodes or for some."""
+"""Predictions as a Parquet table: one row per node, for all nodes of a graph or for some."""
 
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -25,16 +25,16 @@ def write_predictions(
     nodes: NodeIds | None = None,
     further: Mapping[str, NDArray[Any]] | None = None,
 ) -> None:
-    """One row per node: class, probabilities, alpha_0, scores, and what is known of the node.
+    """Write one row per node: class, probabilities, alpha_0, scores, label, split and marks.
 
-    Rows go in groups, so that nothing of size N x C is ever copied whole.
+    Rows are written in groups, so that no array of size N x C is copied as a whole.
 
     Args:
-        path: A Parquet file.
-        prediction: Of all nodes, or of `nodes` in their order.
-        graph: Names, labels, split and marks are taken from it.
-        nodes: Which nodes the rows are of; absent means all.
-        further: More columns; a matrix becomes a column of lists.
+        path: The Parquet file to write.
+        prediction: Prediction of all nodes, or of `nodes` in their order.
+        graph: The graph, which has the names, labels, split and marks.
+        nodes: Ids of the nodes in `prediction`; all nodes by default.
+        further: More columns by name; a matrix becomes a column of lists.
     """
     known: dict[str, NDArray[Any]] = {"split": _split_code(graph)}
     known |= {f"mark_{name}": _members(ids, graph) for name, ids in graph.marks.items()}
@@ -54,7 +54,7 @@ def write_predictions(
 def _columns(
     prediction: Prediction, graph: Graph, ids: NodeIds, known: dict[str, NDArray[Any]]
 ) -> dict[str, Any]:
-    """The table of some nodes; `prediction` is theirs alone, `known` has facts of all nodes."""
+    """Return the columns of the nodes `ids`; `known` holds columns with a value for every node."""
     columns: dict[str, Any] = {"node": ids}
     if graph.node_names is not None:
         columns["node_name"] = pa.array(graph.node_names[ids].tolist(), pa.string())
@@ -101,6 +101,6 @@ def _split_code(graph: Graph) -> NDArray[np.int8]:
 
 
 def _split_column(code: NDArray[np.int8]) -> Any:
-    # Wider than it must be: the column's type in files that others read.
+    # int32 where int8 would do: readers of existing files rely on the type of this column.
     wide = code.astype(np.int32)
     return pa.DictionaryArray.from_arrays(pa.array(wide, mask=wide < 0), pa.array(_PARTS))

@@ -1,4 +1,4 @@
-"""`Report`: a run in numbers, as JSON for scripts and Markdown for people."""
+"""`Report`: the results of a run, as JSON for programs and Markdown for people."""
 
 import math
 from dataclasses import asdict, dataclass, field
@@ -8,56 +8,60 @@ from typing import Any
 from gpn_scale import __version__
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph
-from gpn_scale.evaluation.prediction import SCORES, Prediction
+from gpn_scale.evaluation.metric_labels import metric_label
+from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.evaluation.prediction_metrics import (
     classification_metrics,
     out_of_distribution_metrics,
 )
+from gpn_scale.evaluation.scores import SCORES
 from gpn_scale.files import write_json, write_text
 from gpn_scale.memory import peak_rss_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a run was and what came out; `report.json` has exactly these fields."""
+    """Settings and results of a run; `report.json` has exactly these fields."""
 
     dataset: str
     mode: str
     config: dict[str, Any]
     fingerprint: str
-    """Of the configuration."""
+    """Fingerprint of the configuration."""
     graph: dict[str, Any]
     """Size and fingerprint of the graph with its split."""
     seconds: dict[str, float]
+    """Duration of each phase."""
     peak_rss_bytes: int
     epochs: int
-    """Trained, warm-up included."""
+    """Number of epochs trained, warm-up included."""
     best_epoch: int
-    """The epoch whose weights were kept."""
+    """Epoch whose weights were kept."""
     minibatch: dict[str, Any]
     """Rows, tail and batches of minibatch mode; {} in exact mode."""
     ranks: dict[str, Any]
-    """How many processes trained, their memory without mapped files, and where time went."""
+    """Number of processes, their memory without mapped files, and time per step of training."""
     metrics: dict[str, dict[str, float]]
-    """Per part of the split: accuracy, calibration, misclassification detection."""
+    """Accuracy, calibration and misclassification detection on `test` and `val` nodes."""
     ood: dict[str, Any]
-    """Detection of marked nodes (left-out classes, planted trouble); {} where there are none."""
+    """Detection of unknown nodes; {} for a graph without marks."""
     version: str = field(default=__version__)
 
     def write(self, json_path: Path, markdown_path: Path) -> None:
-        """Both files, each atomically."""
+        """Write both files, each atomically; NaN becomes null in JSON."""
         write_json(json_path, _nan_to_none(asdict(self)))
         write_text(markdown_path, self.to_markdown())
 
     def to_markdown(self) -> str:
-        """The report for people."""
+        """Return the report as Markdown."""
         graph = self.graph
         lines = [
             f"# {self.dataset}, {self.mode} mode",
             "",
             f"{graph['nodes']:,} nodes, {graph['edges']:,} edges, {graph['features']:,} features, "
-            f"{graph['classes']} classes; trained {self.epochs} epochs in "
-            f"{self.seconds['train']:.1f} s, weights of epoch {self.best_epoch}.",
+            f"{graph['classes']} classes. Trained for {self.epochs} epochs in "
+            f"{self.seconds['train']:.1f} s; the weights are those of epoch {self.best_epoch}.",
+            "All metrics but the NLL are in percent.",
             "",
             "## Classification",
             "",
@@ -65,14 +69,13 @@ class Report:
         ]
         if self.ood:
             lines += ["", "## Detection of unknown nodes", ""]
-            lines += [f"Accuracy on the known test nodes: {_percent(self.ood['id_accuracy'])}.", ""]
+            lines += [_detection_sentence(self.ood), ""]
             lines += _table(["nodes", "count", *_detection_columns()], _detection_rows(self.ood))
         if self.minibatch:
             lines += ["", "## Batches", "", _batch_sentence(self.minibatch)]
         lines += ["", "## Cost", ""]
         lines += [f"- {name}: {seconds:.2f} s" for name, seconds in self.seconds.items()]
-        lines += [f"- peak memory: {self.peak_rss_bytes / 2**20:,.0f} MiB"]
-        lines += ["", "Values are in percent. Scores: see docs/architecture.md.", ""]
+        lines += [f"- peak memory: {self.peak_rss_bytes / 2**20:,.0f} MiB", ""]
         return "\n".join(lines)
 
 
@@ -87,7 +90,18 @@ def make_report(
     minibatch: dict[str, Any] | None = None,
     ranks: dict[str, Any] | None = None,
 ) -> Report:
-    """Evaluates `prediction` on the graph's validation and test nodes and marks."""
+    """Evaluate `prediction` on the graph's validation, test and unknown nodes.
+
+    Args:
+        prediction: Prediction of all nodes.
+        graph: The graph, with its split.
+        config: Configuration of the run.
+        seconds: Duration of each phase.
+        epochs: Number of epochs trained, warm-up included.
+        best_epoch: Epoch whose weights were kept.
+        minibatch: Rows, tail and batches of minibatch mode.
+        ranks: Number of processes, their memory and their time.
+    """
     assert graph.split is not None
     return Report(
         dataset=config.data.dataset,
@@ -120,23 +134,35 @@ def _batch_sentence(facts: dict[str, Any]) -> str:
     steps = facts["steps_per_epoch"]
     return (
         f"Rows keep up to {facts['k']} entries and cut {facts['mean_missing_mass']:.0%} of the "
-        f"mass; the tail is {facts['tail']}. "
+        f"mass on average; the tail is {facts['tail']!r}. "
         f"An epoch has {steps:,} step{'s' * (steps > 1)} of {facts['batch_size']:,} roots and "
         f"encodes {facts['encodings_per_epoch']:,} nodes, {facts['repeated_encodings']:.0%} of "
-        "them again."
+        "which were encoded before in the same epoch."
+    )
+
+
+def _detection_sentence(ood: dict[str, Any]) -> str:
+    return (
+        f"Scores should be higher for unknown nodes than for the {ood['id_nodes']:,} known test "
+        f"nodes, of which {_percent(ood['id_accuracy'])} percent are classified correctly. An "
+        "AUC-ROC of 50 is chance, 100 separates the two completely."
     )
 
 
 def _metric_rows(metrics: dict[str, dict[str, float]]) -> list[list[str]]:
     names = next(iter(metrics.values()))
     return [
-        [name.replace("_", " "), *(_percent(part[name]) for part in metrics.values())]
+        [metric_label(name), *(_metric(name, part[name]) for part in metrics.values())]
         for name in names
     ]
 
 
+def _metric(name: str, value: float) -> str:
+    return f"{value:.4f}" if name == "nll" and not math.isnan(value) else _percent(value)
+
+
 def _detection_columns() -> list[str]:
-    return [f"{kind} {s.replace('_', ' ')}" for kind in ("AUC-ROC", "AUC-PR") for s in SCORES]
+    return [metric_label(f"{kind}_{score}") for kind in ("auroc", "aupr") for score in SCORES]
 
 
 def _detection_rows(ood: dict[str, Any]) -> list[list[str]]:

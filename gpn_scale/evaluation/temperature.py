@@ -1,7 +1,7 @@
-"""One number that brings confidence to accuracy: temperature scaling (Guo et al., 2017).
+"""Temperature scaling: one number that calibrates confidence (Guo et al., 2017).
 
-Probabilities to the power of 1/T, normalised again: above 1 a temperature makes the model less
-confident, below 1 more. No node changes its class, and scores of evidence stay as they are.
+Probabilities are raised to the power 1/T and normalised. A temperature above 1 makes the model less
+confident, one below 1 more confident. Predicted classes and the evidence do not change.
 
 Shapes: N nodes, C classes.
 """
@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 _RANGE = (0.05, 20.0)
-_HALVINGS = 60
+_BISECTIONS = 60
 
 
 def scaled(probability_NC: NDArray[np.floating], temperature: float) -> NDArray[np.float64]:
-    """Probabilities at another temperature."""
+    """Return the probabilities at another temperature, (N, C)."""
     power_NC = _logits(probability_NC) / temperature
     power_NC -= power_NC.max(1, keepdims=True, initial=-np.inf)
     raised_NC = np.exp(power_NC)
@@ -22,16 +22,17 @@ def scaled(probability_NC: NDArray[np.floating], temperature: float) -> NDArray[
 
 
 def fitted_temperature(probability_NC: NDArray[np.floating], label_N: NDArray[np.integer]) -> float:
-    """The temperature of least mean -log p of the labels, within [0.05, 20]; 1 for no nodes.
+    """Return the temperature in [0.05, 20] with the smallest mean of -log p of the labels.
 
-    The mean is convex in 1/T: its slope, E[logit] - logit of the label, is halved down on.
+    The mean is convex in 1/T. Its slope is the expected logit minus the label's logit, averaged
+    over nodes; bisection finds the zero of this slope. The result is 1 for no nodes.
     """
     if len(label_N) == 0:
         return 1.0
     logit_NC = _logits(probability_NC)
     of_label_N = logit_NC[np.arange(len(label_N)), label_N]
     low, high = (1.0 / end for end in reversed(_RANGE))
-    for _ in range(_HALVINGS):
+    for _ in range(_BISECTIONS):
         middle = np.sqrt(low * high)
         expected_N = (scaled(probability_NC, 1.0 / middle) * logit_NC).sum(1)
         if (expected_N - of_label_N).mean() < 0:

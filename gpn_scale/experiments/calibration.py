@@ -1,4 +1,4 @@
-"""Can confidence be trusted? Temperature, and accuracy when the least certain are refused."""
+"""Whether confidence can be trusted: temperature scaling, and accuracy with rejected nodes."""
 
 import numpy as np
 
@@ -9,25 +9,25 @@ from gpn_scale.evaluation.metrics import (
     maximum_calibration_error,
     negative_log_likelihood,
 )
+from gpn_scale.evaluation.prediction import AbstractPrediction
 from gpn_scale.evaluation.prediction_metrics import Metrics
 from gpn_scale.evaluation.risk_coverage import risk_coverage
-from gpn_scale.evaluation.scored_prediction import AnyPrediction
 from gpn_scale.evaluation.temperature import fitted_temperature, scaled
 
 REFUSED = (0.1, 0.2, 0.5)
-"""Shares of the test nodes that are not answered."""
+"""Fractions of the test nodes, the least certain ones, that are not classified."""
 
 
-def calibration(prediction: AnyPrediction, graph: Graph) -> Metrics:
-    """The temperature that validation nodes ask for, and what it does to the test nodes' numbers.
+def calibration(prediction: AbstractPrediction, graph: Graph) -> Metrics:
+    """Measure test calibration at the temperature with the least validation loss.
 
-    Also the accuracy on what is left when a share of the test nodes is refused by each score.
+    Also measure the accuracy of the remaining test nodes when each score rejects a fraction.
     """
     assert graph.split is not None
     val, test = graph.split.val, graph.split.test
     temperature = fitted_temperature(prediction.probabilities[val], graph.labels[val])
     probability, label = scaled(prediction.probabilities[test], temperature), graph.labels[test]
-    found: Metrics = {
+    metrics: Metrics = {
         "temperature": temperature,
         "ece_scaled": expected_calibration_error(probability, label),
         "mce_scaled": maximum_calibration_error(probability, label),
@@ -37,8 +37,8 @@ def calibration(prediction: AnyPrediction, graph: Graph) -> Metrics:
     wrong = prediction.predicted_class[test] != label
     for name, score in prediction.scores(test).items():
         accuracy_N = np.empty(0) if score is None else risk_coverage(score, wrong).accuracy_N
-        for share in REFUSED:
-            answered = max(round((1 - share) * len(test)), 1)
+        for fraction in REFUSED:
+            answered = max(round((1 - fraction) * len(test)), 1)
             value = accuracy_N[answered - 1] if len(accuracy_N) else np.nan
-            found[f"accuracy@{name}_{share:.2f}_refused"] = float(value)
-    return found
+            metrics[f"accuracy@{name}_{fraction:.2f}_refused"] = float(value)
+    return metrics

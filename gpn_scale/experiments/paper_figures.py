@@ -1,10 +1,10 @@
-"""The paper's figures from a folder of CSV files, to stand beside ours.
+"""The paper's figures from a folder of CSV files, for comparison with ours.
 
-Files and columns: `clean_and_left_out_classes.csv`, `misclassification.csv`,
-`feature_perturbations.csv`; a column `X_se` is the standard error of column `X`. Models are rows.
-Of several rows of a graph and a model the first holds: those of feature perturbations come again
-with AUC-PR under the same name, against another set of negatives than ours. The ablation's file,
-`ablation_coraml_validation.csv`, may be missing; its figures are of validation nodes.
+The files are `clean_and_left_out_classes.csv`, `misclassification.csv` and
+`feature_perturbations.csv`, with one row per graph and model; a column `X_se` is the standard error
+of column `X`. Of several rows with the same graph and model the first is used: feature
+perturbations appear twice, the second time with other negatives than ours. The file of the
+ablation, `ablation_coraml_validation.csv`, is optional; its figures are for validation nodes.
 """
 
 import csv
@@ -17,14 +17,14 @@ from gpn_scale.errors import ConfigError
 
 
 class Figure(NamedTuple):
-    """A number of the paper, in percent."""
+    """A number of the paper and its standard error, in percent."""
 
     value: float
     error: float
 
 
 class PaperKey(NamedTuple):
-    """Which number it is, in our words."""
+    """Identifier of a number, with the names of our tables."""
 
     dataset: str
     model: str
@@ -33,7 +33,7 @@ class PaperKey(NamedTuple):
 
 
 def paper_key(dataset: str, model: str, experiment: str, metric: str) -> PaperKey:
-    """The key of the paper's figure to compare with: GPN in minibatches is the paper's GPN."""
+    """Return the key of the paper's figure to compare with; GPN-minibatch has that of GPN."""
     return PaperKey(dataset, _SAME_MODEL.get(model, model), experiment, metric)
 
 
@@ -57,6 +57,7 @@ _COLUMNS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 ABLATION_GRAPH = "CoraML"
+"""Dataset of the paper's ablation."""
 _ABLATION_FILE = "ablation_coraml_validation.csv"
 _ABLATION_COLUMNS = {
     "acc": ("clean", "accuracy"),
@@ -70,52 +71,58 @@ _NOISES = {"ber": "bernoulli", "norm": "normal"}
 
 
 def read_paper(folder: Path) -> dict[PaperKey, Figure]:
-    """All figures that the files have; those the paper does not give are left out.
+    """Return all figures in the files; those that the paper does not report are left out.
 
     Raises:
         ConfigError: a file is missing.
     """
-    found: dict[PaperKey, Figure] = {}
+    figures: dict[PaperKey, Figure] = {}
     for name, columns in _COLUMNS.items():
         for row in _rows(folder / name):
             for column, (experiment, metric) in columns.items():
-                _add(found, row, column, experiment, metric)
+                _add(figures, row, column, experiment, metric)
     for row in _rows(folder / "feature_perturbations.csv"):
         for short, noise in _NOISES.items():
-            _add(found, row, f"{short}_acc", "isolated", f"accuracy@{noise}")
+            _add(figures, row, f"{short}_acc", "isolated", f"accuracy@{noise}")
             for column, score in _SCORES.items():
                 metric = f"{row['table']}_{score}@{noise}"
-                _add(found, row, f"{short}_{column}", "isolated", metric)
-    return read_ablation(folder) | found
+                _add(figures, row, f"{short}_{column}", "isolated", metric)
+    return read_ablation(folder) | figures
 
 
 def read_ablation(folder: Path) -> dict[PaperKey, Figure]:
-    """Figures of the ablation; none if its file is missing."""
-    found: dict[PaperKey, Figure] = {}
+    """Return the figures of the ablation; {} if its file is missing."""
+    figures: dict[PaperKey, Figure] = {}
     if (folder / _ABLATION_FILE).exists():
         for row in _rows(folder / _ABLATION_FILE):
-            if row["model"] == "APPNP":  # by its aleatoric score, unlike all others
+            if row["model"] == "APPNP":  # evaluated with its aleatoric score, unlike all others
                 continue
             own = {**row, "dataset": ABLATION_GRAPH}
             for column, (experiment, metric) in _ABLATION_COLUMNS.items():
-                _add(found, own, column, experiment, metric)
-    return found
+                _add(figures, own, column, experiment, metric)
+    return figures
 
 
 def _rows(path: Path) -> Iterator[Mapping[str, str]]:
     if not path.exists():
-        raise ConfigError(f"{path} is missing, expected a table of the paper's figures there")
+        raise ConfigError(
+            f"{path} is missing, expected a table of the paper's figures", arguments=("paper",)
+        )
     with path.open(encoding="utf-8", newline="") as file:
         yield from csv.DictReader(file)
 
 
 def _add(
-    found: dict[PaperKey, Figure], row: Mapping[str, str], column: str, experiment: str, metric: str
+    figures: dict[PaperKey, Figure],
+    row: Mapping[str, str],
+    column: str,
+    experiment: str,
+    metric: str,
 ) -> None:
     value = _number(row.get(column))
     if not math.isnan(value):
         key = PaperKey(row["dataset"], row["model"], experiment, metric)
-        found.setdefault(key, Figure(value, _number(row.get(f"{column}_se"))))
+        figures.setdefault(key, Figure(value, _number(row.get(f"{column}_se"))))
 
 
 def _number(text: str | None) -> float:

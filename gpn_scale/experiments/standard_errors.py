@@ -1,8 +1,7 @@
-"""Means over crossed seeds: every split with every initialisation.
+"""Means and standard errors over crossed seeds: every split with every initialisation.
 
-Runs of one split have its luck in common, and runs that start from the same weights have theirs,
-whatever the split. Two initialisations on five splits are ten runs, but far from ten independent
-ones.
+Runs with the same split are correlated, and so are runs with the same initial weights. Two
+initialisations on five splits are ten runs, but fewer than ten independent ones.
 """
 
 import math
@@ -11,32 +10,34 @@ from collections.abc import Hashable, Iterable, Mapping
 import numpy as np
 
 Seeds = tuple[int, int]
-"""Of the split and of the initial weights."""
+"""Seeds of the split and of the initial weights."""
 
 
 def mean_and_error(values: Mapping[Seeds, float]) -> tuple[float, float]:
-    """Of the values that are numbers; the error is NaN for a single one.
+    """Return the mean of all values but NaN, and its standard error, NaN for a single value.
 
-    A run is taken as a sum of what its split, its initialisation and chance do, each drawn anew.
-    The variance of the mean is what the means of splits show, plus what those of initialisations
-    show, less what is in both: that of chance. It is at least that of independent runs.
+    The value of a run is modelled as a sum of three random effects: split, initialisation and
+    residual. The variance of the mean is estimated from the means of splits, plus that from the
+    means of initialisations, minus the residual variance, which both contain. It is at least the
+    variance for independent runs.
     """
-    found = {seeds: value for seeds, value in values.items() if not math.isnan(value)}
-    if not found:
+    known = {seeds: value for seeds, value in values.items() if not math.isnan(value)}
+    if not known:
         return math.nan, math.nan
-    mean = math.fsum(found.values()) / len(found)
-    if len(found) == 1:
+    mean = math.fsum(known.values()) / len(known)
+    if len(known) == 1:
         return mean, math.nan
-    off = {seeds: value - mean for seeds, value in found.items()}
-    alone = _variance(off.items(), len(off))
-    by_split = _variance(((split, value) for (split, _), value in off.items()), len(off))
-    by_init = _variance(((init, value) for (_, init), value in off.items()), len(off))
-    by_chance = _chance(off) / len(off)
-    return mean, math.sqrt(max(by_split + by_init - by_chance, alone))
+    deviation = {seeds: value - mean for seeds, value in known.items()}
+    independent = _variance(deviation.items(), len(deviation))
+    by_split = ((split, value) for (split, _), value in deviation.items())
+    by_init = ((init, value) for (_, init), value in deviation.items())
+    variance = _variance(by_split, len(deviation)) + _variance(by_init, len(deviation))
+    residual = _residual_variance(deviation) / len(deviation)
+    return mean, math.sqrt(max(variance - residual, independent))
 
 
 def _variance(deviations: Iterable[tuple[Hashable, float]], count: int) -> float:
-    """Of the mean of `count` runs, from the sums of groups of them; 0 for a single group."""
+    """Return the variance of the mean of `count` runs, from sums of groups; 0 for one group."""
     sums: dict[Hashable, float] = {}
     for group, value in deviations:
         sums[group] = sums.get(group, 0.0) + value
@@ -46,15 +47,15 @@ def _variance(deviations: Iterable[tuple[Hashable, float]], count: int) -> float
     return squares / count**2 * len(sums) / (len(sums) - 1)
 
 
-def _chance(off: Mapping[Seeds, float]) -> float:
-    """Variance of a run that neither its split nor its initialisation explains.
+def _residual_variance(deviation: Mapping[Seeds, float]) -> float:
+    """Return the variance of a run that neither its split nor its initialisation explains.
 
-    0 where runs are too few to tell it from these: the error is then rather too large.
+    It is 0 for too few runs to estimate it; the standard error is then rather too large.
     """
-    seeds, value_R = np.array(list(off)), np.array(list(off.values()))
-    design = np.hstack([seeds[:, [way]] == np.unique(seeds[:, way]) for way in (0, 1)])
+    seeds, value_R = np.array(list(deviation)), np.array(list(deviation.values()))
+    design = np.hstack([seeds[:, [kind]] == np.unique(seeds[:, kind]) for kind in (0, 1)])
     fitted, _, rank, _ = np.linalg.lstsq(design.astype(float), value_R)
-    freedom = len(off) - rank
+    freedom = len(deviation) - rank
     if freedom == 0:
         return 0.0
     return float(np.square(value_R - design @ fitted).sum() / freedom)

@@ -1,11 +1,12 @@
-"""All results that a matrix on disk has, whoever asked for them; and differences between models."""
+"""All results in the directory of a matrix, and differences between its models."""
 
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from gpn_scale.evaluation.prediction_metrics import Metrics
-from gpn_scale.experiments.matrix import Cell, CellResult, Matrix
+from gpn_scale.experiments.cells import Cell, CellResult
+from gpn_scale.experiments.matrix_directory import MatrixDirectory
 from gpn_scale.experiments.standard_errors import Seeds, mean_and_error
 from gpn_scale.experiments.tables import Entry, unit_of, with_relative
 
@@ -13,27 +14,26 @@ _KINDS = {"all_classes": False, "left_out": True}
 
 
 def stored_results(path: Path) -> dict[Cell, CellResult]:
-    """Results of all cells in the directory of a matrix, in the order of `cells_of`.
+    """Return the results of all cells in the directory of a matrix, in the order of `cells_of`.
 
     Raises:
-        RunError: a file is damaged or of another version.
+        RunError: a file is damaged or was written by another version.
     """
-    matrix = Matrix(path)
-    found = {}
+    directory = MatrixDirectory(path)
+    results = {}
     for cell in sorted(_cells(path), key=lambda cell: (cell.split, cell.init, *cell)):
-        result = matrix.result(cell)
+        result = directory.result(cell)
         if result is not None and result.results:
-            found[cell] = result
-    return found
+            results[cell] = result
+    return results
 
 
 def paired_differences(
     results: Mapping[Cell, CellResult], model: str, reference: str
 ) -> list[Entry]:
-    """`model` less `reference`, run by run: means and errors over the seeds that both have.
+    """Return means and errors of the differences `model` - `reference` over common seeds.
 
-    Seeds of split and initial values are the same in each pair, so that what they do to both
-    models drops out of the difference.
+    Each pair of runs has the same seeds, so that effects of seeds on both models cancel.
     """
     values: dict[tuple[str, str, str], dict[Seeds, float]] = {}
     for cell, result in results.items():
@@ -47,8 +47,8 @@ def paired_differences(
                     runs[cell.split, cell.init] = difference
     name = f"{model} - {reference}"
     return [
-        Entry(dataset, name, experiment, metric, *mean_and_error(found), len(found))
-        for (dataset, experiment, metric), found in values.items()
+        Entry(dataset, name, experiment, metric, *mean_and_error(runs), len(runs))
+        for (dataset, experiment, metric), runs in values.items()
     ]
 
 
@@ -62,7 +62,7 @@ def _differences(own: Metrics, other: Metrics) -> Iterable[tuple[str, float]]:
 
 
 def _cells(path: Path) -> Iterable[Cell]:
-    """Those that have a file; `cells/GRAPH/MODEL/KIND/splitS_initI.json`."""
+    """Yield the cells that have a file `cells/GRAPH/MODEL/KIND/splitS_initI.json`."""
     for file in (path / "cells").glob("*/*/*/split*_init*.json"):
         dataset, model, kind, name = file.relative_to(path / "cells").parts
         split, _, init = name.removesuffix(".json").removeprefix("split").partition("_init")

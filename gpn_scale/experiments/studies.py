@@ -1,6 +1,6 @@
-"""Hyper-parameter studies of the paper's appendix: fields, and the values that each is given.
+"""Hyper-parameter studies of the paper's appendix: fields, and the values that each takes.
 
-Those of entropy weight and weight decay are figures there, whose values are not told.
+The paper shows entropy weight and weight decay as plots without their values; those here are ours.
 """
 
 from collections.abc import Sequence
@@ -15,29 +15,33 @@ STUDIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "entropy": ("train.entropy_weight", ("0", "1e-5", "1e-4", "1e-3", "1e-2", "1e-1")),
     "weight-decay": ("train.weight_decay", ("0", "1e-4", "5e-4", "1e-3", "1e-2", "1e-1")),
 }
+"""Studies by name: the key of a field, and its values as texts."""
 STUDY_EXPERIMENTS = ("clean", "left-out-classes", "isolated")
+"""Experiments of every study."""
 
 
 def studied_models(models: Sequence[str], studies: str) -> list[str]:
-    """Each model with each value of the studies, one changed at a time.
+    """Return each model with each value of the studies, one field changed at a time.
 
     Args:
-        models: Names without changes of their own.
-        studies: Names separated by commas, or `all`.
+        models: Names of models, without changes in brackets.
+        studies: Names of studies separated by commas, or `all`.
 
     Raises:
-        ConfigError: there is no such study, or a model has changes already.
+        ConfigError: a study does not exist, or a model has changes in brackets.
     """
     names = list(STUDIES) if studies == "all" else [name for name in studies.split(",") if name]
     for name in names:
         if name not in STUDIES:
             raise ConfigError(
-                f"--studies got {name!r}, expected some of {', '.join(STUDIES)}, or all"
+                f"studies got {name!r}, expected names among {', '.join(STUDIES)}, or all",
+                arguments=("studies",),
             )
     for model in models:
         if "[" in model:
             raise ConfigError(
-                f"hyper-parameters studies models by name, got {model!r}: leave out its brackets"
+                f"hyper-parameter studies take models without brackets, got {model!r}",
+                arguments=("models",),
             )
     return [
         f"{model}[{field}={value}]"

@@ -1,4 +1,4 @@
-"""Results of a matrix -> tables of means and standard errors, beside the paper's figures."""
+"""Tables of means and standard errors over the runs of a matrix, next to the paper's figures."""
 
 import csv
 import io
@@ -7,17 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpn_scale.evaluation.prediction_metrics import Metrics
-from gpn_scale.experiments.matrix import Cell, CellResult
-from gpn_scale.experiments.measures import EXPERIMENTS
+from gpn_scale.experiments.catalogue import EXPERIMENTS
+from gpn_scale.experiments.cells import Cell, CellResult
 from gpn_scale.experiments.paper_figures import Figure, PaperKey, paper_key
 from gpn_scale.experiments.standard_errors import Seeds, mean_and_error
 
-_NOT_SHARES = ("aurc", "nll", "conformal_size", "epistemic_confidence", "temperature")
-"""Metrics that are no shares, and so not in percent."""
+_NOT_FRACTIONS = ("aurc", "nll", "conformal_size", "epistemic_confidence", "temperature")
+"""Metrics that are not fractions, and so not in percent."""
 
 _CONFIDENCES = ("aleatoric_confidence", "epistemic_confidence")
 RELATIVE = "relative_"
-"""Begins the names of confidences under a shift as shares of the clean one."""
+"""Prefix of confidences under a shift, divided by the confidence on the clean graph."""
 
 _CSV_COLUMNS = (
     *("dataset", "model", "experiment", "metric", "mean", "standard_error", "runs"),
@@ -27,7 +27,7 @@ _CSV_COLUMNS = (
 
 @dataclass(frozen=True)
 class Entry:
-    """One number of a table: a metric of an experiment, over the seeds of a graph and a model."""
+    """One number of a table: the mean of a metric over all seeds of a graph and a model."""
 
     dataset: str
     model: str
@@ -41,7 +41,7 @@ class Entry:
 
     @property
     def difference(self) -> float | None:
-        """To the paper's figure."""
+        """Difference of the mean from the paper's figure; None without one."""
         return None if self.paper is None else self.mean - self.paper.value
 
 
@@ -49,43 +49,43 @@ def entries(
     results: Mapping[Cell, CellResult],
     paper: Mapping[PaperKey, Figure] | None = None,
 ) -> list[Entry]:
-    """Every metric of every experiment, in the order of the cells; shares in percent.
+    """Return every metric of every experiment; fractions are in percent.
 
-    Experiments come in their own order, in whatever order they were run.
+    The order is that of the cells, then that of `EXPERIMENTS`.
     """
     values: dict[tuple[str, str, str, str], dict[Seeds, float]] = {}
     for cell, result in results.items():
-        for experiment in sorted(result.results, key=_place):
+        for experiment in sorted(result.results, key=_order):
             for metric, value in with_relative(result.results[experiment]).items():
                 key = (cell.dataset, cell.model, experiment, metric)
                 runs = values.setdefault(key, {})
                 runs[cell.split, cell.init] = unit_of(metric) * value
     return [
-        Entry(*key, *mean_and_error(found), len(found), (paper or {}).get(paper_key(*key)))
-        for key, found in values.items()
+        Entry(*key, *mean_and_error(runs), len(runs), (paper or {}).get(paper_key(*key)))
+        for key, runs in values.items()
     ]
 
 
-def _place(experiment: str) -> int:
+def _order(experiment: str) -> int:
     known = list(EXPERIMENTS)
     return known.index(experiment) if experiment in known else len(known)
 
 
 def with_relative(metrics: Metrics) -> Metrics:
-    """The same, and confidences under a shift also relative to the run's clean one."""
-    found = dict(metrics)
+    """Return the metrics, and confidences under a shift divided by the run's clean confidence."""
+    extended = dict(metrics)
     for name in _CONFIDENCES:
         clean = metrics.get(f"{name}@clean", math.nan)
         for metric, value in metrics.items():
             if metric.startswith(f"{name}@"):
-                found[RELATIVE + metric] = _relative(value, clean)
-    return found
+                extended[RELATIVE + metric] = _relative(value, clean)
+    return extended
 
 
 def _relative(confidence: float, clean: float) -> float:
-    """Above 1 for more confidence; nan where the two are not comparable.
+    """Return the ratio, above 1 for more confidence than clean; NaN where it has no meaning.
 
-    Confidence below 0 is less of a variance (or of an energy), whose inverse is compared.
+    A confidence below 0 is minus a variance or an energy; the inverse ratio is then returned.
     """
     if clean > 0.0:
         return confidence / clean
@@ -93,12 +93,12 @@ def _relative(confidence: float, clean: float) -> float:
 
 
 def unit_of(metric: str) -> float:
-    """What its values are multiplied by: shares are in percent."""
-    return 1.0 if metric.startswith(_NOT_SHARES) else 100.0
+    """Return the factor of a metric in tables: 100 for fractions, which are in percent, else 1."""
+    return 1.0 if metric.startswith(_NOT_FRACTIONS) else 100.0
 
 
 def to_csv(table: Iterable[Entry]) -> str:
-    """One line per number."""
+    """Return the table as CSV, one line per number."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(_CSV_COLUMNS)
@@ -116,7 +116,7 @@ def to_csv(table: Iterable[Entry]) -> str:
 
 
 def to_markdown(table: Sequence[Entry]) -> str:
-    """A table per experiment: graphs and models down, metrics across."""
+    """Return a Markdown table per experiment: graphs and models in rows, metrics in columns."""
     parts = []
     for experiment, metrics, rows in _pivot(table):
         parts.append(f"## {experiment}\n")
@@ -127,7 +127,7 @@ def to_markdown(table: Sequence[Entry]) -> str:
 
 
 def to_latex(table: Sequence[Entry]) -> str:
-    """The same as tabulars, for a paper."""
+    """Return a LaTeX tabular per experiment: graphs and models in rows, metrics in columns."""
     parts = []
     for experiment, metrics, rows in _pivot(table):
         lines = [f"% {experiment}", rf"\begin{{tabular}}{{ll{'r' * len(metrics)}}}", r"\toprule"]
@@ -141,23 +141,24 @@ def to_latex(table: Sequence[Entry]) -> str:
 
 
 Pivot = list[tuple[str, list[str], list[tuple[tuple[str, str], list[Entry | None]]]]]
+"""Tables of experiments: (experiment, metrics, [((graph, model), an entry per metric)])."""
 
 
 def _pivot(table: Sequence[Entry]) -> Pivot:
-    """(experiment, its metrics, [((graph, model), its entries in their order)])."""
-    found: Pivot = []
+    """Arrange the entries as one table per experiment."""
+    tables: Pivot = []
     for experiment in dict.fromkeys(entry.experiment for entry in table):
         own = [entry for entry in table if entry.experiment == experiment]
         metrics = list(dict.fromkeys(entry.metric for entry in own))
-        by_place = {((entry.dataset, entry.model), entry.metric): entry for entry in own}
+        by_key = {((entry.dataset, entry.model), entry.metric): entry for entry in own}
         heads = dict.fromkeys((entry.dataset, entry.model) for entry in own)
-        rows = [(head, [by_place.get((head, metric)) for metric in metrics]) for head in heads]
-        found.append((experiment, metrics, rows))
-    return found
+        rows = [(head, [by_key.get((head, metric)) for metric in metrics]) for head in heads]
+        tables.append((experiment, metrics, rows))
+    return tables
 
 
 def cell_text(entry: Entry | None) -> str:
-    """Mean, error and the paper's figure, for people."""
+    """Return mean, error and the paper's figure as text for a table cell."""
     if entry is None or math.isnan(entry.mean):
         return "n.a."
     text = _number(entry, entry.mean)
@@ -178,7 +179,7 @@ def _latex_cell(entry: Entry | None) -> str:
 
 
 def _number(entry: Entry, value: float, digits: int = 3) -> str:
-    """Percents with one decimal, others with so many digits."""
+    """Return percentages with one decimal, and other numbers with `digits` digits."""
     return f"{value:.1f}" if unit_of(entry.metric) != 1.0 else f"{value:.{digits}g}"
 
 

@@ -1,4 +1,4 @@
-"""Evidence of the clusters that stand for cut tails: of all nodes, or of a sample.
+"""Exact mean and largest evidence of the clusters that stand for cut tails.
 
 Shapes: N nodes, P clusters, C classes.
 """
@@ -7,20 +7,25 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpn_scale.config import TailKind
+from gpn_scale.data.graph import Graph
+from gpn_scale.inference.evidence import node_evidence
+from gpn_scale.inference.trained_model import TrainedModel
 from gpn_scale.nn.aggregation import ClusterEvidence
+from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import AbstractTail
 
 
 class ClusterSummary:
-    """Mean and largest evidence of every cluster, gathered while evidence streams by.
+    """Mean and largest evidence of every cluster, collected while evidence streams by.
 
-    Sums run in float64. Hand `observe` to `predict_all`, then `store_into` the model.
+    Sums are in float64. Pass `observe` to `predict_all`, then call `result`.
 
     Args:
-        tail: Which cluster a node belongs to and what it weighs there. A tail without clusters
-            counts as one cluster, so that there is a bound for its rows, too.
-        num_classes: C.
-        device: Of the evidence.
+        tail: Tells the cluster of each node and the node's weight in it. A tail without clusters
+            counts as one cluster, so that its rows have a bound, too.
+        num_classes: Number C of classes.
+        device: Device of the evidence.
     """
 
     def __init__(self, tail: AbstractTail, num_classes: int, device: torch.device) -> None:
@@ -31,7 +36,7 @@ class ClusterSummary:
         self.largest_total_P = zeros_P.clone()
 
     def observe(self, start: int, stop: int, evidence_NC: Tensor) -> None:
-        """Takes in the evidence of the nodes `start` to `stop`."""
+        """Add the evidence of the nodes `start` to `stop`, an `Observer`."""
         nodes = np.arange(start, stop)
         device = self.sum_PC.device
         cluster_N = torch.from_numpy(self.tail.cluster_of(nodes)).to(device)
@@ -42,12 +47,32 @@ class ClusterSummary:
         total_N = exact_NC.sum(1)
         self.largest_total_P.scatter_reduce_(0, cluster_N, total_N, "amax")
 
-    def store_into(self, clusters: ClusterEvidence) -> None:
-        """Makes these the means and bounds that predictions use."""
+    def result(self, dtype: torch.dtype) -> ClusterEvidence:
+        """Return the means and bounds of all evidence added so far."""
+        num_clusters, num_classes = self.sum_PC.shape
+        clusters = ClusterEvidence(num_clusters, num_classes).to(self.sum_PC.device, dtype)
         weight_P1 = self.weight_P.clamp_min(torch.finfo(torch.float64).tiny).unsqueeze(1)
         clusters.summarise(self.sum_PC / weight_P1, self.largest_total_P)
+        return clusters
+
+
+def summarise_clusters(trained: TrainedModel, graph: Graph, tail: AbstractTail) -> ClusterEvidence:
+    """Compute the cluster evidence of a graph by itself, for callers that do not predict it."""
+    summary = ClusterSummary(tail, trained.num_classes, trained.device)
+    for start, stop, evidence_NC in node_evidence(trained, graph):
+        summary.observe(start, stop, evidence_NC)
+    return summary.result(trained.dtype)
+
+
+def clusters_fingerprint(graph: Graph, store: PPRStore, tail: TailKind) -> str:
+    """Return a text of all that cluster evidence depends on beside the weights.
+
+    It begins with the fingerprint of the graph.
+    """
+    clusters = store.clusters_checksum if tail == "clustered" else "one cluster"
+    return f"{graph.fingerprint()} {clusters}"
 
 
 def num_summarised(tail: AbstractTail) -> int:
-    """Clusters that a model keeps track of for this tail: at least 1."""
+    """Return the number of clusters that a model tracks for this tail, at least 1."""
     return max(tail.num_clusters, 1)

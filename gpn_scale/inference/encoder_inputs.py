@@ -1,4 +1,4 @@
-"""A graph's features as the encoder takes them."""
+"""Features of a graph in the form that the encoder takes."""
 
 from typing import Any
 
@@ -20,26 +20,29 @@ _MOMENT_ROWS = 1 << 16
 def model_inputs(
     graph: Graph, scaling: FeatureScaling, device: torch.device, dtype: torch.dtype
 ) -> Inputs:
-    """The features of all nodes, scaled; sparse stay sparse."""
+    """Return the scaled features of all nodes; sparse features stay sparse."""
     return as_inputs(scale_features(required_features(graph), scaling), device, dtype)
 
 
 def required_features(graph: Graph) -> Features:
-    """The graph's features.
+    """Return the graph's features.
 
     Raises:
-        GraphError: it has none.
+        GraphError: the graph has none.
     """
     if graph.features is None:
         raise GraphError(
             f"graph {graph.name!r} has no features, expected some to learn from: "
-            "add feature columns (node degrees would do for a start)"
+            "add feature columns, such as node degrees"
         )
     return graph.features
 
 
 def column_moments(features: Features, scaling: FeatureScaling) -> tuple[Tensor, Tensor]:
-    """Mean and mean square of every scaled column, in float64: (F,), (F,); read in chunks."""
+    """Return mean and mean square of every scaled column, (F,) and (F,), in float64.
+
+    Rows are read in chunks.
+    """
     num_rows, num_columns = features.shape
     sum_F, square_F = np.zeros(num_columns), np.zeros(num_columns)
     for start in range(0, num_rows, _MOMENT_ROWS):
@@ -56,7 +59,7 @@ def column_moments(features: Features, scaling: FeatureScaling) -> tuple[Tensor,
 
 
 def as_inputs(features: Features, device: torch.device, dtype: torch.dtype) -> Inputs:
-    """Feature rows as a tensor or a sparse matrix; of arrays that may be written to, a view."""
+    """Return feature rows as a tensor or a sparse matrix; writable arrays are not copied."""
     if isinstance(features, CSRFeatures):
         return SparseMatrix(
             _as_tensor(features.indptr).to(device),
@@ -68,5 +71,5 @@ def as_inputs(features: Features, device: torch.device, dtype: torch.dtype) -> I
 
 
 def _as_tensor(array: NDArray[Any]) -> Tensor:
-    """Torch knows no read-only memory, so that a map of a file is copied."""
+    """Wrap an array as a tensor; a read-only one is copied, since torch has no such tensors."""
     return torch.from_numpy(np.require(array, requirements="W"))

@@ -1,54 +1,121 @@
-"""Feature evidence of any nodes of a graph, in chunks, as a trained model sees it."""
+"""Feature evidence of all nodes of a graph: streamed in chunks, and reduced to what fits in memory.
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+Shapes: N nodes, C classes.
+"""
+
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from gpn_scale.config import FeatureScaling
-from gpn_scale.data.features import scale_features, take_rows
-from gpn_scale.data.graph import Features, NodeIds
-from gpn_scale.inference.encoder_inputs import as_inputs
-from gpn_scale.nn.model import GPN
+from gpn_scale.data.graph import CSRFeatures, Features, Graph
+from gpn_scale.inference.encoder_inputs import required_features
+from gpn_scale.inference.trained_model import CHUNK_ROWS, TrainedModel
+from gpn_scale.scratch import release_pages
 
-CHUNK_ROWS = 1 << 13
-"""Nodes encoded at once: enough for the kernels, little beside everything else."""
+Observer = Callable[[int, int, Tensor], None]
+"""Called with (start, stop, feature evidence (stop - start, C)) of each chunk, in order."""
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureEvidence:
-    """Node ids -> their feature evidence (nodes, C); only their feature rows are read.
+@dataclass(frozen=True, slots=True, eq=False)
+class EvidenceSummary:
+    """Feature evidence of all nodes, reduced over classes: 16 bytes per node.
 
-    Call it under `evaluating(model)` and `torch.no_grad()`.
+    `predict_all` fills it while the evidence streams by, if its `observe` is among the observers.
     """
 
-    model: GPN
-    features: Features
-    scaling: FeatureScaling
-    device: torch.device
-    dtype: torch.dtype
+    total: NDArray[np.float64]
+    """Sum over classes, (N,). It is exact where alpha_0 - C would lose small values."""
+    leading_class: NDArray[np.int64]
+    """Class with the most evidence, (N,)."""
 
-    def __call__(self, nodes: NodeIds) -> Tensor:
-        """Of `nodes`, in their order, by chunks."""
-        evidence = torch.empty(
-            len(nodes), self.model.flow.num_classes, device=self.device, dtype=self.dtype
-        )
-        for start in range(0, len(nodes), CHUNK_ROWS):
-            part = slice(start, start + CHUNK_ROWS)
-            rows = scale_features(take_rows(self.features, nodes[part]), self.scaling)
-            inputs = as_inputs(rows, self.device, self.dtype)
-            evidence[part] = self.model.feature_evidence(inputs)
-        return evidence
+    @classmethod
+    def empty(cls, num_nodes: int) -> "EvidenceSummary":
+        """Return a summary whose arrays are still to be filled by `observe`."""
+        return cls(np.empty(num_nodes), np.empty(num_nodes, np.int64))
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of both arrays."""
+        return self.total.nbytes + self.leading_class.nbytes
+
+    def observe(self, start: int, stop: int, evidence_NC: Tensor) -> None:
+        """Store the evidence of the nodes `start` to `stop`, an `Observer`."""
+        self.total[start:stop] = evidence_NC.double().sum(1).cpu().numpy()
+        self.leading_class[start:stop] = evidence_NC.argmax(1).cpu().numpy()
 
 
-@contextmanager
-def evaluating(model: GPN) -> Iterator[None]:
-    """Batch-norm with the statistics of training, whatever the model was doing before."""
-    was_training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(was_training)
+def summarise_evidence(trained: TrainedModel, graph: Graph) -> EvidenceSummary:
+    """Compute the summary by itself, for callers that do not predict all nodes anyway."""
+    summary = EvidenceSummary.empty(graph.num_nodes)
+    for start, stop, evidence_NC in node_evidence(trained, graph):
+        summary.observe(start, stop, evidence_NC)
+    return summary
+
+
+def node_evidence(
+    trained: TrainedModel, graph: Graph, *, chunk: int = CHUNK_ROWS, nodes: slice | None = None
+) -> Iterator[tuple[int, int, Tensor]]:
+    """Yield the feature evidence of all nodes in order: (start, stop, evidence (stop - start, C)).
+
+    Features are read and scaled chunk by chunk. Batch normalisation uses its running moments; the
+    network is back in the mode it was in whenever a chunk is handed out.
+
+    Args:
+        trained: The model.
+        graph: Graph with features; may be a memory map.
+        chunk: Number of nodes computed at a time.
+        nodes: Range of nodes; None for all.
+    """
+    features = required_features(graph)
+    nodes = nodes or slice(0, graph.num_nodes)
+    for start in range(nodes.start, nodes.stop, chunk):
+        stop = min(start + chunk, nodes.stop)
+        inputs = trained.inputs(_rows(features, start, stop))
+        with torch.no_grad(), trained.evaluating():
+            evidence_NC = trained.network.feature_evidence(inputs)
+        del inputs
+        release_pages(*_arrays(features))
+        yield start, stop, evidence_NC
+
+
+def chunk_rows(trained: TrainedModel, features: Features, memory_bytes: int) -> int:
+    """Return how many nodes the network can take at a time within `memory_bytes`, at least 1."""
+    encoder, classes, itemsize = (
+        trained.network.encoder,
+        trained.num_classes,
+        trained.dtype.itemsize,
+    )
+    widths = [len(layer.get_parameter("bias")) for layer in (encoder.first, *encoder.further)]
+    hidden, latent = max(widths), widths[-1]
+    # Upper bounds: a linear map, its norm, ReLU and the next map; positions and offsets of a flow.
+    per_row = itemsize * (4 * hidden + 6 * classes * latent + 8 * classes)
+    num_nodes = int(features.shape[0])
+    if not isinstance(features, CSRFeatures):
+        # As stored, as a copy, scaled twice (word counts, fractions), and as a tensor.
+        per_row += int(features.shape[1]) * (2 * features.itemsize + 8 + itemsize)
+        return max(1, min(memory_bytes // per_row, num_nodes))
+    per_entry = 32 + itemsize  # column, value, row, and both scalings
+    rows = max(1, min(memory_bytes // per_row, num_nodes))
+    while rows > 1:
+        offsets = np.append(features.indptr[::rows], features.indptr[-1])
+        if rows * per_row + int(np.diff(offsets).max()) * per_entry <= memory_bytes:
+            break
+        rows //= 2
+    return rows
+
+
+def _rows(features: Features, start: int, stop: int) -> Features:
+    if isinstance(features, CSRFeatures):
+        return features.rows(start, stop)
+    return features[start:stop]
+
+
+def _arrays(features: Features) -> tuple[NDArray[Any], ...]:
+    if isinstance(features, CSRFeatures):
+        return features.indices, features.values
+    return (features,)

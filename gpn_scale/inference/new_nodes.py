@@ -5,133 +5,126 @@ Shapes: M new nodes, B new nodes of a block, T nodes that a block's rows touch, 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gpn_scale.config import DiffusionConfig, FeatureScaling
 from gpn_scale.data.graph import Graph, NodeIds
-from gpn_scale.diffusion.exact import config_steps
-from gpn_scale.diffusion.growth import GrownTransition, NewNodes, SparseRows, push_rows
+from gpn_scale.diffusion.growth import GrownTransition, NewNodes, SparseRows
+from gpn_scale.diffusion.power_iteration import config_steps
+from gpn_scale.diffusion.push import push_rows
 from gpn_scale.errors import ConfigError, GraphError
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.inference.encoder_inputs import required_features
-from gpn_scale.inference.evidence import FeatureEvidence, evaluating
+from gpn_scale.inference.trained_model import TrainedModel
 from gpn_scale.nn.model import GPN, GPNOutput
 from gpn_scale.nn.posterior import DirichletPosterior
 from gpn_scale.nn.sparse import SparseMatrix
 
 EvidenceOf = Callable[[NodeIds], Tensor]
-"""Node ids -> their feature evidence, one row of C classes each."""
+"""Maps sorted node ids to their feature evidence, one row of C classes each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class NewPrediction:
-    """What the model says of the new nodes, and how far alpha_0 may be from the exact one."""
+class NewNodesPrediction:
+    """Prediction of new nodes, and how far alpha_0 may be from the exact one."""
 
     prediction: Prediction
-    """From the kept part of the rows."""
+    """Prediction from the kept part of the rows."""
     alpha_0_lower: NDArray[np.float64]
-    """The kept alpha_0, (M,); the exact one is not below it, up to the round-off of the dtype."""
+    """Lower bound of the exact alpha_0, up to the round-off of the dtype, (M,)."""
     alpha_0_upper: NDArray[np.float64]
-    """Nor above this, (M,)."""
+    """Upper bound of the exact alpha_0, (M,)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class KnownGraph:
+    """What a caller knows of the graph already, so that it need not be computed."""
+
+    evidence: EvidenceOf | None = None
+    """Feature evidence of known nodes; None to compute that of the touched nodes."""
+    largest_evidence: float | None = None
+    """Bound of any known node's evidence, summed over classes, for `alpha_0_upper`.
+
+    None for the bound that the model's clamp sets, which is far too large unless the tolerance is
+    0."""
+    in_weights: NDArray[np.float64] | None = None
+    """Result of `growth.in_weights(graph)`; None to compute it where it is needed."""
 
 
 @torch.no_grad()
 def predict_new(
-    model: GPN,
+    trained: TrainedModel,
     graph: Graph,
     new: NewNodes,
     *,
-    scaling: FeatureScaling,
-    diffusion: DiffusionConfig,
-    device: torch.device,
-    dtype: torch.dtype,
     tolerance: float = 1e-6,
-    known_evidence: EvidenceOf | None = None,
-    largest_evidence: float | None = None,
-    in_weights: NDArray[np.float64] | None = None,
+    known: KnownGraph | None = None,
     block_size: int = 64,
-) -> NewPrediction:
-    """Classes and uncertainty of new nodes, as exact diffusion on the grown graph gives them.
+) -> NewNodesPrediction:
+    """Return the prediction of new nodes, as exact diffusion on the grown graph gives it.
 
     Work grows with the nodes that the rows touch, not with the graph: `sym` alone reads all edges
-    of a weighted or directed graph once, unless `in_weights` is given. Memory grows with
+    of a weighted or directed graph once, unless `known.in_weights` is given. Memory grows with
     `block_size` times the touched nodes.
 
-    >>> from gpn_scale.config import RunConfig
+    >>> from gpn_scale.config import DiffusionConfig, RunConfig
     >>> from gpn_scale.data.building import build_graph
     >>> from gpn_scale.diffusion.growth import new_nodes
+    >>> from gpn_scale.nn.model import GPN
     >>> path = build_graph([0, 1], [1, 2], features=[[0.0], [1.0], [2.0]])
     >>> prior, source = torch.tensor([0.5, 0.5]), torch.Generator().manual_seed(1)
-    >>> model = GPN(RunConfig(), num_features=1, class_prior_C=prior, generator=source)
-    >>> joined = predict_new(
-    ...     model,
-    ...     path,
-    ...     new_nodes(path, [[1.0], [3.0]], [[0, 2], [3]]),
-    ...     scaling="none",
-    ...     diffusion=DiffusionConfig(),
-    ...     device=torch.device("cpu"),
-    ...     dtype=torch.float32,
-    ... )
-    >>> joined.prediction.probabilities.shape
+    >>> network = GPN(RunConfig(), num_features=1, class_prior_C=prior, generator=source)
+    >>> cpu = torch.device("cpu")
+    >>> trained = TrainedModel(network, "none", DiffusionConfig(), cpu, torch.float32)
+    >>> joined = new_nodes(path, [[1.0], [3.0]], [[0, 2], [3]])
+    >>> predict_new(trained, path, joined).prediction.probabilities.shape
     (2, 2)
 
     Args:
-        model: A trained network.
-        graph: The known nodes.
-        new: From `new_nodes(graph, ...)`.
-        scaling: As in training.
-        diffusion: As in training.
-        device: Of the model.
-        dtype: Of the model.
+        trained: The model.
+        graph: Graph of the known nodes.
+        new: Nodes from `new_nodes(graph, ...)`.
         tolerance: What arrives at a node with less than this is not pushed on; 0 is exact.
-        known_evidence: Evidence of known nodes where the caller has it (sorted ids); by
-            default the model computes it from the features of those that are touched.
-        largest_evidence: A bound of any known node's evidence, summed over classes, for the upper
-            ends; by default what the model's clamp lets through, which is far too much unless
-            `tolerance` is 0.
-        in_weights: `growth.in_weights(graph)` where the caller has kept it.
+        known: What the caller knows of `graph` already.
         block_size: Number of new nodes whose rows are computed together.
 
     Raises:
         GraphError: the nodes or their features do not fit the graph or the model.
-        ConfigError: `tolerance`, `largest_evidence` or `block_size` is out of range.
+        ConfigError: `tolerance`, `known.largest_evidence` or `block_size` is out of range.
     """
-    _check(model, graph, new, largest_evidence, block_size)
+    known = known or KnownGraph()
+    _check(trained, graph, new, known, block_size)
+    diffusion, network = trained.diffusion, trained.network
     transition = GrownTransition(
-        graph, new, diffusion.normalisation, diffusion.self_loops, in_weights
+        graph, new, diffusion.normalisation, diffusion.self_loops, known.in_weights
     )
-    aggregated_MC = torch.empty(new.num_new, model.flow.num_classes, device=device, dtype=dtype)
-    dropped_M = np.zeros(new.num_new)
-    with evaluating(model):
-        own = FeatureEvidence(model, new.features, scaling, device, dtype)
-        own_MC = own(np.arange(new.num_new))
-        if known_evidence is None:
-            features = required_features(graph)
-            known_evidence = FeatureEvidence(model, features, scaling, device, dtype)
-        for start in range(0, new.num_new, block_size):
-            block = slice(start, start + block_size)
-            pushed = push_rows(
-                transition,
-                new.ids[block],
-                teleport=diffusion.teleport,
-                steps=config_steps(diffusion),
-                tolerance=tolerance,
-            )
-            dropped_M[block] = pushed.dropped
-            aggregated_MC[block] = _aggregated(pushed.weight, known_evidence, own_MC, new)
+    own_MC = trained.evidence(new.features, np.arange(new.num_new))
+    known_evidence = known.evidence or partial(trained.evidence, required_features(graph))
+    aggregated_MC, dropped_M = torch.empty_like(own_MC), np.zeros(new.num_new)
+    for start in range(0, new.num_new, block_size):
+        block = slice(start, start + block_size)
+        pushed = push_rows(
+            transition,
+            new.ids[block],
+            teleport=diffusion.teleport,
+            steps=config_steps(diffusion),
+            tolerance=tolerance,
+        )
+        dropped_M[block] = pushed.dropped
+        aggregated_MC[block] = _aggregated(pushed.weight, known_evidence, own_MC, new)
     output = GPNOutput(
         with_network=DirichletPosterior.from_evidence(aggregated_MC),
         without_network=DirichletPosterior.from_evidence(own_MC),
     )
     lower_M = output.with_network.total_N.double().cpu().numpy()
-    bound = _evidence_bound(model, own_MC, largest_evidence)
+    bound = _evidence_bound(network, own_MC, known.largest_evidence)
     # Not 0 times a bound that may be infinite.
     lost_M = np.multiply(dropped_M, bound, out=np.zeros(new.num_new), where=dropped_M > 0)
-    return NewPrediction(
+    return NewNodesPrediction(
         prediction=Prediction.from_output(output),
         alpha_0_lower=lower_M,
         alpha_0_upper=lower_M + lost_M,
@@ -141,7 +134,7 @@ def predict_new(
 def _aggregated(
     rows: SparseRows, known_evidence: EvidenceOf, own_MC: Tensor, new: NewNodes
 ) -> Tensor:
-    """Rows (B, N + M) times the evidence of the nodes they touch, (B, C)."""
+    """Return rows (B, N + M) times the evidence of the nodes they touch, (B, C)."""
     touched_T, column = np.unique(rows.indices, return_inverse=True)
     known, joined = np.split(touched_T, [np.searchsorted(touched_T, new.num_known)])
     known_TC = known_evidence(known.astype(np.int64)).to(own_MC)
@@ -155,27 +148,30 @@ def _aggregated(
     return matrix.multiply(torch.cat([known_TC, joined_TC]))
 
 
-def _evidence_bound(model: GPN, own_MC: Tensor, largest_known: float | None) -> float:
-    """What no node's total evidence exceeds; new nodes may hold more than any known one."""
+def _evidence_bound(network: GPN, own_MC: Tensor, largest_known: float | None) -> float:
+    """Return a bound of every node's total evidence; new nodes may exceed all known ones."""
     if largest_known is None:
         with np.errstate(over="ignore"):
-            return float(model.flow.num_classes * np.exp(model.evidence.log_limit))
+            return float(network.flow.num_classes * np.exp(network.evidence.log_limit))
     return float(max([largest_known, *own_MC.double().sum(1).tolist()]))
 
 
 def _check(
-    model: GPN, graph: Graph, new: NewNodes, largest_evidence: float | None, block_size: int
+    trained: TrainedModel, graph: Graph, new: NewNodes, known: KnownGraph, block_size: int
 ) -> None:
-    expected = model.encoder.first.shift_F.shape[0]
-    if new.features.shape[1] != expected:
+    if new.features.shape[1] != trained.num_features:
         raise GraphError(
             f"the new nodes of graph {graph.name!r} have {new.features.shape[1]} feature columns, "
-            f"the model was trained on {expected}"
+            f"the model was trained on {trained.num_features}",
+            arguments=("features",),
         )
-    if largest_evidence is not None and not largest_evidence >= 0.0:
+    if known.largest_evidence is not None and not known.largest_evidence >= 0.0:
         raise ConfigError(
-            f"largest_evidence is {largest_evidence!r}, expected at least 0: give the largest sum "
-            "of evidence over classes, or leave it out"
+            f"largest_evidence is {known.largest_evidence!r}, expected at least 0: pass the "
+            "largest sum of evidence over classes, or None",
+            arguments=("largest_evidence",),
         )
     if block_size < 1:
-        raise ConfigError(f"block_size is {block_size!r}, expected at least 1")
+        raise ConfigError(
+            f"block_size is {block_size!r}, expected at least 1", arguments=("block_size",)
+        )

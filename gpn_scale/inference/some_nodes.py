@@ -1,6 +1,7 @@
 """Prediction of some nodes from their stored rows, with a certified interval for alpha_0.
 
-Shapes: B nodes asked for, N support nodes, E stored entries, P clusters, C classes, M contributors.
+Shapes: B requested nodes, N support nodes, E stored entries, P clusters, C classes,
+M contributors.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,9 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gpn_scale.data.graph import NodeIds
+from gpn_scale.data.graph import Features, Graph, NodeIds
 from gpn_scale.evaluation.prediction import Prediction
-from gpn_scale.inference.evidence import FeatureEvidence, evaluating
+from gpn_scale.inference.encoder_inputs import required_features
+from gpn_scale.inference.trained_model import TrainedModel
 from gpn_scale.nn.aggregation import ClusterEvidence, TopKAggregation
 from gpn_scale.nn.model import GPNOutput
 from gpn_scale.nn.posterior import DirichletPosterior
@@ -25,49 +27,49 @@ from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import AbstractTail
 
 ROOTS_AT_A_TIME = 1 << 14
-"""Roots whose joint support is encoded once; bounds memory at this times k times C numbers."""
+"""Roots whose joint support is encoded once; memory is bounded by this times k times C numbers."""
 _ROUND_OFF = 1e-5
-"""Intervals are widened by this share: weights and evidence are float32 sums."""
+"""Intervals are widened by this fraction, because weights and evidence are float32 sums."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Contributors:
-    """Who supplied the evidence of each node: its top neighbours, by falling share."""
+    """The nodes that supply most of each node's evidence, by falling share."""
 
     node: NodeIds
     """Node ids, (B, M); -1 where a row has fewer."""
     share: NDArray[np.float64]
-    """Of the node's aggregated evidence, the estimated tail included; (B, M)."""
+    """Fraction of the node's aggregated evidence, the estimated tail included; (B, M)."""
     weight: NDArray[np.float64]
     """Diffusion weight of the contributor in the row, (B, M)."""
     leading_class: NDArray[np.int64]
-    """Class that the contributor's own features speak for most, (B, M); -1 where there is none."""
+    """Class for which the contributor's features give most evidence, (B, M); -1 if missing."""
     tail_share: NDArray[np.float64]
-    """What did not come from kept neighbours but from the estimate of the cut tail, (B,)."""
+    """Fraction that comes from the estimate of the cut tail, not from kept neighbours; (B,)."""
 
 
 _Arrays = TypeVar("_Arrays", Prediction, Contributors)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RowPrediction:
-    """What stored rows say of some nodes."""
+class NodesPrediction:
+    """Prediction of some nodes from their stored rows."""
 
     node: NodeIds
-    """As asked for, (B,)."""
+    """Ids of the nodes in the requested order, (B,)."""
     prediction: Prediction
-    """Of these nodes, in their order."""
+    """Prediction of these nodes, in this order."""
     alpha_0_lower: NDArray[np.float64]
-    """Prior plus kept evidence: exact diffusion gives no less; (B,)."""
+    """Lower bound of the exact alpha_0: prior plus kept evidence, (B,)."""
     alpha_0_upper: NDArray[np.float64]
-    """Cut mass times the largest evidence, cluster by cluster, on top: it gives no more; (B,)."""
+    """Upper bound: cut mass times the largest evidence, cluster by cluster, on top; (B,)."""
     contributors: Contributors | None
-    """Where it was asked for."""
+    """The nodes that supply most evidence, if they were requested."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Block:
-    """Some of the nodes asked for, and their evidence."""
+    """Some of the requested nodes with the evidence of their support."""
 
     batch: PPRBatch
     evidence_NC: Tensor
@@ -78,14 +80,21 @@ class _Block:
         """Evidence of every support node, summed over classes."""
         return np.asarray(self.evidence_NC.double().sum(1).cpu().numpy())
 
+    def prediction(self) -> Prediction:
+        """Prediction of the block's nodes."""
+        root_local_B = torch.from_numpy(self.batch.root_local).to(self.evidence_NC.device)
+        output = GPNOutput(
+            with_network=DirichletPosterior.from_evidence(self.aggregated_BC),
+            without_network=DirichletPosterior.from_evidence(self.evidence_NC[root_local_B]),
+        )
+        return Prediction.from_output(output)
+
 
 def batch_aggregation(
-    batch: PPRBatch,
-    cluster_evidence: Callable[[Tensor], Tensor],
-    device: torch.device,
-    dtype: torch.dtype,
+    batch: PPRBatch, cluster_evidence: Callable[[Tensor], Tensor], trained: TrainedModel
 ) -> TopKAggregation:
-    """The aggregation of a batch; `cluster_evidence` as `TopKAggregation` takes it."""
+    """Return the aggregation of a batch; `cluster_evidence` as in `TopKAggregation`."""
+    device, dtype = trained.device, trained.dtype
     rows = SparseMatrix(
         torch.from_numpy(batch.rows.row_ptr).to(device),
         torch.from_numpy(batch.rows.ids).to(device),
@@ -97,41 +106,46 @@ def batch_aggregation(
 
 
 def row_posteriors(
+    trained: TrainedModel,
+    features: Features,
     nodes: NodeIds,
-    evidence_of: FeatureEvidence,
+    *,
     store: PPRStore,
     tail: AbstractTail,
     cluster_PC: Tensor,
 ) -> DirichletPosterior:
-    """Posteriors of `nodes` with the network's influence, from their rows.
+    """Return the posteriors of `nodes` with the network's influence, from their rows.
 
     Args:
-        nodes: With rows in the store, (B,).
-        evidence_of: The model's evidence of any node.
+        trained: The model.
+        features: Feature rows of all nodes.
+        nodes: Nodes with rows in the store, (B,).
         store: The rows.
-        tail: What stands for their cut part.
+        tail: Estimate of what the rows have cut.
         cluster_PC: Mean evidence of the tail's clusters.
     """
-    blocks = _blocks(nodes, evidence_of, store, tail, cluster_PC)
+    blocks = _blocks(trained, features, nodes, store, tail, cluster_PC)
     return DirichletPosterior.from_evidence(torch.cat([block.aggregated_BC for block in blocks]))
 
 
-def predict_rows(
+def predict_nodes(
+    trained: TrainedModel,
+    graph: Graph,
     nodes: NodeIds,
-    evidence_of: FeatureEvidence,
+    *,
     store: PPRStore,
     tail: AbstractTail,
     clusters: ClusterEvidence,
-    *,
     explain: int = 0,
-) -> RowPrediction:
-    """Classes and uncertainty of `nodes`, the interval of alpha_0, and who supplied the evidence.
+) -> NodesPrediction:
+    """Return the prediction of `nodes`, the interval of alpha_0, and their contributors.
 
     Args:
-        nodes: With rows in the store, in any order, (B,).
-        evidence_of: The model's evidence of any node.
+        trained: The model.
+        graph: Graph with features.
+        nodes: Nodes with rows in the store, in any order, (B,).
         store: The rows.
-        tail: What stands for their cut part.
+        tail: Estimate of what the rows have cut.
         clusters: Exact means and largest evidences of the tail's clusters.
         explain: Number M of contributors to name per node; 0 for none.
 
@@ -141,31 +155,22 @@ def predict_rows(
     check_roots(nodes, store)
     predictions, lower, upper, contributors = [], [], [], []
     largest_P = clusters.largest_total_P.double().cpu().numpy()
-    for block in _blocks(nodes, evidence_of, store, tail, clusters.mean_PC):
-        batch = block.batch
-        root_local_B = torch.from_numpy(batch.root_local).to(block.evidence_NC.device)
-        output = GPNOutput(
-            with_network=DirichletPosterior.from_evidence(block.aggregated_BC),
-            without_network=DirichletPosterior.from_evidence(block.evidence_NC[root_local_B]),
-        )
-        predictions.append(Prediction.from_output(output))
+    features, num_classes = required_features(graph), trained.num_classes
+    for block in _blocks(trained, features, nodes, store, tail, clusters.mean_PC):
+        predictions.append(block.prediction())
         # The tail may have changed weights; what is certified are the rows as they were stored.
-        rows = store.rows(batch.root_global)
-        entry_local_E = np.searchsorted(batch.support_global, rows.ids)
+        rows = store.rows(block.batch.root_global)
+        entry_local_E = np.searchsorted(block.batch.support_global, rows.ids)
         given_E = rows.weights * block.total_N[entry_local_E]
-        kept_B = np.bincount(rows.row_of_entry(), given_E, minlength=len(batch.root_global))
-        by_cluster = rows.cut_mass.shape[1] == len(largest_P)
-        cut_BP = rows.cut_mass if by_cluster else rows.missing_mass[:, None]
-        bound_B = cut_BP.astype(np.float64) @ (largest_P if by_cluster else largest_P.max()[None])
-        num_classes = block.evidence_NC.shape[1]
+        kept_B = np.bincount(rows.row_of_entry(), given_E, minlength=rows.num_rows)
         lower.append((num_classes + kept_B) * (1.0 - _ROUND_OFF))
+        bound_B = _tail_bound(rows, largest_P)
         upper.append((num_classes + kept_B + bound_B) * (1.0 + _ROUND_OFF))
         if explain:
             total_B = block.aggregated_BC.double().sum(1).cpu().numpy()
-            leading_N = block.evidence_NC.argmax(1).cpu().numpy()
-            found = _contributors(rows, given_E, total_B, leading_N[entry_local_E], explain)
-            contributors.append(found)
-    return RowPrediction(
+            leading_E = block.evidence_NC.argmax(1).cpu().numpy()[entry_local_E]
+            contributors.append(_contributors(rows, given_E, total_B, leading_E, explain))
+    return NodesPrediction(
         node=nodes,
         prediction=_joined(predictions),
         alpha_0_lower=np.concatenate(lower),
@@ -175,21 +180,30 @@ def predict_rows(
 
 
 def _blocks(
+    trained: TrainedModel,
+    features: Features,
     nodes: NodeIds,
-    evidence_of: FeatureEvidence,
     store: PPRStore,
     tail: AbstractTail,
     cluster_PC: Tensor,
 ) -> Iterator[_Block]:
     source = BatchSource(store=store, tail=tail)
     for start in range(0, max(len(nodes), 1), ROOTS_AT_A_TIME):  # one empty block for no nodes
-        batch = assemble_batch(nodes[start : start + ROOTS_AT_A_TIME], source)
-        with torch.no_grad(), evaluating(evidence_of.model):
-            evidence_NC = evidence_of(batch.support_global)
-        aggregate = batch_aggregation(
-            batch, lambda _: cluster_PC, evidence_of.device, evidence_of.dtype
-        )
+        roots = nodes[start : start + ROOTS_AT_A_TIME]
+        batch = assemble_batch(roots, source)
+        evidence_NC = trained.evidence(features, batch.support_global)
+        aggregate = batch_aggregation(batch, lambda _: cluster_PC, trained)
         yield _Block(batch, evidence_NC, aggregate(evidence_NC))
+
+
+def _tail_bound(rows: Rows, largest_P: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return an upper bound of the evidence that each row has cut, (B,)."""
+    by_cluster = rows.cut_mass.shape[1] == len(largest_P)
+    cut_BP = rows.cut_mass if by_cluster else rows.missing_mass[:, None]
+    bound_B: NDArray[np.float64] = cut_BP.astype(np.float64) @ (
+        largest_P if by_cluster else largest_P.max()[None]
+    )
+    return bound_B
 
 
 def _contributors(
@@ -199,7 +213,7 @@ def _contributors(
     leading_E: NDArray[np.int64],
     count: int,
 ) -> Contributors:
-    """The `count` entries of each row that gave most."""
+    """Return the `count` entries of each row that supply most evidence."""
     row_E = rows.row_of_entry()
     order = np.lexsort((-given_E, row_E))
     rank_E = np.arange(len(order)) - rows.row_ptr[row_E[order]]
@@ -222,7 +236,7 @@ def _contributors(
 
 
 def _joined(parts: list[_Arrays]) -> _Arrays:
-    """A value object whose arrays are those of the parts, one after the other."""
+    """Return a value object whose arrays are those of the parts, concatenated."""
     names = [field.name for field in fields(parts[0])]
     joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
     return type(parts[0])(**joined)

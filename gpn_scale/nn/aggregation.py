@@ -1,4 +1,4 @@
-"""Evidence of a support -> evidence aggregated over the roots' top-k rows and their cut tails.
+"""Aggregate the evidence of a batch's support over the roots' top-k rows and their cut tails.
 
 Shapes: N support nodes, B roots, E stored entries, P clusters, C classes.
 """
@@ -14,13 +14,13 @@ from gpn_scale.nn.sparse import SparseMatrix
 class TopKAggregation:
     """beta_agg = rows @ beta + cluster_weight @ cluster_evidence; differentiable in both.
 
-    The rows hold each root's kept neighbours. What the cut to k lost is known by cluster, and its
-    evidence is taken to be the cluster's mean; with no clusters there is no tail.
+    The rows hold each root's kept neighbours. The cut part of a row is represented by the mean
+    evidence of its clusters, each with the weight that the tail gives it.
 
     Args:
         rows: Weights of the kept neighbours, (B, N).
-        cluster_weight_BP: Weight of each cluster's mean evidence; P may be 0.
-        cluster_evidence: Evidence of the support (N, C) -> that of the clusters (P, C).
+        cluster_weight_BP: Weight of each cluster's mean evidence; P may be 0 (no tail).
+        cluster_evidence: Maps the evidence of the support (N, C) to that of the clusters (P, C).
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class TopKAggregation:
         self.cluster_evidence = cluster_evidence
 
     def __call__(self, evidence_NC: Tensor) -> Tensor:
-        """(N, C) -> (B, C)."""
+        """Return the aggregated evidence of the roots, (N, C) -> (B, C)."""
         kept_BC = self.rows @ evidence_NC
         if self.cluster_weight_BP.shape[1] == 0:
             return kept_BC
@@ -42,15 +42,15 @@ class TopKAggregation:
 
 
 class ClusterEvidence(nn.Module):
-    """Mean evidence of every cluster: estimated while training, of all nodes once trained.
+    """Mean evidence of every cluster: estimated during training, exact after it.
 
-    A training step takes the mean of the nodes it has encoded, value and gradient. A running mean
-    of earlier steps would be calmer, but evidence changes by orders of magnitude in a few steps,
-    and a tail that lags behind the rows derails training (docs/performance.md).
+    A training step takes the mean over the nodes it has encoded, with its gradient. A running mean
+    over earlier steps would be less noisy, but evidence changes by orders of magnitude within a few
+    steps, and a tail that lags behind the rows derails training (docs/performance.md).
 
     Args:
-        num_clusters: P.
-        num_classes: C.
+        num_clusters: P, the number of clusters.
+        num_classes: C, the number of classes.
     """
 
     mean_PC: Tensor
@@ -63,31 +63,26 @@ class ClusterEvidence(nn.Module):
 
     @property
     def num_clusters(self) -> int:
-        """P."""
+        """The number of clusters, P."""
         return len(self.mean_PC)
 
     def track(self, evidence_NC: Tensor, cluster_N: Tensor, weight_N: Tensor) -> Tensor:
-        """Means of a batch's support, (P, C), which are remembered; differentiable.
+        """Return the cluster means of a batch's support, (P, C), and store them; differentiable.
 
-        A cluster of which no node is there keeps the mean that it had last, without gradient.
+        A cluster without a node in the support keeps its last mean, without gradient.
 
         Args:
-            evidence_NC: Of the support.
-            cluster_N: Its nodes' clusters.
-            weight_N: Their weights in the clusters' means.
+            evidence_NC: Evidence of the support.
+            cluster_N: Cluster of each node of the support.
+            weight_N: Weight of each node in its cluster's mean.
         """
-        found_PC, present_P = weighted_means(evidence_NC, cluster_N, weight_N, self.num_clusters)
-        means_PC = torch.where(present_P.unsqueeze(1), found_PC, self.mean_PC.clone())
+        batch_PC, present_P = weighted_means(evidence_NC, cluster_N, weight_N, self.num_clusters)
+        means_PC = torch.where(present_P.unsqueeze(1), batch_PC, self.mean_PC.clone())
         self.mean_PC.copy_(means_PC.detach())
         return means_PC
 
-    @property
-    def summarised(self) -> bool:
-        """Whether the means are those of all nodes, and no longer of a batch."""
-        return bool(torch.isfinite(self.largest_total_P).all())
-
     def summarise(self, mean_PC: Tensor, largest_total_P: Tensor) -> None:
-        """Replaces the estimated means by exact ones, and remembers the largest total evidences."""
+        """Store the exact means and the largest total evidence of every cluster."""
         self.mean_PC.copy_(mean_PC)
         self.largest_total_P.copy_(largest_total_P)
 
@@ -95,9 +90,12 @@ class ClusterEvidence(nn.Module):
 def weighted_means(
     evidence_NC: Tensor, cluster_N: Tensor, weight_N: Tensor, num_clusters: int
 ) -> tuple[Tensor, Tensor]:
-    """Weighted mean evidence per cluster, (P, C), 0 for clusters without nodes; and who has any."""
+    """Return the weighted mean evidence per cluster, (P, C), and which clusters have nodes, (P,).
+
+    The mean of a cluster without nodes is 0.
+    """
     total_P = weight_N.new_zeros(num_clusters).index_add_(0, cluster_N, weight_N)
-    share_N = weight_N / total_P[cluster_N]
+    fraction_N = weight_N / total_P[cluster_N]
     means_PC = evidence_NC.new_zeros(num_clusters, evidence_NC.shape[1])
-    means_PC = means_PC.index_add(0, cluster_N, share_N.unsqueeze(1) * evidence_NC)
+    means_PC = means_PC.index_add(0, cluster_N, fraction_N.unsqueeze(1) * evidence_NC)
     return means_PC, total_P > 0

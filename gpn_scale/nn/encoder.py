@@ -1,4 +1,4 @@
-"""Features -> latent position, by a small perceptron.
+"""Encoder: map features to latent positions by a small perceptron.
 
 Shapes: N nodes, F features, H hidden units, D latent dimensions.
 """
@@ -19,8 +19,8 @@ Inputs = Tensor | SparseMatrix
 class InputLinear(nn.Module):
     """Affine map of dense or sparse rows, (N, F) -> (N, H); sparse rows are never made dense.
 
-    Columns may be standardised; shift and scale are folded into the weights, so the rows stay as
-    they are.
+    Columns may be standardised: shift and scale are folded into the weights, so the rows themselves
+    are not changed.
     """
 
     shift_F: Tensor
@@ -36,10 +36,10 @@ class InputLinear(nn.Module):
 
     @torch.no_grad()
     def standardise(self, mean_F: Tensor, square_F: Tensor) -> None:
-        """From now on columns count as (x - mean) / deviation; constant ones are only shifted.
+        """Standardise columns from now on: (x - mean) / deviation; constant ones are only shifted.
 
         Args:
-            mean_F: Of every column, in float64.
+            mean_F: Mean of every column, in float64.
             square_F: Mean square of every column, in float64.
         """
         deviation_F = (square_F - mean_F.square()).clamp_min(0.0).sqrt()
@@ -49,7 +49,7 @@ class InputLinear(nn.Module):
         self.scale_F.copy_(deviation_F.masked_fill(constant, 1.0))
 
     def forward(self, inputs: Inputs) -> Tensor:
-        """(N, F) -> (N, H)."""
+        """Return the mapped rows, (N, F) -> (N, H)."""
         weight_HF = self.weight / self.scale_F
         shift_H = self.bias - weight_HF @ self.shift_F
         if isinstance(inputs, SparseMatrix):
@@ -63,11 +63,11 @@ class Encoder(nn.Module):
     Dropout draws from the noise given to `forward` and is off without it.
 
     Args:
-        num_features: F.
-        hidden: H.
+        num_features: F, the number of features.
+        hidden: H, the width of hidden layers.
         layers: Number of linear maps, at least 1.
-        latent: D.
-        dropout: Share of hidden units dropped.
+        latent: D, the latent dimension.
+        dropout: Fraction of hidden units that are dropped.
         batch_norm: Whether hidden layers are batch-normalised.
         generator: Source of the initial values.
     """
@@ -91,7 +91,7 @@ class Encoder(nn.Module):
         self.dropout = dropout
 
     def forward(self, inputs: Inputs, noise: Noise | None = None) -> Tensor:
-        """(N, F) -> (N, D); with noise, hidden units are dropped."""
+        """Return latent positions, (N, F) -> (N, D); with noise, hidden units are dropped."""
         hidden_NH: Tensor = self.first(inputs)
         for depth, linear in enumerate(self.further):
             assert isinstance(linear, nn.Linear)
@@ -103,7 +103,7 @@ class Encoder(nn.Module):
         return hidden_NH
 
     def divide(self, total: Total) -> None:
-        """From now on, a batch's rows are divided among processes, over which `total` sums."""
+        """Treat a batch's rows as divided among ranks from now on; `total` sums over them."""
         for depth in range(len(self.norms)):
             self._norm(depth).total = total
 

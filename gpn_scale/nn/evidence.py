@@ -1,4 +1,4 @@
-"""Log-density and class prior -> evidence, the pseudo-counts of a node's own features.
+"""Evidence: turn log-densities and the class prior into pseudo-counts per class.
 
 Shapes: N nodes, C classes.
 """
@@ -19,7 +19,7 @@ class Evidence(nn.Module):
         class_prior_C: Class frequencies in the training set; positive, summing to 1.
         latent: D, the latent dimension.
         budget: `latent` for N_H, `latent_classes` for N_H C, `one` for 1.
-        log_limit: The clamp.
+        log_limit: Bound of the clamp.
     """
 
     log_prior_C: Tensor
@@ -40,6 +40,6 @@ class Evidence(nn.Module):
         self.log_limit = log_limit
 
     def forward(self, log_density_NC: Tensor) -> Tensor:
-        """Evidence per class, in [exp(-log_limit), exp(log_limit)]; (N, C)."""
+        """Return the evidence per class, in [exp(-log_limit), exp(log_limit)]; (N, C)."""
         log_evidence_NC = log_density_NC + self.log_prior_C + self.log_budget
         return torch.exp(log_evidence_NC.clamp(-self.log_limit, self.log_limit))

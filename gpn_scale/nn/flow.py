@@ -1,4 +1,4 @@
-"""Latent position -> log-density per class, by one radial flow per class.
+"""Radial flows: the log-density of a latent position under every class.
 
 Shapes: N nodes, C classes, D latent dimensions, R radial layers.
 """
@@ -13,10 +13,10 @@ from torch.utils.checkpoint import checkpoint
 from gpn_scale.nn import radial
 
 _FUSED_FROM = 3
-"""Latent dimensions from which distances are precise enough in float32.
+"""Smallest latent dimension for which the fused computation is precise enough in float32.
 
-On a line, a position often comes so near to a centre that its squared distance cancels; with wide
-random flows one in four missed the tolerance of the tests at 1 dimension, 1 in 100 at 2, none at 3.
+In one dimension, positions often come so close to a centre that the squared distance cancels. With
+wide random flows, 1 in 4 missed the tolerance of the tests at D = 1, 1 in 100 at D = 2, none at 3.
 """
 _SAVED_PER_LAYER = 4
 """(N, C, D) arrays that autograd keeps per radial layer: offset, its norm's input, product, sum."""
@@ -43,12 +43,12 @@ class RadialLayer(nn.Module):
         self.raw_strength_C = uniform(num_classes)
 
     def constrained(self) -> tuple[Tensor, Tensor]:
-        """Radial scale a > 0 and strength b > -a; (C,), (C,)."""
+        """Return the radial scale a > 0 and the strength b > -a; (C,), (C,)."""
         radial_scale_C = softplus(self.raw_scale_C)
         return radial_scale_C, softplus(self.raw_strength_C) - radial_scale_C
 
     def forward(self, z_NCD: Tensor) -> tuple[Tensor, Tensor]:
-        """Image (N, C, D) and log |det J| (N, C)."""
+        """Return the image (N, C, D) and log |det J| (N, C)."""
         radial_scale_C, radial_strength_C = self.constrained()
         offset_NCD = z_NCD - self.centre_CD
         radius_NC = offset_NCD.norm(dim=-1)
@@ -64,18 +64,18 @@ class RadialFlow(nn.Module):
     """Density of a latent position under each class: z_ND -> log p(z | c)_NC.
 
     R radial layers per class map the data to a standard normal. `forward` works on distances to
-    the centres, in small chunks of nodes that the backward pass computes again (`nn/radial.py`), so
-    memory does not grow with N x C x R; torch's threads take whole chunks. It can be differentiated
-    once. `log_density` is the same by positions, plainly: it can be differentiated twice, and takes
-    over, in chunks, where the latent space has fewer than 3 dimensions or parameters are so extreme
-    that products over layers could leave the range of the floating-point type.
+    the centres, in small chunks of nodes that the backward pass recomputes (`nn/radial.py`), so
+    memory does not grow with N x C x R; each thread takes whole chunks. It can be differentiated
+    once. `log_density` computes the same from positions, without fusing: it can be differentiated
+    twice. `forward` falls back to it, in chunks, if the latent space has fewer than 3 dimensions or
+    parameters are so extreme that products over layers could overflow.
 
     Args:
-        num_classes: C.
-        latent: D.
-        radial_layers: R.
-        memory_mib: Most scratch memory of all chunks at work. By distances, each thread has a chunk
-            of its own, of some 10 MiB; fewer threads work where they would not fit.
+        num_classes: C, the number of classes.
+        latent: D, the latent dimension.
+        radial_layers: R, the number of radial layers.
+        memory_mib: Scratch memory that all active chunks may take together. Each thread has a chunk
+            of about 10 MiB; fewer threads run if their chunks do not fit.
         generator: Source of the initial values.
     """
 
@@ -97,7 +97,7 @@ class RadialFlow(nn.Module):
         self.memory_bytes = memory_mib << 20
 
     def forward(self, z_ND: Tensor) -> Tensor:
-        """(N, D) -> (N, C)."""
+        """Return log p(z | c), (N, D) -> (N, C)."""
         if not self.layers:
             return self.log_density(z_ND)
         if self.latent < _FUSED_FROM:
@@ -119,14 +119,14 @@ class RadialFlow(nn.Module):
         return log_density_NC.to(dtype)
 
     def fused_rows(self, dtype: torch.dtype) -> int:
-        """How many nodes at once by distances: as many as the cache holds, at least 1."""
+        """Return the nodes per chunk of the fused computation: what the cache holds, at least 1."""
         fit = self.memory_bytes // self._fused_row_bytes(dtype)
         return max(1, min(radial.chunk_rows(self.num_classes), fit))
 
     def fused_workers(self, dtype: torch.dtype) -> int:
-        """How many threads may have a chunk each by distances, at least 1.
+        """Return how many threads may have a chunk each, at least 1.
 
-        Chunks do not shrink with the number of threads, since results would depend on it.
+        The chunk size does not depend on the number of threads, and so neither do the results.
         """
         chunk = self.fused_rows(dtype) * self._fused_row_bytes(dtype)
         return max(1, self.memory_bytes // chunk)
@@ -137,12 +137,12 @@ class RadialFlow(nn.Module):
         )
 
     def chunk_rows(self, z_ND: Tensor) -> int:
-        """How many nodes fit the scratch memory at once by positions, at least 1."""
+        """Return the nodes per chunk of the plain computation that fit the memory, at least 1."""
         row = self.num_classes * z_ND.shape[1] * z_ND.element_size()
         return max(1, self.memory_bytes // (row * (1 + _SAVED_PER_LAYER * len(self.layers))))
 
     def chunked_log_density(self, z_ND: Tensor) -> Tensor:
-        """`log_density` in chunks that the backward pass computes again."""
+        """Return `log_density`, computed in chunks that the backward pass recomputes."""
         chunks = torch.split(z_ND, self.chunk_rows(z_ND))
         if not torch.is_grad_enabled():
             return torch.cat([self.log_density(chunk) for chunk in chunks])
@@ -155,7 +155,7 @@ class RadialFlow(nn.Module):
         )
 
     def log_density(self, z_ND: Tensor) -> Tensor:
-        """(N, D) -> (N, C), all nodes at once, by their positions."""
+        """Return log p(z | c) from positions, all nodes at once, (N, D) -> (N, C)."""
         z_NCD = z_ND.unsqueeze(1).expand(-1, self.num_classes, -1)
         log_det_NC = z_ND.new_zeros(len(z_ND), self.num_classes)
         for layer in self.layers:

@@ -1,22 +1,22 @@
-"""A hidden layer, fused: [batch-norm,] ReLU, dropout, linear map; in blocks that stay in cache.
+"""Fused hidden layer: [batch-norm,] ReLU, dropout and linear map, in blocks that stay in cache.
 
-Of a layer only its input is kept; the backward pass computes the rest again. In single
-operations, every layer keeps twice as much and passes a dozen times through memory, and the freshly
-mapped pages alone took a quarter of a step.
+Only the input of a layer is saved; the backward pass recomputes the rest. As separate operations,
+every layer saves twice as much and passes through memory a dozen times; mapping fresh pages alone
+took a quarter of a step.
 
-With x the input, m and v its moments, f = gamma / sqrt(v + eps), k in {0, 1} the kept units, s the
-scale that makes up for dropped ones:
+With x the input, m and v its moments, f = gamma / sqrt(v + eps), k in {0, 1} the kept units and s
+the scale that compensates for dropped ones:
 
     y = f x + (beta - f m),    a = k max(y, 0),    out = s a W^T + bias.
 
-Backward, from G = d/d out, with sums over the rows of all processes and n their number:
+Backward, from G = d/d out, with sums over the rows of all ranks and n the number of these rows:
 
     g = s (G W) [a > 0],    d/d beta = sum g,    d/d gamma = sum g u,
     d/d x = f (g - (sum g) / n - u (sum g u) / n),    u = (x - m) / sqrt(v + eps),
 
-where the last two terms of d/d x are there if the moments are those of the rows.
+where the last two terms of d/d x appear only if the moments are those of the rows.
 
-Shapes: N rows of this process, M rows of a block, H hidden units, O outputs.
+Shapes: N rows of this rank, M rows of a block, H hidden units, O outputs.
 """
 
 from collections.abc import Iterator
@@ -31,32 +31,32 @@ from gpn_scale.nn.noise import NOISE_ROWS, Noise
 from gpn_scale.nn.normalisation import BatchNorm, Moments
 
 _CACHE_ELEMENTS = 1 << 18
-"""Of one of a block's arrays; by measurement, with 1 and 2 threads."""
+"""Elements of one array of a block; chosen by measurement, with 1 and 2 threads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dropout:
-    """Units of one layer that a step drops; the share is rounded to 16 bits.
+    """The units of one layer that a step drops; the fraction is rounded to 16 bits.
 
     Drawing 64 bits for every unit would take a quarter of a step.
     """
 
     noise: Noise
-    share: float
+    fraction: float
     depth: int
 
     @property
     def level(self) -> int:
-        """Units with a smaller 16-bit number are dropped."""
-        return min(round(self.share * 2**16), 2**16 - 1)
+        """The 16-bit threshold: units that draw a smaller number are dropped."""
+        return min(round(self.fraction * 2**16), 2**16 - 1)
 
     @property
     def scale(self) -> float:
-        """Of the kept units, so that the mean stays."""
+        """The factor of the kept units that preserves the mean."""
         return 1.0 / (1.0 - self.level / 2**16)
 
     def apply_(self, values_MH: Tensor, scratch_MH: Tensor, start: int) -> None:
-        """Sets the dropped ones among the units of rows from `start` on to 0."""
+        """Set dropped units to 0, in place; `start` is the number of the first row."""
         rows, width = values_MH.shape
         scratch_MH.copy_(self.noise.from_row(start).bits(self.depth, rows, width, values_MH.device))
         _zero_up_to(values_MH, scratch_MH, self.level - 2**15 - 0.5)
@@ -65,7 +65,7 @@ class Dropout:
 def hidden_layer(
     input_NH: Tensor, linear: nn.Linear, norm: BatchNorm | None, dropout: Dropout | None
 ) -> Tensor:
-    """(N, H) -> (N, O). It can be differentiated once."""
+    """Return the layer's output, (N, H) -> (N, O); it can be differentiated once."""
     block = block_rows(input_NH)
     moments = None if norm is None else norm.moments(input_NH.detach(), block)
     out: Tensor = _HiddenLayer.apply(  # type: ignore[no-untyped-call]
@@ -80,7 +80,7 @@ def hidden_layer(
 
 
 def block_rows(input_NH: Tensor) -> int:
-    """Rows of a block: a multiple of `NOISE_ROWS`; on a GPU, all rows."""
+    """Return the rows of a block: a multiple of `NOISE_ROWS`; on a GPU, all rows."""
     if input_NH.device.type != "cpu":
         return max(1, len(input_NH))
     return NOISE_ROWS * max(1, _CACHE_ELEMENTS // (NOISE_ROWS * max(1, input_NH.shape[1])))
@@ -88,7 +88,7 @@ def block_rows(input_NH: Tensor) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Layer:
-    """What both passes need beside tensors that have a gradient."""
+    """What both passes need besides the tensors that have a gradient."""
 
     norm: BatchNorm | None
     moments: Moments | None
@@ -96,7 +96,7 @@ class _Layer:
     block: int
 
     def blocks(self, input_NH: Tensor) -> Iterator[tuple[slice, Tensor, Tensor]]:
-        """Rows of each block, and two arrays of its shape to work in."""
+        """Yield the rows of each block and two scratch arrays of its shape."""
         count = len(input_NH)
         scratch = [torch.empty_like(input_NH[: self.block]) for _ in range(2)]
         for start in range(0, count, self.block):
@@ -106,12 +106,12 @@ class _Layer:
 
     @property
     def scale(self) -> float:
-        """What makes up for dropped units."""
+        """The factor that compensates for dropped units."""
         return 1.0 if self.dropout is None else self.dropout.scale
 
 
 class _Activation:
-    """x -> a for blocks of rows; made once a pass."""
+    """The map x -> a for blocks of rows; built once per pass."""
 
     def __init__(self, layer: _Layer, gamma_H: Tensor | None, beta_H: Tensor | None) -> None:
         self.layer = layer
@@ -123,7 +123,7 @@ class _Activation:
             self.shift_H = beta_H - self.factor_H * layer.moments.mean_H
 
     def __call__(self, input_MH: Tensor, out_MH: Tensor, scratch_MH: Tensor, start: int) -> None:
-        """Writes a into `out_MH`."""
+        """Write a into `out_MH`."""
         if self.factor_H is None:
             torch.clamp_min(input_MH, 0.0, out=out_MH)
         else:
@@ -143,7 +143,7 @@ class _HiddenLayer(torch.autograd.Function):
         bias_O: Tensor,
         layer: _Layer,
     ) -> Tensor:
-        """(N, H) -> (N, O)."""
+        """Return the output, (N, H) -> (N, O)."""
         activate = _Activation(layer, gamma_H, beta_H)
         out_NO = input_NH.new_empty(len(input_NH), len(weight_OH))
         for rows, active_MH, spare_MH in layer.blocks(input_NH):
@@ -156,7 +156,7 @@ class _HiddenLayer(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_NO: Tensor) -> tuple[Tensor | None, ...]:
-        """d/d x, gamma, beta, W, bias."""
+        """Return the gradients of x, gamma, beta, W and bias."""
         input_NH, gamma_H, beta_H, weight_OH = ctx.saved_tensors
         layer: _Layer = ctx.layer
         moments = layer.moments
@@ -185,7 +185,7 @@ class _HiddenLayer(torch.autograd.Function):
 def _through_moments_(
     grad_NH: Tensor, input_NH: Tensor, activate: _Activation, sums_2H: Tensor
 ) -> None:
-    """Turns g into d/d x, in place; from the sums of g and g u over this process's rows."""
+    """Turn g into d/d x, in place, given the sums of g and g u over this rank's rows."""
     layer, factor_H = activate.layer, activate.factor_H
     assert layer.norm is not None
     assert layer.moments is not None
@@ -202,5 +202,5 @@ def _through_moments_(
 
 
 def _zero_up_to(values: Tensor, guide: Tensor, limit: float) -> None:
-    """Sets to 0 where `guide` is at most `limit`; ten times as fast as `masked_fill_` on a CPU."""
+    """Zero `values` where `guide` <= `limit`; ten times as fast as `masked_fill_` on a CPU."""
     torch.ops.aten.threshold_backward.grad_input(values, guide, limit, grad_input=values)

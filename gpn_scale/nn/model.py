@@ -18,26 +18,26 @@ from gpn_scale.nn.noise import Noise
 from gpn_scale.nn.posterior import DirichletPosterior
 
 Aggregation = Callable[[Tensor], Tensor]
-"""(N, C) evidence of nodes -> evidence of their soft neighbourhoods."""
+"""Maps the evidence of nodes (N, C) to the evidence aggregated over their neighbourhoods."""
 
 
 @dataclass(frozen=True, slots=True)
 class GPNOutput:
-    """Posteriors with the network's influence, and from each node's own features alone."""
+    """Posteriors with the network's influence and from each node's own features alone."""
 
     with_network: DirichletPosterior
     without_network: DirichletPosterior
 
 
 class GPN(nn.Module):
-    """Graph Posterior Network (Stadler et al., NeurIPS 2021). Takes tensors, never graphs.
+    """Graph Posterior Network (Stadler et al., NeurIPS 2021). It takes tensors, never graphs.
 
     Args:
-        config: Sections encoder, flow and evidence are used.
-        num_features: F.
+        config: The run's configuration; sections encoder, flow and evidence are used.
+        num_features: F, the number of features.
         class_prior_C: Class frequencies in the whole training set.
         generator: Source of the initial values.
-        num_clusters: Clusters that stand for cut tails; 0 for a model that only diffuses exactly.
+        num_clusters: P, the clusters that represent cut tails; 0 for a model of exact mode.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class GPN(nn.Module):
             self.clusters = ClusterEvidence(num_clusters, len(class_prior_C))
 
     def feature_evidence(self, inputs: Inputs, noise: Noise | None = None) -> Tensor:
-        """Evidence from each node's own features, (N, F) -> (N, C)."""
+        """Return the evidence from each node's own features, (N, F) -> (N, C)."""
         latent_ND = self.encoder(inputs, noise)
         evidence_NC: Tensor = self.evidence(self.flow(latent_ND))
         return evidence_NC
@@ -89,7 +89,7 @@ class GPN(nn.Module):
         aggregate: Aggregation,
         noise: Noise | None = None,
     ) -> GPNOutput:
-        """(N, F) features -> both posteriors; noise turns dropout on."""
+        """Return both posteriors of features (N, F); noise turns dropout on."""
         evidence_NC = self.feature_evidence(inputs, noise)
         return GPNOutput(
             with_network=DirichletPosterior.from_evidence(aggregate(evidence_NC)),

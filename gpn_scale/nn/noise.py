@@ -1,4 +1,4 @@
-"""Random bits of a training step, the same for a row whoever computes it."""
+"""Random bits of a training step, equal for a row whichever rank computes it."""
 
 from dataclasses import dataclass, replace
 
@@ -6,35 +6,35 @@ import torch
 from torch import Tensor
 
 NOISE_ROWS = 128
-"""Rows that share a generator; processes divide rows at multiples of it."""
+"""Rows that share a generator; ranks divide batches at multiples of it."""
 
 _MASK = 2**64 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Where the bits of one step come from.
+    """Source of the random bits of one step.
 
-    Every block of `NOISE_ROWS` rows has a generator of its own, so that processes which divide the
-    rows of a batch among themselves draw what a single one would.
+    Every block of `NOISE_ROWS` rows has its own generator, so ranks that divide the rows of a batch
+    draw the same bits as a single process.
     """
 
     rng_seed: int
     first_row: int = 0
-    """Place of the first row in the whole batch, a multiple of `NOISE_ROWS`."""
+    """Position of the first row in the whole batch, a multiple of `NOISE_ROWS`."""
 
     @classmethod
     def drawn(cls, generator: torch.Generator, first_row: int = 0) -> "Noise":
-        """That of the next step of a run whose state is `generator`."""
+        """Draw the noise of a run's next step from its generator."""
         draw = torch.randint(2**63 - 1, (), generator=generator, device=generator.device)
         return cls(int(draw), first_row)
 
     def from_row(self, row: int) -> "Noise":
-        """That of the rows from `row` on, a multiple of `NOISE_ROWS`."""
+        """Return the noise of the rows that start at `row`, a multiple of `NOISE_ROWS`."""
         return replace(self, first_row=self.first_row + row)
 
     def bits(self, depth: int, rows: int, width: int, device: torch.device) -> Tensor:
-        """Independent uniform int16 numbers, (rows, width); `depth` tells the layers apart."""
+        """Return independent uniform int16 numbers, (rows, width), for the layer `depth`."""
         padded = -(-width // 4) * 4  # one draw of 64 bits serves four units
         draws = torch.empty(rows, padded // 4, dtype=torch.int64, device=device)
         for start in range(0, rows, NOISE_ROWS):
@@ -44,7 +44,7 @@ class Noise:
         return draws.view(torch.int16)[:, :width]
 
     def _seed(self, depth: int, block: int) -> int:
-        """Spread over 64 bits (splitmix64), since neighbouring seeds make similar generators."""
+        """Return a seed mixed by splitmix64, since adjacent seeds give similar generators."""
         state = (self.rng_seed + 0x9E3779B97F4A7C15 * (1 + 2**20 * depth + block)) & _MASK
         state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
         state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & _MASK

@@ -1,6 +1,6 @@
-"""Batch normalisation as a shift and a scale, over rows that processes may have divided.
+"""Batch normalisation as a shift and a scale, over rows that may be divided among ranks.
 
-Shapes: N rows of this process, H columns.
+Shapes: N rows of this rank, H columns.
 """
 
 from collections.abc import Callable
@@ -10,31 +10,34 @@ import torch
 from torch import Tensor, nn
 
 Total = Callable[[Tensor], Tensor]
-"""The sum of a tensor over all processes; every process must call it."""
+"""Sums a tensor over all ranks; every rank must call it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """What columns are normalised by."""
+    """The moments that columns are normalised by."""
 
     mean_H: Tensor
     inverse_deviation_H: Tensor
     count: float
-    """Rows that they come from, in all processes; 0 where they do not depend on these rows."""
+    """Rows of all ranks that the moments come from; 0 for running moments."""
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """`nn.BatchNorm1d` that tells its moments and leaves their use to `nn/hidden.py`.
+    """`nn.BatchNorm1d` that exposes its moments and leaves their use to `nn/hidden.py`.
 
-    With `total`, they are those of all processes' rows together (`nn.SyncBatchNorm` has that on
-    GPUs only).
+    With `total`, the moments are those of all ranks' rows together (`nn.SyncBatchNorm` supports
+    that on GPUs only).
     """
 
     total: Total | None = None
 
     @torch.no_grad()
     def moments(self, input_NH: Tensor, block: int) -> Moments:
-        """Of the rows in training, else the running ones; sums go by blocks of rows, in float64."""
+        """Return the moments of the rows in training mode, else the running ones.
+
+        Sums are taken over blocks of rows, in float64.
+        """
         assert self.running_mean is not None
         assert self.running_var is not None
         if not self.training:
@@ -47,13 +50,13 @@ class BatchNorm(nn.BatchNorm1d):
         return Moments(mean_H.to(dtype), inverse_H.to(dtype), count)
 
     def summed(self, sums: Tensor) -> Tensor:
-        """Over all processes."""
+        """Return the sums over all ranks."""
         return sums if self.total is None else self.total(sums)
 
     def _of_all(
         self, count: int, mean_H: Tensor, variance_H: Tensor
     ) -> tuple[float, Tensor, Tensor]:
-        """Of all processes' rows, from those of this one's."""
+        """Combine the moments of this rank's rows with those of the other ranks."""
         if self.total is None:
             return float(count), mean_H, variance_H
         ones_H = torch.ones_like(mean_H)
@@ -75,7 +78,7 @@ class BatchNorm(nn.BatchNorm1d):
 
 
 def _local_moments(input_NH: Tensor, block: int) -> tuple[int, Tensor, Tensor]:
-    """Rows, mean and variance; from those of blocks, so that squares of means do not cancel."""
+    """Return number of rows, mean and variance, computed by blocks to avoid cancellation."""
     count = len(input_NH)
     if count == 0:
         zero_H = input_NH.new_zeros(input_NH.shape[1], dtype=torch.float64)

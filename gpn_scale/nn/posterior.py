@@ -1,4 +1,4 @@
-"""`DirichletPosterior`: what is known of a node's class probabilities, and closed forms of it.
+"""`DirichletPosterior`: the posterior of a node's class probabilities, in closed form.
 
 Shapes: N nodes, C classes.
 """
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 _SERIES_FROM = 30.0
-"""Above it five terms of Stirling's series reach double precision, and direct forms cancel."""
+"""Argument above which five terms of Stirling's series reach double precision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +25,12 @@ class DirichletPosterior:
 
     @classmethod
     def from_evidence(cls, evidence_NC: Tensor) -> "DirichletPosterior":
-        """Bayesian update of the flat prior by pseudo-counts."""
+        """Update the flat prior by the evidence: alpha = 1 + evidence."""
         return cls(1.0 + evidence_NC)
 
     @property
     def total_N(self) -> Tensor:
-        """alpha_0, the certainty: number of classes plus all evidence; (N,)."""
+        """alpha_0: the number of classes plus the total evidence, (N,)."""
         return self.alpha_NC.sum(-1)
 
     @property
@@ -39,20 +39,20 @@ class DirichletPosterior:
         return self.alpha_NC / self.total_N.unsqueeze(-1)
 
     def expected_nll(self, label_N: Tensor) -> Tensor:
-        """Uncertainty-aware cross-entropy E[-log p_y] = digamma(alpha_0) - digamma(alpha_y); (N,).
+        """Return E[-log p_y] = digamma(alpha_0) - digamma(alpha_y), (N,).
 
-        Charpentier et al. (2020). Not reduced: the caller knows the global count.
+        The uncertainty-aware cross-entropy (Charpentier et al., 2020), not reduced.
         """
         alpha_y_N = self.alpha_NC.gather(-1, label_N.unsqueeze(-1)).squeeze(-1)
         return torch.digamma(self.total_N) - torch.digamma(alpha_y_N)
 
     def entropy(self) -> Tensor:
-        """Differential entropy, (N,), without the cancellation of the textbook form.
+        """Return the differential entropy, (N,), without the cancellation of the textbook form.
 
         log B(alpha) + (alpha_0 - C) digamma(alpha_0) - sum (alpha_c - 1) digamma(alpha_c) has terms
         of size alpha_0 log alpha_0 whose sum is of size log alpha_0. Since sum alpha_c = alpha_0,
-        +alpha_c may join every class term and -alpha_0 the total's, after which each of them is of
-        logarithmic size by itself and has a convergent series for large arguments.
+        +alpha_c can be added to every class term and -alpha_0 to the total's. Each of them then has
+        logarithmic size and an accurate series for large arguments.
         """
         num_classes = self.alpha_NC.shape[-1]
         total_N = self.total_N

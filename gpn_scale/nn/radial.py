@@ -1,11 +1,11 @@
-"""The log-density of radial flows by distances alone: fused, in chunks that stay in cache.
+"""Fused log-density of radial flows from distances alone, in chunks that stay in cache.
 
 A radial layer moves z on the line through its centre, z <- (1 + s) z - s c. By Stewart's identity
 the squared distance d_j = |z - c_j|^2 to any other centre then becomes
 
     d_j <- (1 + s) d_j + s (1 + s) d_l - s |c_l - c_j|^2        (after layer l),
 
-so positions are never needed: R centres, and the origin as one more for the base density. With
+so positions are never needed: there are R centres, plus the origin for the base density. With
 P = prod (1 + s) and e_j = d_j / P the step is a sum whose second term all centres share,
 
     e_j <- e_j + s_l e_l - q_l |c_l - c_j|^2,    q_l = s_l / P   (P after layer l),
@@ -17,9 +17,9 @@ with E = sum s_l e_l. The log-determinants are two logarithms per node and class
 
 where r = sqrt(d_l), g = 1 / (a + r), s = b g, since b g - b g^2 r = a b g^2.
 
-Shapes: N nodes, M nodes of a chunk, C classes, D latent dimensions, R radial layers, J = R + 1
+Shapes: N nodes, M nodes per chunk, C classes, D latent dimensions, R radial layers, J = R + 1
 centres with the origin last. Scratch is (layer or centre, C, M): a layer is contiguous, constants
-of a class broadcast over long rows, and the matrix products find M in unit stride.
+of a class broadcast over long rows, and matrix products see M in unit stride.
 """
 
 import math
@@ -31,47 +31,47 @@ from torch import Tensor
 from gpn_scale.nn.threads import run_in_order
 
 CACHE_ELEMENTS = 30720
-"""Nodes x classes of a chunk; by measurement, see benchmarks/results/flow_2cores_202611.md."""
+"""Nodes x classes of a chunk; measured in benchmarks/results/flow_2cores_202611.md."""
 
 _MAX_ROWS = 4096
-"""Nodes of a chunk when there are few classes: the start distances take float64 per node, too."""
+"""Most nodes of a chunk: with few classes, float64 start distances per node dominate."""
 
 
 def is_representable(radial_scale_RC: Tensor, radial_strength_RC: Tensor) -> bool:
-    """Whether P and 1 / P stay clear of overflow, and 1 + s of 0, for every latent position.
+    """Return whether P and 1 / P cannot overflow and 1 + s stays away from 0, for all positions.
 
-    1 + s lies between 1 (far away) and 1 + b / a (at the centre), so parameters alone decide.
+    1 + s lies between 1 (far away) and 1 + b / a (at the centre), so the parameters alone decide.
     """
     limits = torch.finfo(radial_scale_RC.dtype)
     at_centre_RC = 1.0 + radial_strength_RC.detach() / radial_scale_RC.detach()
     spread = at_centre_RC.log().abs().sum(0).amax()
-    # In one tensor, since each transfer from a device waits for it. NaN compares as False.
+    # One comparison, because each transfer from a device waits for it. NaN compares as False.
     fits = (spread <= 0.5 * math.log(limits.max)) & (at_centre_RC.amin() >= 16 * limits.eps)
     return bool(fits)
 
 
 def scratch_bytes_per_row(num_classes: int, latent: int, layers: int, itemsize: int) -> int:
-    """Scratch of one node of a chunk in the backward pass."""
+    """Return the scratch bytes per node of a chunk in the backward pass."""
     per_class = itemsize * (6 * (layers + 1) + 9) + 8 * (layers + 1)
     return num_classes * per_class + 8 * 4 * (latent + 2)
 
 
 def chunk_rows(num_classes: int) -> int:
-    """How many nodes go at once, so that a layer stays in cache and threads seldom meet.
+    """Return the nodes per chunk: a layer stays in cache, and threads rarely wait.
 
-    Between two operations a thread needs the interpreter, which one thread has at a time: with
-    shorter operations they wait for each other.
+    Between two operations a thread needs the interpreter lock, so threads with shorter operations
+    wait for each other more often.
     """
     return max(1, min(_MAX_ROWS, CACHE_ELEMENTS // num_classes))
 
 
 class _Flow:
-    """What all chunks share: the parameters, in the shapes that the chunks need."""
+    """The parameters, in the shapes that chunks need; shared by all of them."""
 
     def __init__(self, centre_RCD: Tensor, scale_RC: Tensor, strength_RC: Tensor) -> None:
         self.layers, self.classes, self.latent = centre_RCD.shape
         origin_1CD = centre_RCD.new_zeros(1, self.classes, self.latent)
-        # Float64: |z|^2 - 2 z c + |c|^2 cancels in float32 where a latent lies close to a centre.
+        # Float64: |z|^2 - 2 z c + |c|^2 cancels in float32 if a position lies close to a centre.
         self.centre_JCD = torch.cat([centre_RCD, origin_1CD]).double()
         flat_KD = self.centre_JCD.flatten(0, 1)
         ones_K1 = flat_KD.new_ones(len(flat_KD), 1)
@@ -95,7 +95,7 @@ class _Flow:
         self.log_normaliser = 0.5 * self.latent * math.log(2.0 * math.pi)
 
     def zero_sums(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Zeros for the sums over nodes of `_Chunk.backward` and `_Chunk.centre_sums`, float64."""
+        """Return float64 zeros for the sums of `_Chunk.backward` and `_Chunk.centre_sums`."""
         zeros = self.to_latent_KD.new_zeros
         return (
             zeros(3, self.layers, self.classes),
@@ -105,9 +105,10 @@ class _Flow:
 
 
 class _Chunk:
-    """Scratch memory for `rows` nodes, used again and again; nothing is allocated per layer.
+    """Reusable scratch memory for `rows` nodes; nothing is allocated per layer.
 
-    With `keep`, every layer has its own arrays, as the backward pass needs; else they share one.
+    With `keep`, every layer has its own arrays, as the backward pass needs; otherwise layers share
+    one.
     """
 
     def __init__(self, flow: _Flow, rows: int, *, keep: bool) -> None:
@@ -124,7 +125,7 @@ class _Chunk:
         wide = dtype == torch.float64
         self.wide_JCM = self.distance_JCM if wide else scratch(centres, of=torch.float64)
         self.distance = self.distance_JCM.unbind()
-        # E in front of q_0, ..., q_{R-1}, as the columns of the weights.
+        # E comes before q_0, ..., q_{R-1}, in the order of the columns of the weights.
         self.sum_JCM = scratch(centres)
         self.shift, *self.ratio = self.sum_JCM.unbind()
         kept = layers if keep else 1
@@ -149,7 +150,7 @@ class _Chunk:
         flow, centres = self.flow, self.flow.layers + 1
         self.grad_JCM = scratch(centres)
         self.grad = self.grad_JCM.unbind()
-        # Float64 has no scratch of its own in the forward pass; gradients need none either.
+        # In float64 there is no separate wide scratch; gradients need none either.
         if self.wide_JCM is self.distance_JCM:
             self.wide_JCM = self.grad_JCM
         self.wide_grad_KM = self.wide_JCM.flatten(0, 1)
@@ -167,11 +168,11 @@ class _Chunk:
         ]
 
     def of(self, rows: int) -> "_Chunk":
-        """Itself, or scratch for the last chunk, which may have fewer nodes."""
+        """Return this scratch, or a smaller one for a last chunk with fewer nodes."""
         return self if rows == len(self.z_M) else _Chunk(self.flow, rows, keep=self.keep)
 
     def forward(self, z_MD: Tensor) -> Tensor:
-        """Log-density (C, M), in scratch memory, of as many nodes as the chunk has."""
+        """Return the log-density of the chunk's nodes, (C, M), in scratch memory."""
         flow, latent = self.flow, self.flow.latent
         self.z_M[:, :latent].copy_(z_MD)
         torch.sum(self.z_M[:, :latent].square(), dim=1, out=self.z_M[:, latent + 1])
@@ -191,7 +192,7 @@ class _Chunk:
         return out.add_(torch.log(self.radial, out=self.work))
 
     def _gather(self, centre: int) -> None:
-        """e_m as of now, from its start and all layers before."""
+        """Update e_m from its start value and all layers before m."""
         if centre:
             target_C1M, weight_C1J, summed_CJM = self.gather[centre]
             target_C1M.baddbmm_(weight_C1J, summed_CJM)
@@ -201,7 +202,7 @@ class _Chunk:
         distance, radius, decay = self.distance[layer], self.radius[layer], self.decay[layer]
         growth, grown = self.growth[layer], self.growth[layer + 1]
         self._gather(layer)
-        # Round-off may leave a square below 0.
+        # Round-off may make a square negative.
         torch.mul(distance, growth, out=radius).clamp_min_(0.0).sqrt_()
         torch.add(radius, flow.scale[layer], out=decay).reciprocal_()
         torch.mul(decay, flow.strength[layer], out=pull)
@@ -212,7 +213,7 @@ class _Chunk:
         torch.div(pull, grown, out=self.ratio[layer])
 
     def backward(self, grad_MC: Tensor) -> Tensor:
-        """Gradients of this chunk's start distances into scratch, after `forward` with `keep`.
+        """Write the gradients of the chunk's start distances into scratch; needs `keep`.
 
         In the notation of the module, ^ for adjoints, L for log P and G for the incoming gradient:
 
@@ -223,7 +224,7 @@ class _Chunk:
             e^  = E^ s - u P_m / (2 r),   L^ -= u r / 2,   E^ += e^
 
         Args:
-            grad_MC: G of this chunk's nodes.
+            grad_MC: The incoming gradient G of the chunk's nodes.
 
         Returns:
             Sums of w, y, u over nodes, (3, R, C).
@@ -262,8 +263,8 @@ class _Chunk:
         torch.sum(grad_radius, -1, out=sums_3C[2])
 
         self.grad_log_growth.addcmul_(grad_radius, radius, value=-0.5)
-        # The direction (z - c) / r is a unit vector, but a radius that is mere round-off would
-        # stretch it without bound; at 0 the gradient is 0, as that of a norm. Round-off grows
+        # The direction (z - c) / r is a unit vector, but a radius that is only round-off would
+        # stretch it without bound; at 0 the gradient is 0, like that of a norm. Round-off grows
         # with the map.
         torch.add(growth, 1.0, out=work).mul_(flow.floor[layer])
         grad_radius.div_(torch.maximum(radius, work, out=work)).mul_(growth)
@@ -271,13 +272,13 @@ class _Chunk:
         self.grad_shift.add_(grad)
 
     def latent_gradient(self) -> Tensor:
-        """sum_j 2 e_j^ (z - c_j) after `backward`, float64, (M, D)."""
+        """Return sum_j 2 e_j^ (z - c_j) after `backward`, float64, (M, D)."""
         sum_MD = self.wide_grad_KM.T @ self.flow.to_latent_KD
         own_MD = self.z_M[:, : self.flow.latent] * sum_MD[:, -1:]
         return own_MD.sub_(sum_MD[:, :-1]).mul_(2.0)
 
     def centre_sums(self) -> tuple[Tensor, Tensor]:
-        """sum_n e_j^ [z, 1] and sum_n q_l e_j^ after `backward`; (J C, D + 1), (C, R, J)."""
+        """Return sum_n e_j^ [z, 1] and sum_n q_l e_j^ after `backward`; (J C, D + 1), (C, R, J)."""
         start_KD = self.wide_grad_KM @ self.z_M[:, : self.flow.latent + 1]
         return start_KD, self.ratio_CRM @ self.grad_CJM.transpose(1, 2)
 
@@ -287,15 +288,15 @@ def _parts(nodes: int, rows: int) -> list[slice]:
 
 
 class RadialLogDensity(torch.autograd.Function):
-    """z_ND, centre_RCD, scale_RC, strength_RC, rows, workers -> log p(z | c)_NC; R is at least 1.
+    """Maps z_ND, centre_RCD, scale_RC, strength_RC to log p(z | c)_NC; R must be at least 1.
 
-    Computes in the type of the parameters, float32 or float64, which must be at least that of z.
-    Keeps its inputs only. The backward pass computes each chunk again and is not differentiable
-    itself; where second derivatives are wanted there is `RadialFlow.log_density`.
+    Computes in the floating-point type of the parameters, which must be at least as wide as that
+    of z. Only the inputs are saved: the backward pass recomputes each chunk and cannot itself be
+    differentiated. For second derivatives, use `RadialFlow.log_density`.
 
-    Chunks of `rows` nodes run on as many threads as torch has where the pass is called, at most
-    `workers`, each with scratch of its own. Their sums are added in the order of the chunks, so
-    values and gradients are equal in every bit whatever the number of threads.
+    Chunks of `rows` nodes run on as many threads as torch has in the calling thread, at most
+    `workers`, each with its own scratch. Their sums are added in the order of the chunks, so
+    values and gradients are bitwise equal for any number of threads.
     """
 
     @staticmethod
@@ -308,7 +309,7 @@ class RadialLogDensity(torch.autograd.Function):
         rows: int,
         workers: int,
     ) -> Tensor:
-        """(N, D) -> (N, C), `rows` nodes at a time."""
+        """Return log p(z | c), (N, D) -> (N, C), computed `rows` nodes at a time."""
         ctx.save_for_backward(z_ND, centre_RCD, scale_RC, strength_RC)
         ctx.rows, ctx.workers = rows, workers
         flow = _Flow(centre_RCD, scale_RC, strength_RC)
@@ -330,15 +331,15 @@ class RadialLogDensity(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad_NC: Tensor) -> tuple[Tensor | None, ...]:
-        """Gradients of z, centres, scales and strengths.
+        """Return the gradients of z, centres, scales and strengths.
 
         Raises:
-            NotImplementedError: A graph of the gradients was asked for; it would be silently wrong.
+            NotImplementedError: `create_graph=True` was requested, which would be silently wrong.
         """
         if torch.is_grad_enabled():
             raise NotImplementedError(
-                "second derivatives of RadialFlow.forward were asked for (create_graph=True), "
-                "expected first ones; use RadialFlow.log_density, which has both"
+                "second derivatives of RadialFlow.forward were requested (create_graph=True), but "
+                "it has only first ones: use RadialFlow.log_density, which has both"
             )
         z_ND, centre_RCD, scale_RC, strength_RC = ctx.saved_tensors
         needs_z, *needs_parameter, _, _ = ctx.needs_input_grad
@@ -382,9 +383,9 @@ class RadialLogDensity(torch.autograd.Function):
 
 
 def _centre_gradient(flow: _Flow, start_KD: Tensor, pairs_CRJ: Tensor) -> Tensor:
-    """From sum_n e_j^ [z, 1] and sum_n q_l e_j^; (R, C, D).
+    """Return the gradient of the centres, (R, C, D), from sum_n e_j^ [z, 1] and sum_n q_l e_j^.
 
-    Centres act through start distances, 2 sum e_j^ (c_j - z), and through the squared distances
+    Centres act through the start distances, 2 sum e_j^ (c_j - z), and through the squared distances
     of pairs l < j, whose adjoint is -sum_n q_l e_j^.
     """
     start_JCD = start_KD.view(flow.layers + 1, flow.classes, -1)

@@ -1,6 +1,7 @@
-"""A constant sparse matrix whose product with a dense one is differentiable and fast.
+"""Constant sparse matrix whose product with a dense one is fast and differentiable.
 
-Used twice: sparse features times the first weight matrix, and the diffusion's adjacency.
+It serves as sparse features in the encoder's first layer, as adjacency of the diffusion and as the
+rows of a batch.
 """
 
 import warnings
@@ -11,7 +12,7 @@ from torch import Tensor
 
 try:
     with warnings.catch_warnings():
-        # Its decorators are deprecated in torch; nothing that its users could change.
+        # torch_sparse uses deprecated decorators of torch; users cannot change that.
         warnings.filterwarnings("ignore", message="`torch.jit.*` is deprecated")
         import torch_sparse
 except ImportError:
@@ -22,23 +23,24 @@ _INT32_MAX = torch.iinfo(torch.int32).max
 
 
 def default_backend() -> Backend:
-    """`torch_sparse` when that package is importable, else torch's own CSR kernels."""
+    """Return `torch_sparse` if that package is importable, else `torch` (its CSR kernels)."""
     return "torch" if torch_sparse is None else "torch_sparse"
 
 
 class SparseMatrix:
-    """Rows of (column, value) pairs, CSR; a constant: gradients flow to the dense factor only.
+    """Constant matrix in CSR format; gradients flow to the dense factor of a product only.
 
-    The transposed matrix, which the backward pass multiplies with, is built on first use and kept.
-    A symmetric matrix is its own. Offsets and columns are kept in int32 where they fit it and the
-    kernels take it: less memory, and on the CPU faster, since MKL would convert them every time.
+    The transpose, which the backward pass multiplies with, is built on first use and kept; a
+    symmetric matrix is its own transpose. Offsets and columns are int32 if they fit and the kernels
+    accept it: that takes less memory and is faster on the CPU, where MKL would convert them on
+    every call.
 
     Args:
         indptr: Row offsets, (rows + 1,), int32 or int64.
         indices: Columns, (nnz,), int32 or int64.
-        values: (nnz,).
+        values: Values, (nnz,).
         num_columns: Number of columns.
-        symmetric: Promise that the matrix equals its transpose.
+        symmetric: Whether the matrix equals its transpose; not checked.
         backend: Kernels to multiply with.
     """
 
@@ -63,16 +65,16 @@ class SparseMatrix:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the values."""
+        """Floating-point type of the values."""
         return self.values.dtype
 
     @property
     def device(self) -> torch.device:
-        """Where the values live."""
+        """Device of the values."""
         return self.values.device
 
     def to(self, device: torch.device, dtype: torch.dtype) -> "SparseMatrix":
-        """A copy elsewhere or with another floating-point type."""
+        """Return a copy on `device` with the floating-point type `dtype`."""
         return SparseMatrix(
             self.indptr.to(device),
             self.indices.to(device),
@@ -83,7 +85,7 @@ class SparseMatrix:
         )
 
     def transposed(self) -> "SparseMatrix":
-        """The transpose, in CSR too."""
+        """Return the transpose, in CSR format."""
         if self._transposed is None:
             order = torch.argsort(self.indices, stable=True)
             counts = torch.bincount(self.indices, minlength=self.shape[1])
@@ -98,27 +100,27 @@ class SparseMatrix:
         return self._transposed
 
     def multiply(self, dense: Tensor) -> Tensor:
-        """Product with a (columns, k) matrix; outside of autograd."""
+        """Return the product with a (columns, k) matrix, without autograd."""
         if dense.shape[1] == 0:  # torch's CSR kernel refuses empty results
             return dense.new_zeros(self.shape[0], 0)
         product: Tensor = self._kernel @ dense
         return product
 
     def multiply_add(self, dense: Tensor, added: Tensor, scale: float, weight: float) -> Tensor:
-        """`scale * (self @ dense) + weight * added`, in one pass where the kernels have one."""
+        """Return `scale * (self @ dense) + weight * added`, in one pass if the kernels allow."""
         if self.backend == "torch_sparse" or added.numel() == 0:
             return self.multiply(dense).mul_(scale).add_(added, alpha=weight)
         return torch.addmm(added, self._kernel, dense, beta=weight, alpha=scale)
 
     def multiply_add_into(self, dense: Tensor, added: Tensor, out: Tensor) -> None:
-        """`self @ dense + added` into `out`, which shares memory with neither."""
+        """Write `self @ dense + added` into `out`, which must not share memory with either."""
         if self.backend == "torch_sparse" or added.numel() == 0:
             torch.add(self.multiply(dense), added, out=out)
         else:
             torch.addmm(added, self._kernel, dense, out=out)
 
     def __matmul__(self, dense: Tensor) -> Tensor:
-        """Differentiable product with a (columns, k) matrix."""
+        """Return the differentiable product with a (columns, k) matrix."""
         product: Tensor = _Product.apply(dense, self)  # type: ignore[no-untyped-call]
         return product
 

@@ -1,4 +1,4 @@
-"""Whole jobs on several threads, where torch's own threads would share single operations."""
+"""Run whole jobs on several threads, instead of dividing single operations among them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,12 +14,12 @@ Scratch = TypeVar("Scratch")
 
 @contextmanager
 def _one_thread(device: torch.device) -> Iterator[int]:
-    """Keeps operations on the calling thread; gives the number of threads they would have had.
+    """Restrict operations to the calling thread; yield the number of threads torch had.
 
-    A chunk of the flows has hundreds, of some microseconds each. Handing halves of them to a second
-    thread gains next to nothing, and where other work holds a core each waits for milliseconds.
+    A chunk of the flows has hundreds of operations of a few microseconds each. Dividing each of
+    them between two threads gains almost nothing, and on a busy core each waits for milliseconds.
     """
-    # Without OpenMP, torch cannot change its mind about threads later on.
+    # Without OpenMP, torch cannot change the number of threads later.
     openmp: bool = torch.backends.openmp.is_available()  # type: ignore[no-untyped-call]
     if device.type != "cpu" or not openmp:
         yield 1
@@ -41,16 +41,16 @@ def run_in_order(
     device: torch.device,
     workers: int,
 ) -> None:
-    """Does the jobs and gives each result to `take`, in order and in the calling thread.
+    """Run the jobs and pass each result to `take`, in order and in the calling thread.
 
-    There are as many threads as torch has in the calling one, but at most `workers`, and 1 for
-    another device than the CPU; `work` keeps to its thread. One thread is the calling one. Several
-    are a pool made for this call (0.1 ms), so that no forked process inherits one without threads.
-    They run in inference mode: they record no gradients, and may write into tensors of the caller.
-    An error in a job surfaces here; jobs that have not begun are dropped.
+    There are as many threads as torch has in the calling thread, at most `workers`, and 1 on any
+    device but the CPU. A single thread is the calling one. Several are a pool created for this call
+    (0.1 ms), so that no forked process inherits a pool without threads. They run in inference mode:
+    they record no gradients and may write into tensors of the caller. An error in a job is raised
+    here; jobs that have not started are dropped.
 
-    Each thread has a `scratch` of its own. The calling thread makes them all: what a thread of the
-    pool frees would go back to the system, and the next call wait for the pages again.
+    Each thread has its own `scratch`. The calling thread allocates all of them: memory that a pool
+    thread frees would go back to the system, and the next call would wait for its pages again.
     """
     with _one_thread(device) as threads:
         workers = min(workers, threads, len(jobs))
@@ -62,9 +62,9 @@ def run_in_order(
         idle = [scratch() for _ in range(workers)]
 
         def work_in_pool(job: Job) -> Result:
-            own = idle.pop()  # as many as threads, so there is one
+            own = idle.pop()  # one per thread, so never empty
             try:
-                # Modes belong to a thread, as torch's number of threads does.
+                # Inference mode is set per thread, like torch's number of threads.
                 with torch.inference_mode():
                     return work(own, job)
             finally:

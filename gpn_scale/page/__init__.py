@@ -1,1 +1,1 @@
-"""A run as one page for people: what the model knows, what it does not, and why."""
+"""The pages that people read: one for a run, and one for a matrix of trainings."""

@@ -1,4 +1,4 @@
-"""Sections -> a page that opens offline: one file, no script but its own."""
+"""The frame of a page: one file that opens offline and runs no script but its own."""
 
 import base64
 import hashlib
@@ -13,13 +13,13 @@ from gpn_scale.page.markup import escaped, tag
 
 
 def document(title: str, kicker: str, heading: str, sections: Sequence[Section]) -> str:
-    """The whole page; it asks for nothing outside of itself.
+    """Return a whole page, which loads nothing from outside.
 
     Args:
-        title: Of the window.
-        kicker: What stands above the heading.
-        heading: Markup.
-        sections: In their order.
+        title: Title of the window.
+        kicker: Text above the heading.
+        heading: The heading, as markup.
+        sections: The sections, in their order.
     """
     script = _resource("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -39,14 +39,14 @@ def document(title: str, kicker: str, heading: str, sections: Sequence[Section])
         tag("header", tag("p", escaped(kicker), class_="kicker"), heading),
         tag("nav", tag("ol", *links), aria_label="sections"),
         tag("main", *(section.markup() for section in sections)),
-        tag("footer", tag("p", f"Made by gpn_scale {escaped(__version__)}.")),
+        tag("footer", tag("p", f"Written by gpn_scale {escaped(__version__)}.")),
         tag("script", script),
     )
     return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n"
 
 
 def write_plots(folder: Path, sections: Sequence[Section]) -> None:
-    """Every plot of the sections as a file of its own."""
+    """Write every plot of the sections as an SVG file of its own."""
     folder.mkdir(parents=True, exist_ok=True)
     style = _resource("plot.css")
     for section in sections:

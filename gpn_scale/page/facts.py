@@ -1,161 +1,110 @@
-"""`RunFacts`: all that a page shows, already reduced; drawing needs no model and no graph.
+"""`RunFacts`: everything that the page of a run shows, reduced to what is drawn.
 
-Shapes: B bins, S points of a curve, L drawn nodes.
+Drawing needs neither a model nor a graph.
+
+Shapes: S points of a curve, L drawn nodes.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpn_scale.config import RunConfig
+from gpn_scale.evaluation.conformal import ConformalSummary
+from gpn_scale.evaluation.detection import UnknownDetection
 from gpn_scale.evaluation.metrics import Reliability
 from gpn_scale.evaluation.report import Report
-
-BINS = 40
-_WIDEST = 1e300
-
-FloatArray = NDArray[np.float64]
-
-SCORE_NAMES = ("aleatoric_no_network", "aleatoric", "epistemic_no_network", "epistemic")
-"""The four scores, in the order of a page."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Histogram:
-    """Densities of groups of values over the same bins."""
-
-    edges: FloatArray
-    """(B + 1,)."""
-    densities: Mapping[str, FloatArray]
-    """Per group, (B,); each integrates to 1, or is 0 for a group without values."""
-    counts: Mapping[str, int]
-    """Values of each group."""
-
-
-def histogram_of(groups: Mapping[str, NDArray[np.floating]], bins: int = BINS) -> Histogram:
-    """Densities of the finite values of each group, over bins that hold them all."""
-    finite = {name: np.asarray(v, np.float64)[np.isfinite(v)] for name, v in groups.items()}
-    low, high = data_range(np.concatenate([np.empty(0), *finite.values()]))
-    edges = np.linspace(low, high, bins + 1)
-    counted = {name: np.histogram(values, edges)[0] for name, values in finite.items()}
-    scale = {name: max(len(values), 1) * (edges[1] - edges[0]) for name, values in finite.items()}
-    return Histogram(
-        edges=edges,
-        densities={name: counts / scale[name] for name, counts in counted.items()},
-        counts={name: len(values) for name, values in finite.items()},
-    )
-
-
-def data_range(values: NDArray[np.floating]) -> tuple[float, float]:
-    """Smallest and largest finite value, apart from each other; (0, 1) for none."""
-    finite = np.asarray(values, np.float64)[np.isfinite(values)]
-    if len(finite) == 0:
-        return 0.0, 1.0
-    low, high = (float(np.clip(v, -_WIDEST, _WIDEST)) for v in (finite.min(), finite.max()))
-    if high - low > max(1e-9 * max(abs(low), abs(high)), 1 / _WIDEST):
-        return low, high
-    pad = 0.1 * abs(low) or 0.5
-    return low - pad, high + pad
+from gpn_scale.page.histograms import FloatArray, Histogram
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScoreCurve:
-    """Risk over coverage of one score."""
+    """Risk-coverage curve of one score."""
 
     score: str
+    """Name of the score."""
     coverage: FloatArray
-    """(S,)."""
+    """Fraction of nodes that are predicted, (S,)."""
     risk: FloatArray
-    """(S,)."""
+    """Fraction of errors among them, (S,)."""
     area: float
     """AURC of the whole curve."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConformalFacts:
-    """Conformal sets, calibrated on some test nodes and measured on the others."""
-
-    miss: float
-    calibration_nodes: int
-    measured_nodes: int
-    coverage: float
-    mean_size: float
-    """Classes in a set."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TemperatureFacts:
-    """What another temperature of the probabilities does to their calibration."""
+    """Effect of temperature scaling on the calibration of the probabilities."""
 
     fitted: float
-    """Of the validation nodes."""
+    """Temperature fitted to the validation nodes."""
     nodes: int
-    """Validation nodes."""
+    """Number of validation nodes."""
     ece: float
-    """Of the test nodes at `fitted`."""
+    """Calibration error on the test nodes at the fitted temperature."""
     nll: float
+    """Negative log-likelihood on the test nodes at the fitted temperature."""
     log_temperature: FloatArray
-    """log10, (S,)."""
+    """log10 of the temperatures of the curve, (S,)."""
     eces: FloatArray
-    """Of the test nodes, (S,)."""
+    """Calibration errors on the test nodes at these temperatures, (S,)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContributorFacts:
-    """A node that supplied evidence to another."""
+    """A node that supplied evidence to an explained node."""
 
     name: str
     itself: bool
-    """Whether it is the explained node."""
+    """Whether the contributor is the explained node."""
     adjacent: bool
-    """Whether an edge joins it to the explained node."""
-    speaks_for: int
-    """The class that its own features have most evidence for."""
+    """Whether an edge joins the contributor to the explained node."""
+    leading_class: int
+    """Class with the most evidence from the contributor's own features."""
     weight: float
-    """Its diffusion weight."""
+    """Diffusion weight of the contributor."""
     share: float
-    """Of the explained node's evidence."""
+    """Share of the explained node's evidence that the contributor supplied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedNode:
-    """One node, and where its evidence comes from."""
+    """A node and the sources of its evidence."""
 
     name: str
     marks: tuple[str, ...]
-    """Marks that it stands in; none for a node of a known kind."""
+    """Names of the marks that contain the node; none for a known node."""
     label: int
-    """Its class, or -1."""
+    """Class of the node, or -1."""
     predicted: int
+    """Predicted class."""
     probability: float
-    """Of the predicted class."""
+    """Probability of the predicted class."""
     evidence: float
     """Pseudo-counts of all classes, with network."""
     own_evidence: float
-    """The same without network."""
+    """Pseudo-counts of all classes, from the node's own features alone."""
     contributors: tuple[ContributorFacts, ...]
-    """By falling share."""
+    """Nodes that supplied most evidence, by decreasing share."""
 
     @property
     def rest_share(self) -> float:
-        """What all others supplied."""
+        """Share of the evidence that all other nodes supplied."""
         return max(1.0 - sum(each.share for each in self.contributors), 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explained:
-    """The nodes that the model is surest and least sure of."""
+class ExtremeNodes:
+    """The nodes that the model is most and least certain about."""
 
     certain: tuple[ExplainedNode, ...] = ()
     uncertain: tuple[ExplainedNode, ...] = ()
-    typical_evidence: float = 0.0
+    median_evidence: float = 0.0
     """Median pseudo-counts of the known test nodes."""
     source: str = ""
     """Where the weights come from, as a sentence."""
     absent: str = ""
-    """Why there are none, as a sentence; empty if there are."""
+    """Why no nodes are shown, as a sentence; empty if they are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -167,66 +116,68 @@ class LatentPoints:
     label: NDArray[np.int64]
     """Class or -1, (L,)."""
     log_evidence: FloatArray
-    """log10 of the pseudo-counts without network, (L,)."""
-    marked: NDArray[np.bool_]
-    """(L,)."""
-    explained: tuple[float, float] | None
-    """Share of the variance along each axis; None where axes mean nothing."""
+    """log10 of the pseudo-counts from own features, (L,)."""
+    unknown: NDArray[np.bool_]
+    """Whether a node is unknown, (L,)."""
+    explained_variance: tuple[float, float] | None
+    """Fraction of the variance along each axis; None for a method whose axes have no meaning."""
     method: str = "principal components"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PredictionFacts:
-    """What takes a trained model and its graph."""
+    """The facts that need a trained model and its graph."""
 
     class_names: tuple[str, ...]
     known_nodes: int
-    """Test nodes without a mark."""
-    marked_nodes: int
-    detection: Mapping[str, Mapping[str, float]]
-    """Per mark, then per score: AUC-ROC; `all` for all marks together; {} without marks."""
+    """Number of test nodes without a mark."""
+    unknown_nodes: int
+    """Number of nodes with a mark."""
+    detection: UnknownDetection | None
+    """Detection of unknown nodes by the four scores; None without marks."""
     alpha_0: Histogram
-    """log10 of the total concentration, with network."""
+    """log10 of the total concentration with network, of known and unknown nodes."""
     alpha_0_no_network: Histogram
+    """log10 of the total concentration without network, of known and unknown nodes."""
     reliability: Reliability
     risk: tuple[ScoreCurve, ...]
-    conformal: ConformalFacts | None
+    conformal: ConformalSummary | None
     """None for fewer than two test nodes."""
     temperature: TemperatureFacts | None
     """None without validation or test nodes."""
     vacuity: Histogram
-    """log10, of known and unknown nodes."""
+    """log10 of the vacuity of known and unknown nodes."""
     dissonance: Histogram
-    """Of right and wrong predictions."""
+    """Dissonance of correct and wrong predictions."""
     missing_mass: Histogram | None
-    """Of the stored rows; None in exact mode and where the rows were not found."""
-    explained: Explained
+    """Missing mass of the stored rows; None in exact mode, or if no store was given."""
+    extremes: ExtremeNodes
     latent: LatentPoints
     neighbours: LatentPoints | None
-    """The same nodes, or some of them, placed so that near ones stay near; None for too few."""
+    """Some of the same nodes, placed so that close ones stay close; None for too few nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TrainingCurves:
-    """The lines of metrics.jsonl, (S,) each."""
+    """The epochs of metrics.jsonl, at most a few hundred of them; (S,) each."""
 
     epoch: FloatArray
     loss: FloatArray
     val_cross_entropy: FloatArray
     val_accuracy: FloatArray
     best_epoch: int
-    """0 before there is one."""
+    """Epoch whose weights are kept; 0 if there is none yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunFacts:
-    """A run, as far as it went."""
+    """The facts of a run, finished or not."""
 
     config: RunConfig
     training: TrainingCurves
     report: Report | None = None
     """None for a run that is not finished."""
     prediction: PredictionFacts | None = None
-    """None for a run that is not finished, or has neither test nor marked nodes."""
+    """None for a run that is not finished, or has neither test nor unknown nodes."""
     missing: tuple[str, ...] = ()
-    """What is not there, and how to get it; one sentence each."""
+    """What is not shown, and how to get it; one sentence each."""

@@ -1,4 +1,4 @@
-"""Text -> markup that is safe in HTML and in SVG, and numbers as people read them."""
+"""Markup that is safe in HTML and SVG, and numbers formatted for people."""
 
 import html
 import math
@@ -7,20 +7,25 @@ import re
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _PLAIN_DIGITS = 4
+COLOURS = 7
+"""Number of colours of classes in the style sheet, `k0` to `k6`."""
 
 Attribute = str | float | None
 
 
 def escaped(text: object) -> str:
-    """`text` for markup or an attribute's value; characters that XML forbids are replaced."""
+    """Return `text` escaped for content or attributes; characters that XML forbids are replaced."""
     return html.escape(_NOT_XML.sub("\ufffd", str(text)))
 
 
 def tag(name: str, /, *content: str, **attributes: Attribute) -> str:
-    """An element; `content` is markup, attributes are plain text or numbers.
+    """Return an element; `content` is markup, attributes are plain text or numbers.
 
-    An attribute's underscores are hyphens, a last one is dropped (`class_`), and None leaves it
-    out. An element without any content, not even an empty text, closes itself.
+    Underscores in attribute names become hyphens, except for a final one, which is dropped
+    (`class_`). Attributes that are None are left out. Without `content` the element closes itself.
+
+    >>> tag("p", escaped("a < b"), class_="note")
+    '<p class="note">a &lt; b</p>'
     """
     pairs = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{_value(value)}"'
@@ -33,33 +38,39 @@ def tag(name: str, /, *content: str, **attributes: Attribute) -> str:
 
 
 def coordinate(value: float) -> str:
-    """A finite number with one decimal at most."""
+    """Return a finite number with at most one decimal."""
     assert math.isfinite(value)
-    return f"{round(value, 1) + 0.0:.1f}".removesuffix(".0")  # + 0.0 leaves no -0
+    return f"{round(value, 1) + 0.0:.1f}".removesuffix(".0")  # + 0.0 turns -0 into 0
 
 
 def shortened(text: str, length: int) -> str:
-    """`text`, cut to `length` characters with a sign of it."""
+    """Return `text`, cut to `length` characters with an ellipsis if it is longer."""
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
-def percent(share: float | None, decimals: int = 1) -> str:
-    """A share as a percentage; `n.a.` where it is not defined."""
-    if share is None or not math.isfinite(share):
+def percent(fraction: float | None, decimals: int = 1) -> str:
+    """Return a fraction as a percentage; `n.a.` if it is not defined."""
+    if fraction is None or not math.isfinite(fraction):
         return "n.a."
-    return f"{100 * share:.{decimals}f} %"
+    return f"{100 * fraction:.{decimals}f} %"
 
 
-def part_of_whole(share: float, decimals: int = 1) -> str:
-    """A percentage that does not call a small part none."""
+def part_of_whole(fraction: float, decimals: int = 1) -> str:
+    """Return a fraction as a percentage; small ones are `< 0.1 %`, not `0.0 %`."""
     least = 10.0 ** -(decimals + 2)
-    if 0 < share < least:
+    if 0 < fraction < least:
         return f"< {percent(least, decimals)}"
-    return percent(share, decimals)
+    return percent(fraction, decimals)
 
 
 def figures(value: float | None, digits: int = 3) -> str:
-    """A number with so many figures; powers of ten beyond ten thousand and below a thousandth."""
+    """Return a number with `digits` significant digits.
+
+    Numbers from 100,000 and below 0.001 have a power of ten; `n.a.` if it is not defined.
+
+    >>> figures(0.012345), figures(0.000012345)
+    ('0.0123', '1.23·10⁻⁵')
+    """
     if value is None or not math.isfinite(value):
         return "n.a."
     if value == 0:
@@ -71,14 +82,14 @@ def figures(value: float | None, digits: int = 3) -> str:
 
 
 def power_of_ten(exponent: int) -> str:
-    """1, 10, 100, 1,000, and 10 with a raised number beyond."""
+    """Return 0.001 to 1,000 as they are, and other powers of ten with an exponent."""
     if abs(exponent) < _PLAIN_DIGITS:
         return f"{10**exponent:,}" if exponent >= 0 else f"{10.0**exponent:.{-exponent}f}"
     return f"10{str(exponent).translate(_SUPERSCRIPT)}"
 
 
 def class_letter(label: int) -> str:
-    """A, B, ..., Z, AA, AB, ... for classes 0, 1, ...; ? for none."""
+    """Return A, B, ..., Z, AA, AB, ... for classes 0, 1, ...; ? for -1."""
     if label < 0:
         return "?"
     letters = ""

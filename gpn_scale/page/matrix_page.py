@@ -1,8 +1,9 @@
-"""Tables of a matrix of runs -> one page, with the curves of shifts and studies as plots."""
+"""The page of a matrix of trainings: tables of all metrics, plots of shifts and studies."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
+from gpn_scale.evaluation.metric_labels import metric_label
 from gpn_scale.experiments.curves import (
     STUDIED,
     StudyCurve,
@@ -18,31 +19,29 @@ from gpn_scale.page.shift_plots import anchor, shift_plots
 from gpn_scale.page.study_plots import study_plot, study_table
 
 _MEANING = {
-    "clean": "All classes known, graph as it is.",
-    "misclassification": "How well each score finds the wrong predictions among the test nodes.",
-    "left-out-classes": "Some classes were not known in training; their nodes are to be found.",
-    "isolated": "Single nodes whose features were replaced by noise, one at a time.",
-    "feature-shift": "A share of all nodes has features of noise.",
-    "edge-shift": "A share of all edges was moved: at random, or by DICE to mislead.",
-    "calibration": "Calibration at the temperature that validation nodes ask for, and accuracy on "
-    "what is left when a share of the test nodes is refused by a score.",
-}
-_NAMES = {
-    **{"auroc": "AUC-ROC", "aupr": "AUC-PR", "aurc": "AURC", "ece": "ECE", "mce": "MCE"},
-    **{"nll": "NLL", "brier": "Brier score", "id_accuracy": "accuracy on known classes"},
+    "clean": "All classes are known and the graph is unchanged.",
+    "misclassification": "How well each score detects the errors among the test nodes.",
+    "left-out-classes": "Some classes were hidden in training; their nodes are the unknown nodes "
+    "that each score should detect.",
+    "isolated": "The features of single nodes were replaced by noise, one node at a time; each "
+    "score should detect these nodes.",
+    "feature-shift": "The features of a fraction of all nodes were replaced by noise.",
+    "edge-shift": "A fraction of all edges was moved: at random, or by DICE to mislead the model.",
+    "calibration": "Calibration at the temperature fitted to the validation nodes, and accuracy on "
+    "the remaining test nodes when a fraction of them is rejected by a score.",
 }
 
 
 def write_matrix_page(
     path: Path, entries: Sequence[Entry], *, cells: int, missing: Sequence[str] = ()
 ) -> None:
-    """Writes the page, and its plots beside it in `plots/`.
+    """Write the page, and its plots next to it in `plots/`.
 
     Args:
         path: The HTML file.
-        entries: All numbers.
-        cells: Trainings that were asked for.
-        missing: Names of those that lack a result, each with what it lacks.
+        entries: All metrics.
+        cells: Number of trainings that were requested.
+        missing: Names of the trainings without some result, each with the missing result.
     """
     studies = study_curves(entries)
     studied = {name for study in studies for name in study.models}
@@ -64,20 +63,21 @@ def _overview(
 ) -> Section:
     datasets = dict.fromkeys(entry.dataset for entry in entries)
     models = dict.fromkeys(entry.model for entry in plain)
-    words = f"{cells - len(missing)} of {cells} trainings have all their results; "
-    words += f"graphs: {', '.join(datasets) or 'none'}; models: {', '.join(models) or 'none'}."
+    summary = f"{cells - len(missing)} of {cells} trainings have all their results; "
+    summary += f"graphs: {', '.join(datasets) or 'none'}; models: {', '.join(models) or 'none'}."
     body = ""
     if missing:
         listed = tag("ul", *(tag("li", escaped(name)) for name in missing))
         folded = tag("details", tag("summary", f"{len(missing)} trainings"), listed)
         heading = tag("strong", "What is missing here")
-        call = paragraph("The same call again runs it and makes this page anew.")
+        call = paragraph("Run the same command again to compute it and to update this page.")
         body += tag("div", heading, call, folded, class_="notice")
-    body += paragraph(words)
+    body += paragraph(summary)
     body += paragraph(
-        "Shares are in percent, with the standard error of the mean over splits and "
-        "initialisations (runs that share either are not taken as independent); in brackets the "
-        "paper's figure and the difference to it. AURC, NLL and sizes of sets are no shares."
+        "Fractions are in percent, with the standard error of the mean over splits and "
+        "initialisations; runs that share a split or an initialisation are not counted as "
+        "independent. Brackets hold the paper's figure and the difference from it. AURC, NLL and "
+        "set sizes are not in percent."
     )
     by_place = {(e.dataset, e.model, e.experiment, e.metric): e for e in plain}
     rows = [
@@ -96,14 +96,14 @@ def _overview(
 
 
 def _section(experiment: str, entries: Sequence[Entry]) -> Section:
-    """A table for each graph: metrics down, models across."""
+    """Return a table for each graph, with a row for each metric and a column for each model."""
     by_place = {(entry.dataset, entry.metric, entry.model): entry for entry in entries}
     body = paragraph(_MEANING.get(experiment, ""))
     for dataset in dict.fromkeys(entry.dataset for entry in entries):
         own = [entry for entry in entries if entry.dataset == dataset]
         models = list(dict.fromkeys(entry.model for entry in own))
         rows = [
-            [escaped(_words(metric))]
+            [escaped(metric_label(metric))]
             + [escaped(cell_text(by_place.get((dataset, metric, model)))) for model in models]
             for metric in dict.fromkeys(entry.metric for entry in own)
         ]
@@ -114,35 +114,24 @@ def _section(experiment: str, entries: Sequence[Entry]) -> Section:
     return Section(anchor(experiment), experiment.replace("-", " ").capitalize(), body)
 
 
-def _words(metric: str) -> str:
-    """A metric's name for people."""
-    name, _, setting = metric.partition("@")
-    for short, word in _NAMES.items():
-        if name == short or name.startswith(f"{short}_"):
-            name = f"{word}{name.removeprefix(short)}"
-            break
-    name = name.replace("_no_network", ", without network").replace("_", " ")
-    return f"{name}, {setting.replace('_', ' ')}" if setting else name
-
-
 def _study_section(studies: Sequence[StudyCurve]) -> Section:
     plots = [study_plot(study) for study in studies]
     body = paragraph(
-        "One field of the configuration at a time takes other values; all else is as the recipe "
-        "has it. Bands are standard errors."
+        "One field of the configuration is varied at a time; all other fields are those of the "
+        "recipe. Bands are standard errors."
     )
-    body += columns(*(figure(plot, "Values stand at equal distances.") for plot in plots))
+    body += columns(*(figure(plot, "The values are equally spaced.") for plot in plots))
     tables = (study_table(study) for study in studies)
     body += tag("details", tag("summary", "Numbers"), *tables)
     return Section("hyper-parameters", "Hyper-parameters", body, tuple(plots))
 
 
 def _shift_section(experiment: str, entries: Sequence[Entry]) -> Section:
-    """Curves over the share that is changed: a plot per graph, kind of shift and quantity."""
+    """Return curves over the fraction that is changed, a plot per graph, shift and quantity."""
     plots = shift_plots(shift_curves(entries))
     body = paragraph(_MEANING.get(experiment, ""))
     body += columns(
-        *(figure(plot, "0 % is the graph as it is; bands are standard errors.") for plot in plots)
+        *(figure(plot, "0 % is the unchanged graph; bands are standard errors.") for plot in plots)
     )
     heading = experiment.replace("-", " ").capitalize()
     return Section(anchor(experiment), heading, body, tuple(plots))

@@ -1,5 +1,5 @@
 "use strict";
-// Texts of marks on touch as well as under the pointer; without it, browsers show them as titles.
+// Shows the title of a mark in a plot on touch as well as under the pointer.
 const tip = document.createElement("div");
 tip.id = "tip";
 tip.hidden = true;

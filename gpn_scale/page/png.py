@@ -1,4 +1,4 @@
-"""Plots as PNG files, drawn by a browser that is on the machine: one start for all of them."""
+"""Plots as PNG files, drawn by an installed browser, which is started once for all of them."""
 
 import base64
 import os
@@ -14,7 +14,7 @@ from gpn_scale.page.markup import tag
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 SCALE = 3
-"""Pixels per unit of a drawing."""
+"""Number of pixels per unit of a drawing."""
 _SECONDS = 300
 _OPTIONS = (
     *("--headless", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
@@ -39,25 +39,26 @@ window.addEventListener("load", () => {
 
 
 def find_browser() -> str:
-    """Chromium or Chrome.
+    """Return the path of Chromium or Chrome.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: neither is installed.
     """
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
         raise ConfigError(
-            f"--png found none of {', '.join(BROWSERS)}, expected one on the PATH to draw with: "
-            "install Chromium, or use the SVG files"
+            f"PNG files need a browser, and none of {', '.join(BROWSERS)} is on the PATH: install "
+            "Chromium, or use the SVG files",
+            arguments=("png",),
         )
-    return found
+    return browser
 
 
 def write_pngs(folder: Path, browser: str) -> list[Path]:
-    """A PNG beside every SVG of the folder.
+    """Write a PNG file next to every SVG file of the folder, and return their paths.
 
     Raises:
-        RunError: the browser fails.
+        RunError: the browser fails, or an SVG file has no size.
     """
     plots = sorted(folder.glob("*.svg"))
     if not plots:
@@ -65,11 +66,11 @@ def write_pngs(folder: Path, browser: str) -> list[Path]:
     with tempfile.TemporaryDirectory() as scratch:
         page = Path(scratch) / "plots.html"
         page.write_text(_page(plots), encoding="utf-8")
-        shown = _shown(browser, page, Path(scratch) / "profile")
-    images = dict(_DRAWN.findall(shown))
+        rendered = _rendered(browser, page, Path(scratch) / "profile")
+    images = dict(_DRAWN.findall(rendered))
     missing = [plot.stem for plot in plots if not images.get(plot.stem)]
     if missing:
-        raise RunError(f"{browser} drew no {missing[0]}.svg: try another browser, or use the SVG")
+        raise RunError(f"{browser} did not draw {missing[0]}.svg: use the SVG files")
     written = []
     for plot in plots:
         path = plot.with_suffix(".png")
@@ -85,7 +86,7 @@ def _page(plots: list[Path]) -> str:
         text = plot.read_text(encoding="utf-8")
         size = _SIZE.search(text)
         if size is None:
-            raise RunError(f"{plot} has no viewBox: delete it, and make the page again")
+            raise RunError(f"{plot} has no viewBox: delete it, and write the page again")
         width, height = (round(SCALE * float(length)) for length in size.groups())
         sized = text.replace("<svg ", f'<svg width="{width}" height="{height}" ', 1)
         source = base64.b64encode(sized.encode()).decode()
@@ -95,9 +96,9 @@ def _page(plots: list[Path]) -> str:
     return f"<!DOCTYPE html>{tag('html', head, tag('body', *images))}"
 
 
-def _shown(browser: str, page: Path, profile: Path) -> str:
+def _rendered(browser: str, page: Path, profile: Path) -> str:
     options = [*_OPTIONS, f"--user-data-dir={profile}"]
-    if os.geteuid() == 0:  # Chromium cannot confine itself as root; the page is our own
+    if os.geteuid() == 0:  # Chromium has no sandbox as root; the page is our own
         options.append("--no-sandbox")
     command = [browser, *options, page.as_uri()]
     try:
@@ -108,7 +109,7 @@ def _shown(browser: str, page: Path, profile: Path) -> str:
     except OSError as error:
         problem = str(error.strerror)
     except subprocess.TimeoutExpired:
-        problem = f"no answer in {_SECONDS} s"
+        problem = f"no result after {_SECONDS} s"
     if problem:
-        raise RunError(f"{browser} drew no PNG ({problem}): use the SVG files instead")
+        raise RunError(f"{browser} failed to draw PNG files ({problem}): use the SVG files")
     return done.stdout

@@ -1,6 +1,6 @@
-"""Latent positions in two dimensions so that near nodes stay near: UMAP or t-SNE.
+"""Latent positions in two dimensions: by principal components, and by UMAP or t-SNE.
 
-Shapes: L sampled nodes, D latent dimensions.
+Shapes: L nodes, D latent dimensions.
 """
 
 from dataclasses import replace
@@ -20,10 +20,33 @@ _RNG_SEED = 0
 _ITERATIONS = 500
 
 
-def neighbour_points(points: LatentPoints, latent_LD: NDArray[np.float64]) -> LatentPoints | None:
-    """At most 1,000 of the points, by UMAP where it is installed and else by t-SNE.
+def principal_components(
+    latent_LD: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], tuple[float, float]]:
+    """Return positions along the two directions of largest variance.
 
-    None for so few nodes that neighbours tell nothing, or where they all lie in one place.
+    Returns:
+        The positions, (L, 2), and the fraction of the variance along each direction.
+    """
+    if len(latent_LD) == 0:
+        return np.empty((0, 2)), (0.0, 0.0)
+    # Rows and columns of zeros provide the missing axes if there are fewer than two nodes or
+    # dimensions.
+    padded = np.pad(latent_LD - latent_LD.mean(0, keepdims=True), ((0, 2), (0, 2)))
+    _, size, direction = np.linalg.svd(padded, full_matrices=False)
+    first = direction[:2]
+    first = first * np.sign(first[np.arange(2), np.abs(first).argmax(1)])[:, None]
+    variance = np.square(size[:2]) / max(float(np.square(size).sum()), np.finfo(np.float64).tiny)
+    return padded[:-2] @ first.T, (float(variance[0]), float(variance[1]))
+
+
+def neighbour_points(points: LatentPoints, latent_LD: NDArray[np.float64]) -> LatentPoints | None:
+    """Place at most 1,000 of the points so that close nodes stay close.
+
+    UMAP is used if it is installed, t-SNE otherwise.
+
+    Returns:
+        None for fewer than 50 nodes, or if all of them have the same position.
     """
     keep = np.flatnonzero(np.isfinite(latent_LD).all(1))
     if len(keep) > MOST_NODES:
@@ -31,20 +54,20 @@ def neighbour_points(points: LatentPoints, latent_LD: NDArray[np.float64]) -> La
         keep = np.sort(rng.choice(keep, MOST_NODES, replace=False))
     if len(keep) < FEWEST_NODES or np.ptp(latent_LD[keep], axis=0).max(initial=0.0) == 0:
         return None
-    method, position = _placed(latent_LD[keep])
+    method, position = _embedded(latent_LD[keep])
     return replace(
         points,
         position=position,
         label=points.label[keep],
         log_evidence=points.log_evidence[keep],
-        marked=points.marked[keep],
-        explained=None,
+        unknown=points.unknown[keep],
+        explained_variance=None,
         method=method,
     )
 
 
-def _placed(latent_LD: NDArray[np.float64]) -> tuple[str, NDArray[np.float64]]:
-    with threadpool_limits(1):  # the number of threads must not show in the picture
+def _embedded(latent_LD: NDArray[np.float64]) -> tuple[str, NDArray[np.float64]]:
+    with threadpool_limits(1):  # positions must not depend on the number of threads
         if find_spec("umap") is not None:
             mapper = import_module("umap").UMAP(random_state=_RNG_SEED, n_jobs=1)
             return "UMAP", np.asarray(mapper.fit_transform(latent_LD), np.float64)

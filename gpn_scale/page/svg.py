@@ -1,4 +1,4 @@
-"""Drawing primitives: a plot as text, axes with nice ticks, and the panel that they frame."""
+"""Drawing primitives: plots as SVG, axes with round ticks, and the panel between the axes."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpn_scale.page.facts import data_range
+from gpn_scale.page.histograms import data_range
 from gpn_scale.page.markup import coordinate, escaped, figures, power_of_ten, tag
 
 NAMESPACE = "http://www.w3.org/2000/svg"
 CHARACTER = 6.6
-"""Mean width of a character, in pixels at the size of the labels."""
+"""Mean width of a character of a label, in pixels."""
 
 Label = Callable[[float, float], str]
 """(tick, distance between ticks) -> text."""
@@ -20,23 +20,23 @@ Label = Callable[[float, float], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """A drawing, for a page and as a file of its own."""
+    """A drawing, to be put into a page and written as a file."""
 
     name: str
-    """Of the file; also begins the ids inside."""
+    """Name of the file, and prefix of the ids inside."""
     title: str
     description: str
-    """What a person who does not see it is told."""
+    """Text for people who cannot see the drawing."""
     width: float
     height: float
     body: str
 
     def inline(self) -> str:
-        """For a page that has the plots' style sheet."""
+        """Return the drawing for a page that has the plots' style sheet."""
         return self._element()
 
     def standalone(self, style: str) -> str:
-        """A whole file, with `style` inside."""
+        """Return the drawing as a whole SVG file, with `style` inside."""
         return f'<?xml version="1.0" encoding="UTF-8"?>\n{self._element(tag("style", style))}\n'
 
     def _element(self, first: str = "") -> str:
@@ -56,7 +56,7 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Ticks that cover the data, their texts, and what is measured."""
+    """Ticks that cover the data, their labels, and the title of the axis."""
 
     ticks: tuple[float, ...]
     labels: tuple[str, ...]
@@ -64,7 +64,7 @@ class Axis:
 
 
 def plain_label(tick: float, step: float) -> str:
-    """As many decimals as tell ticks apart."""
+    """Return the tick with as many decimals as are needed to tell ticks apart."""
     if tick == 0:
         return "0"
     if step >= 1e-5 and abs(tick) < 1e7:
@@ -75,12 +75,12 @@ def plain_label(tick: float, step: float) -> str:
 
 
 def percent_label(tick: float, step: float) -> str:
-    """A share as a percentage."""
+    """Return a tick that is a fraction as a percentage."""
     return f"{plain_label(100 * tick, 100 * step)} %"
 
 
 def log_label(tick: float, step: float) -> str:
-    """The number whose log10 the tick is."""
+    """Return the number whose log10 is the tick."""
     whole = tick == round(tick)
     return power_of_ten(round(tick)) if whole else figures(10.0 ** min(max(tick, -300), 300), 2)
 
@@ -92,7 +92,7 @@ def axis(
     label: Label = plain_label,
     count: int = 5,
 ) -> Axis:
-    """Ticks at 1, 2 or 5 times a power of ten, about `count` of them, that cover `values`."""
+    """Return about `count` ticks at 1, 2 or 5 times a power of ten that cover `values`."""
     low, high = data_range(np.asarray(values, np.float64))
     step = _nice_step((high - low) / count)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
@@ -106,11 +106,11 @@ def _nice_step(rough: float) -> float:
 
 
 class Panel:
-    """The area that two axes frame.
+    """The area between two axes.
 
     Args:
-        width: Of the whole drawing.
-        height: Of the whole drawing, without what stands below the axes.
+        width: Width of the whole drawing.
+        height: Height of the whole drawing, without the legend below the axes.
         x: Horizontal axis.
         y: Vertical axis.
         above: Space between the vertical axis' title and the area.
@@ -125,15 +125,15 @@ class Panel:
         self.bottom = height - 38
 
     def across(self, values: NDArray[np.floating] | Sequence[float]) -> NDArray[np.float64]:
-        """Horizontal positions."""
+        """Return horizontal positions of values."""
         return _placed(values, self.x, self.left, self.right)
 
     def up(self, values: NDArray[np.floating] | Sequence[float]) -> NDArray[np.float64]:
-        """Vertical positions."""
+        """Return vertical positions of values."""
         return _placed(values, self.y, self.bottom, self.top)
 
     def axes(self) -> str:
-        """Grid, ticks, their texts and both titles."""
+        """Return the grid, ticks, labels of ticks and both titles."""
         parts = []
         for y, label in zip(self.up(self.y.ticks), self.y.labels, strict=True):
             parts.append(tag("path", class_="grid", d=line_path([self.left, self.right], [y, y])))
@@ -151,14 +151,14 @@ class Panel:
 
 
 def text(x: float, y: float, content: str, kind: str, anchor: str | None = None) -> str:
-    """A line of text; `kind` is its class in the style sheet."""
+    """Return a line of text; `kind` is its class in the style sheet."""
     return tag("text", escaped(content), x=x, y=y, class_=kind, text_anchor=anchor)
 
 
 def line_path(
     x: NDArray[np.floating] | Sequence[float], y: NDArray[np.floating] | Sequence[float]
 ) -> str:
-    """The path through all finite points; "" for none."""
+    """Return the path through all finite points; an empty string if there are none."""
     points = [
         f"{coordinate(a)} {coordinate(b)}"
         for a, b in zip(x, y, strict=True)
@@ -168,7 +168,7 @@ def line_path(
 
 
 def hatching(name: str, kind: str) -> str:
-    """A pattern of slanted lines, to tell areas apart without colour; fill with `url(#name)`."""
+    """Return a pattern of slanted lines, to tell areas apart without colour; use `url(#name)`."""
     lines = tag("path", d="M0 0V6", class_=kind)
     return tag(
         "defs",
@@ -188,5 +188,5 @@ def _placed(
     values: NDArray[np.floating] | Sequence[float], along: Axis, start: float, stop: float
 ) -> NDArray[np.float64]:
     low, high = along.ticks[0], along.ticks[-1]
-    share = (np.asarray(values, np.float64) - low) / (high - low)
-    return np.asarray(start + share * (stop - start))
+    fraction = (np.asarray(values, np.float64) - low) / (high - low)
+    return np.asarray(start + fraction * (stop - start))

@@ -1,6 +1,7 @@
-"""What a run's own files tell: training curves, configuration, cost."""
+"""Sections from a run's own files: training curves, cost, configuration."""
 
 from gpn_scale import __version__
+from gpn_scale.evaluation.report import Report
 from gpn_scale.page.charts import Line, curves
 from gpn_scale.page.components import Section, figure, paragraph, table
 from gpn_scale.page.facts import RunFacts
@@ -9,7 +10,7 @@ from gpn_scale.page.svg import percent_label, plain_label
 
 
 def training(facts: RunFacts) -> Section:
-    """How the weights were found."""
+    """Return loss, validation cross-entropy and validation accuracy over the epochs."""
     curve = facts.training
     if len(curve.epoch) == 0:
         return Section("training", "Training", paragraph("No epoch is recorded yet."))
@@ -28,7 +29,7 @@ def training(facts: RunFacts) -> Section:
             "accuracy",
             "Validation accuracy",
             curve.val_accuracy,
-            "Share of validation nodes that get their class.",
+            "Fraction of validation nodes that are classified correctly.",
         ),
     ]
     plots, shown = [], []
@@ -51,23 +52,28 @@ def training(facts: RunFacts) -> Section:
 
 
 def details(facts: RunFacts) -> Section:
-    """Cost, version and every field of the configuration."""
-    rows = []
-    if (report := facts.report) is not None:
-        rows += [[name, f"{figures(seconds)} s"] for name, seconds in report.seconds.items()]
-        spent = report.ranks.get("seconds", {})
-        rows += [[f"of training: {name}", f"{figures(s)} s"] for name, s in spent.items()]
-        rows.append(["processes", str(report.ranks.get("count", 1))])
-        rows.append(["peak memory", f"{report.peak_rss_bytes / 2**20:,.0f} MiB"])
-        rows.append(["fingerprint of the configuration", report.fingerprint])
+    """Return the cost of the run, the version, and every field of the configuration."""
+    rows = [] if facts.report is None else _cost_rows(facts.report)
     rows.append(["version of gpn_scale", __version__])
-    cost = table(["what", "value"], [[escaped(a), escaped(b)] for a, b in rows], "Time and memory")
-    flat = []
+    cost = table(["quantity", "value"], [[escaped(a), escaped(b)] for a, b in rows], "Cost")
+    fields = []
     for section, content in facts.config.to_dict().items():
         pairs = content.items() if isinstance(content, dict) else [("", content)]
-        flat += [(f"{section}.{name}".rstrip("."), value) for name, value in pairs]
-    fields = table(
-        ["field", "value"], [[escaped(key), escaped(value)] for key, value in flat], "Configuration"
+        fields += [(f"{section}.{name}".rstrip("."), value) for name, value in pairs]
+    configuration = table(
+        ["field", "value"],
+        [[escaped(name), escaped(value)] for name, value in fields],
+        "Configuration",
     )
-    folded = tag("details", tag("summary", "Configuration"), fields)
+    folded = tag("details", tag("summary", "Configuration"), configuration)
     return Section("details", "Cost and configuration", cost + folded)
+
+
+def _cost_rows(report: Report) -> list[list[str]]:
+    rows = [[name, f"{figures(seconds)} s"] for name, seconds in report.seconds.items()]
+    steps = report.ranks.get("seconds", {})
+    rows += [[f"of training: {name}", f"{figures(seconds)} s"] for name, seconds in steps.items()]
+    rows.append(["processes", str(report.ranks.get("count", 1))])
+    rows.append(["peak memory", f"{report.peak_rss_bytes / 2**20:,.0f} MiB"])
+    rows.append(["fingerprint of the configuration", report.fingerprint])
+    return rows

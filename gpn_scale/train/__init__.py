@@ -1,1 +1,1 @@
-"""Finding the parameters, and keeping what was found."""
+"""Training: tasks that supply losses, the training loop, checkpoints, and the files of a run."""

@@ -1,6 +1,7 @@
-"""A trainer's whole state in one safetensors file, its JSON in the header; written atomically."""
+"""Safetensors files with JSON in their header, and a trainer's whole state in such a file."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,14 @@ from gpn_scale.train.trainer import Trainer
 
 FORMAT = 1
 _MAY_DIFFER = {"train.patience", "flow.memory_mib", "minibatch.workers"}
-"""Fields that change length, memory or speed of training but, up to round-off, not its path."""
+"""Fields that change length, memory or speed of training, but not its steps up to round-off."""
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-    """Replaces `path` by the tensors, with `facts` as JSON in the file's header.
+    """Replace `path` atomically by the tensors, with `facts` as JSON in the file's header.
 
-    Equal contents are equal bytes: one entry of the header, since safetensors writes several in an
-    order of chance.
+    Equal contents give equal bytes: the header has one entry, since safetensors would write several
+    in random order.
     """
     header = {"facts": json.dumps({"format": FORMAT, **facts})}
     with replacing(path) as temporary:
@@ -32,7 +33,7 @@ def save_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) 
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """What `save_tensors` wrote.
+    """Return the tensors and facts that `save_tensors` wrote.
 
     Raises:
         RunError: the file is missing, damaged or of another format.
@@ -40,10 +41,10 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         with safe_open(path, framework="pt") as file:
             facts = json.loads((file.metadata() or {}).get("facts", "{}"))
-            found = facts.pop("format", None)
-            if found != FORMAT:
+            stored_format = facts.pop("format", None)
+            if stored_format != FORMAT:
                 raise RunError(
-                    f"{path} has format {found!r}, expected {FORMAT!r}: "
+                    f"{path} has format {stored_format!r}, expected {FORMAT!r}: "
                     "it was written by another version, train again"
                 )
             names = file.keys()
@@ -54,17 +55,24 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise RunError(f"{path} cannot be read ({error}); remove it and train again") from error
 
 
-def check_tensors(path: Path, found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
-    """Refuses the tensors of a file that differ from those expected in name, shape or type.
+def check_tensors(
+    source: Path | str, tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor]
+) -> None:
+    """Refuse tensors that differ from those expected in name, shape or type.
+
+    Args:
+        source: Where the tensors are from, for messages.
+        tensors: The tensors.
+        expected: Tensors of the expected names, shapes and types.
 
     Raises:
-        RunError: they do; the first that does is named.
+        RunError: they differ; the message names the first that does.
     """
-    for name in sorted(found.keys() | expected.keys()):
-        got, wanted = (_described(tensors.get(name)) for tensors in (found, expected))
+    for name in sorted(tensors.keys() | expected.keys()):
+        got, wanted = (_described(each.get(name)) for each in (tensors, expected))
         if got != wanted:
             raise RunError(
-                f"{path} has {got} for {name!r}, expected {wanted}: it is of another model or "
+                f"{source} has {got} for {name!r}, expected {wanted}: it is of another model or "
                 "version, train again"
             )
 
@@ -74,43 +82,42 @@ def _described(tensor: Tensor | None) -> str:
 
 
 def save_checkpoint(path: Path, trainer: Trainer, config: RunConfig, graph: str) -> None:
-    """Everything that `restore_checkpoint` needs; `graph` is the graph's fingerprint."""
-    progress = trainer.progress
+    """Write everything that `restore_checkpoint` needs; `graph` is the graph's fingerprint."""
+    state = trainer.state
     tensors = {f"model.{name}": value for name, value in trainer.model.state_dict().items()}
-    tensors |= {f"best.{name}": value for name, value in progress.best_state.items()}
+    tensors |= {f"best.{name}": value for name, value in state.best_state.items()}
     for index, slots in trainer.optimiser.state_dict()["state"].items():
         tensors |= {f"optimiser.{index}.{name}": value for name, value in slots.items()}
     tensors["generator"] = trainer.generator.get_state()
-    best = progress.best_cross_entropy
     facts = {
         "config": config.to_dict(),
         "graph": graph,
-        "epoch": progress.epoch,
-        "step": progress.step,
-        "loss_sum": progress.loss_sum,
-        "best_epoch": progress.best_epoch,
-        "best_cross_entropy": best if progress.best_epoch else None,
+        "epoch": state.epoch,
+        "step": state.step,
+        "loss_sum": state.loss_sum,
+        "best_epoch": state.best_epoch,
+        "best_cross_entropy": state.best_cross_entropy if state.best_epoch else None,
     }
     save_tensors(path, tensors, facts)
 
 
 def restore_checkpoint(path: Path, trainer: Trainer, config: RunConfig, graph: str) -> None:
-    """Puts `trainer` where the saved one was.
+    """Set `trainer` to the state of the saved one.
 
     Raises:
-        RunError: the file cannot be used, or is of another configuration or graph.
+        RunError: the file cannot be read, or is of another configuration or graph.
     """
     tensors, facts = load_tensors(path)
     _check_same_run(path, facts, config, graph)
     steps = facts["epoch"] * trainer.task.num_steps + facts["step"]
     optimiser = trainer.new_optimiser(trainer.phase(max(steps, 1)))
     check_tensors(path, tensors, _expected(trainer, optimiser, tensors))
-    progress = trainer.progress
-    progress.epoch, progress.best_epoch = facts["epoch"], facts["best_epoch"]
-    progress.step, progress.loss_sum = facts["step"], facts["loss_sum"]
+    state = trainer.state
+    state.epoch, state.best_epoch = facts["epoch"], facts["best_epoch"]
+    state.step, state.loss_sum = facts["step"], facts["loss_sum"]
     if facts["best_cross_entropy"] is not None:
-        progress.best_cross_entropy = facts["best_cross_entropy"]
-    progress.best_state = _below("best.", tensors)
+        state.best_cross_entropy = facts["best_cross_entropy"]
+    state.best_state = _below("best.", tensors)
     trainer.model.load_state_dict(_below("model.", tensors))
     slots: dict[int, dict[str, Tensor]] = {}
     for key, value in _below("optimiser.", tensors).items():
@@ -125,7 +132,7 @@ def restore_checkpoint(path: Path, trainer: Trainer, config: RunConfig, graph: s
 def _expected(
     trainer: Trainer, optimiser: Optimizer, tensors: dict[str, Tensor]
 ) -> dict[str, Tensor]:
-    """What a checkpoint with the names of `tensors` must hold; only shapes and types count."""
+    """Return tensors as a checkpoint with these names must hold; only shapes and types count."""
     state = trainer.model.state_dict()
     expected = {f"model.{name}": value for name, value in state.items()}
     if _below("best.", tensors):  # none before the first epoch of the main phase
@@ -148,7 +155,8 @@ def _check_same_run(path: Path, facts: dict[str, Any], config: RunConfig, graph:
     if facts["graph"] != graph:
         raise RunError(
             f"{path} was trained on another graph, split or store (fingerprint {facts['graph']}, "
-            f"now {graph}): use the same data, or --overwrite to start anew"
+            f"now {graph}): use the same data, or overwrite the run",
+            arguments=("overwrite",),
         )
     saved, now = _flat(facts["config"]), _flat(config.to_dict())
     may_differ = _MAY_DIFFER
@@ -158,7 +166,8 @@ def _check_same_run(path: Path, facts: dict[str, Any], config: RunConfig, graph:
         if key not in may_differ and saved.get(key) != now.get(key):
             raise RunError(
                 f"{path} was trained with {key}={saved.get(key)}, now it is {now.get(key)}: "
-                "give the same options to resume, or --overwrite to start anew"
+                "use the same configuration to resume, or overwrite the run",
+                arguments=("overwrite",),
             )
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints of a run: when they are written, and where one could go back to."""
+"""When the checkpoints of a run are written."""
 
 import time
 
@@ -8,15 +8,15 @@ from gpn_scale.train.run_directory import RunDirectory
 from gpn_scale.train.trainer import Trainer
 
 
-class Keeper:
-    """Writes checkpoints, at most as often as asked for, and in the first process only.
+class CheckpointSchedule:
+    """Writes checkpoints of a trainer, in the first process only.
 
     Args:
-        trainer: What is kept.
-        config: Of the run.
-        directory: Where.
-        fingerprint: Of graph and rows.
-        pause: Seconds between two checkpoints.
+        trainer: The trainer whose state is saved.
+        config: Configuration of the run.
+        directory: Directory of the run.
+        fingerprint: Fingerprint of graph and rows.
+        pause: Least number of seconds between two checkpoints.
     """
 
     def __init__(
@@ -29,18 +29,18 @@ class Keeper:
     ) -> None:
         self.trainer, self.config, self.directory = trainer, config, directory
         self.fingerprint, self.pause = fingerprint, pause
-        self.saved_at, self.saved_epoch = time.monotonic(), trainer.progress.epoch
+        self.saved_at, self.saved_epoch = time.monotonic(), trainer.state.epoch
 
-    def keep(self, *, now: bool) -> None:
-        """Saves if it is time to, or `now`."""
+    def save(self, *, now: bool) -> None:
+        """Write a checkpoint if the last one is old enough, or in any case if `now`."""
         if not self.trainer.world.is_first:
             return
         if now or time.monotonic() - self.saved_at >= self.pause:
             save_checkpoint(self.directory.checkpoint, self.trainer, self.config, self.fingerprint)
-            self.saved_at, self.saved_epoch = time.monotonic(), self.trainer.progress.epoch
+            self.saved_at, self.saved_epoch = time.monotonic(), self.trainer.state.epoch
 
-    def last_good(self) -> str:
-        """Where to go back to, as the end of a sentence."""
+    def last_checkpoint(self) -> str:
+        """Return a clause that names the last checkpoint, for messages."""
         if not self.directory.checkpoint.exists():
             return "there is no checkpoint yet"
         return f"the last good checkpoint is {self.directory.checkpoint}, epoch {self.saved_epoch}"

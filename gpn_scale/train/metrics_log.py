@@ -12,12 +12,12 @@ from gpn_scale.train.trainer import EpochRecord, Timing
 
 
 class MetricsLog:
-    """One line per epoch in `metrics.jsonl`; for TensorBoard the same scalars, speed and times.
+    """Writes one line per epoch to `metrics.jsonl`; speed and times go to TensorBoard alone.
 
-    Times are not in the file, which is the same for runs that are the same.
+    Without times in it, the file is equal for equal runs.
 
     Args:
-        path: The file of JSON lines; appended to.
+        path: File of JSON lines, which is appended to.
         writer: A TensorBoard `SummaryWriter`, or None.
     """
 
@@ -27,7 +27,7 @@ class MetricsLog:
         self._before = Timing()
 
     def write(self, record: EpochRecord, timing: Timing) -> None:
-        """Adds one epoch; `timing` is that of all epochs so far."""
+        """Add one epoch; `timing` is that of all epochs so far."""
         values = asdict(record)
         self._file.write(json.dumps(values) + "\n")
         if self._writer is None:
@@ -40,7 +40,7 @@ class MetricsLog:
             self._writer.add_scalar(name, value, record.epoch)
 
     def close(self) -> None:
-        """Flushes both."""
+        """Close the file and the writer."""
         self._file.close()
         if self._writer is not None:
             self._writer.close()
@@ -48,7 +48,7 @@ class MetricsLog:
 
 @contextmanager
 def metrics_log(path: Path, tensorboard: Path, *, done_epochs: int) -> Iterator[MetricsLog]:
-    """A log that goes on after `done_epochs`; lines beyond, of a run cut off, are dropped."""
+    """Open a log that continues after `done_epochs`; later lines of an aborted run are dropped."""
     kept = [line for line in read_metrics(path) if line["epoch"] <= done_epochs]
     write_text(path, "".join(json.dumps(line) + "\n" for line in kept))
     log = MetricsLog(path, _summary_writer(tensorboard, done_epochs))
@@ -59,7 +59,7 @@ def metrics_log(path: Path, tensorboard: Path, *, done_epochs: int) -> Iterator[
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The lines of a metrics log; a last line that was cut off by a crash is left out."""
+    """Return the lines of a metrics log; a last line that a crash cut off is left out."""
     if not path.exists():
         return []
     lines = path.read_text(encoding="utf-8").splitlines()

@@ -1,4 +1,4 @@
-"""Minibatch mode's source of losses: batches of labelled roots with their stored rows."""
+"""Training on batches of labelled roots with their stored rows."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -15,9 +15,9 @@ from gpn_scale.distributed import World
 from gpn_scale.errors import ConfigError
 from gpn_scale.inference.all_nodes import predict_all
 from gpn_scale.inference.encoder_inputs import as_inputs, required_features
-from gpn_scale.inference.evidence import FeatureEvidence, evaluating
 from gpn_scale.inference.memory_plan import modest_bytes
 from gpn_scale.inference.some_nodes import batch_aggregation, row_posteriors
+from gpn_scale.inference.trained_model import TrainedModel
 from gpn_scale.nn.aggregation import weighted_means
 from gpn_scale.nn.losses import bayesian_loss
 from gpn_scale.nn.model import GPN, Aggregation
@@ -28,26 +28,27 @@ from gpn_scale.ppr.tails import Drawn, make_tail
 from gpn_scale.train.task import AbstractTask, Forward, Validation, checked_split, labelled
 
 _VALIDATION_DRAWS = 8
-"""Validation estimates the clusters from so many times the nodes that a training step draws."""
+"""Validation draws this many times as many nodes as a training step to estimate clusters."""
 
 
 class MinibatchTask(AbstractTask):
-    """Some labelled roots and their soft neighbourhoods in every step.
+    """Training on some labelled roots and their soft neighbourhoods in every step.
 
-    Nothing is kept that grows with the graph but what is memory-mapped: a step reads the rows of
-    its roots and the features of their joint support, which background workers fetch ahead.
+    Only memory maps grow with the graph: a step reads the rows of its roots and the features of
+    their joint support, which background workers fetch ahead.
 
     Args:
-        graph: With features, labels and a split; arrays may be memory maps.
+        graph: Graph with features, labels and a split; arrays may be memory maps.
         config: Sections data, diffusion, minibatch and train are used.
         store: Rows of the training and validation nodes, of the configured diffusion.
-        device: Where tensors are computed.
-        dtype: Of all real numbers.
+        device: Device of all tensors.
+        dtype: Type of all real numbers.
         world: The processes that divide the batches among themselves.
 
     Raises:
         ConfigError: the batch size does not fit, or `minibatch.neighbours` is set.
-        StoreError: a training or validation node has no row, or the tail needs clusters.
+        StoreError: a training or validation node has no row, or the tail needs clusters that the
+            store does not have.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class MinibatchTask(AbstractTask):
         check_roots(split.val, store)
         self.store, self.device, self.dtype = store, device, dtype
         self.features, self.scaling = required_features(graph), config.data.feature_scaling
-        self.entropy_weight = config.train.entropy_weight
+        self.diffusion, self.entropy_weight = config.diffusion, config.train.entropy_weight
         self.rng_seed, self.config = config.train.rng_seed, config.minibatch
         self.labels = graph.labels
         self.num_train = len(split.train)
@@ -80,16 +81,16 @@ class MinibatchTask(AbstractTask):
         )
         self.loader = BatchLoader(split.train, source, config.minibatch, rng_seed=self.rng_seed)
         self.val_nodes, (_, self.val_labels) = split.val, labelled(graph, split.val, device)
-        self._validated = self._new_validation(graph, config)
+        self._validation_probabilities = self._new_validation(graph)
 
     @property
     def num_steps(self) -> int:
-        """Batches that hold every training node once."""
+        """Number of batches that together hold every training node once."""
         return self.loader.num_batches
 
     @property
     def rows_fingerprint(self) -> str:
-        """Of the store's manifest, which names every shard's checksum."""
+        """Fingerprint of the store's manifest, which holds every shard's checksum."""
         return self.store.fingerprint
 
     @property
@@ -106,7 +107,7 @@ class MinibatchTask(AbstractTask):
         first: int = 0,
         forward: Forward | None = None,
     ) -> Iterator[Tensor]:
-        for batch in self._waited_for(self.loader.epoch(epoch, first=first)):
+        for batch in self._timed(self.loader.epoch(epoch, first=first)):
             self.roots_seen += batch.num_roots
             noise = None
             if generator is not None:
@@ -114,7 +115,7 @@ class MinibatchTask(AbstractTask):
             loss = self.loss(model, batch, noise, forward or model)
             yield loss * (self.num_train / batch.num_roots)
 
-    def _waited_for(self, batches: Iterator[PPRBatch]) -> Iterator[PPRBatch]:
+    def _timed(self, batches: Iterator[PPRBatch]) -> Iterator[PPRBatch]:
         while True:
             began = time.monotonic()
             batch = next(batches, None)
@@ -124,13 +125,12 @@ class MinibatchTask(AbstractTask):
             yield batch
 
     def loss(self, model: GPN, batch: PPRBatch, noise: Noise | None, forward: Forward) -> Tensor:
-        """Sum over the roots of one batch that this process has."""
+        """Return the sum of the losses of this process's roots of one batch."""
         assert batch.features is not None
         inputs = as_inputs(batch.features, self.device, self.dtype)
-        aggregate = batch_aggregation(
-            batch, self._tracked_clusters(model, batch), self.device, self.dtype
-        )
-        posterior = forward(inputs, self._of_all(batch, aggregate), noise).with_network
+        clusters = self._tracked_clusters(model, batch)
+        aggregate = self._joined(batch, batch_aggregation(batch, clusters, self._context(model)))
+        posterior = forward(inputs, aggregate, noise).with_network
         labels = torch.from_numpy(self.labels[batch.root_global].astype(np.int64))
         return bayesian_loss(posterior, labels.to(self.device), entropy_weight=self.entropy_weight)
 
@@ -151,75 +151,70 @@ class MinibatchTask(AbstractTask):
 
     @torch.no_grad()
     def validate(self, model: GPN) -> Validation:
-        """Scores on the validation nodes."""
+        """Return the scores on the validation nodes."""
         own = self.world.part.slice_of(len(self.val_nodes))
-        return Validation.of(self._validated(model, own), self.val_labels[own], self.world)
+        probabilities = self._validation_probabilities(self._context(model), own)
+        return Validation.of(probabilities, self.val_labels[own], self.world)
 
-    def _new_validation(self, graph: Graph, config: RunConfig) -> Callable[[GPN, slice], Tensor]:
-        """Model, some validation nodes -> their class probabilities, the way that is configured.
+    def _context(self, model: GPN) -> TrainedModel:
+        """Return the network as it is now, with all that inference needs."""
+        return TrainedModel(model, self.scaling, self.diffusion, self.device, self.dtype)
 
-        A node in several rows is encoded for each block of them, so rows are the dearer way where
-        they have more entries than the graph has nodes.
+    def _new_validation(self, graph: Graph) -> Callable[[TrainedModel, slice], Tensor]:
+        """Return the configured function from (model, some validation nodes) to probabilities.
+
+        A node in several rows is encoded for each block of them, so that rows cost more than exact
+        diffusion where they have more entries than the graph has nodes.
         """
-        way = self.config.validation
-        if way == "auto":
+        kind = self.config.validation
+        if kind == "auto":
             entries = len(self.val_nodes) * self.store.k
-            way = "exact" if entries >= graph.num_nodes else "rows"
-        if way == "exact":
-            return partial(self._exact_probabilities, graph, config)
+            kind = "exact" if entries >= graph.num_nodes else "rows"
+        if kind == "exact":
+            return partial(self._exact_probabilities, graph)
         # The same nodes every time, so that validation is a function of the weights.
         rng = np.random.default_rng(self.rng_seed)
         drawn = self.tail.draw(_VALIDATION_DRAWS * self.config.tail_nodes, rng)
         return partial(self._row_probabilities, drawn)
 
-    def _exact_probabilities(
-        self, graph: Graph, config: RunConfig, model: GPN, own: slice
-    ) -> Tensor:
+    def _exact_probabilities(self, graph: Graph, trained: TrainedModel, own: slice) -> Tensor:
         memory_bytes = modest_bytes(
             graph.num_nodes,
             graph.num_edges,
-            model.flow.num_classes,
+            trained.num_classes,
             max_degree=int(graph.out_degree.max(initial=0)),
             itemsize=self.dtype.itemsize,
         )
-        prediction = predict_all(
-            model,
-            graph,
-            scaling=self.scaling,
-            diffusion=config.diffusion,
-            device=self.device,
-            dtype=self.dtype,
-            memory_bytes=memory_bytes,
-            world=self.world,
-        )
+        prediction = predict_all(trained, graph, memory_bytes=memory_bytes, world=self.world)
         return torch.from_numpy(prediction.probabilities[self.val_nodes[own]]).to(self.device)
 
-    def _row_probabilities(self, drawn: Drawn, model: GPN, own: slice) -> Tensor:
-        evidence_of = FeatureEvidence(model, self.features, self.scaling, self.device, self.dtype)
-        with evaluating(model):
-            drawn_TC = evidence_of(drawn.node_global)
+    def _row_probabilities(self, drawn: Drawn, trained: TrainedModel, own: slice) -> Tensor:
         cluster_PC, _ = weighted_means(
-            drawn_TC,
+            trained.evidence(self.features, drawn.node_global),
             torch.from_numpy(drawn.cluster).to(self.device),
             torch.from_numpy(drawn.weight).to(self.device, self.dtype),
             self.tail.num_clusters,
         )
         posterior = row_posteriors(
+            trained,
+            self.features,
             self.val_nodes[own],
-            evidence_of,
-            self.store,
-            self.tail,
-            cluster_PC,
+            store=self.store,
+            tail=self.tail,
+            cluster_PC=cluster_PC,
         )
         return posterior.mean_NC
 
-    def _of_all(self, batch: PPRBatch, aggregate: Aggregation) -> Aggregation:
-        """`aggregate`, from the evidence of the nodes that this process has encoded."""
+    def _joined(self, batch: PPRBatch, aggregate: Aggregation) -> Aggregation:
+        """Let `aggregate` take the evidence of the nodes that this process has encoded."""
         count = len(batch.support_global)
         return lambda own_NC: aggregate(self.world.joined(own_NC, batch.encoded, count))
 
     def _tracked_clusters(self, model: GPN, batch: PPRBatch) -> Callable[[Tensor], Tensor]:
-        """Evidence of the batch's support -> that of the clusters, tracked by the model."""
+        """Return a function from evidence of the support to that of the clusters.
+
+        The model tracks the result.
+        """
 
         def cluster_evidence(evidence_NC: Tensor) -> Tensor:
             assert model.clusters is not None

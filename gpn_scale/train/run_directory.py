@@ -1,4 +1,4 @@
-"""The directory of one run: which files it holds, and who may write there."""
+"""The directory of one run: the names of its files, and whether they may be written."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ from gpn_scale.errors import RunError
 
 
 class RunDirectory:
-    """Names of a run's files; `claim` makes sure that no run is written over unasked.
+    """Names of a run's files; `claim` makes sure that no run is overwritten by accident.
 
     Args:
         path: The directory.
@@ -31,33 +31,41 @@ class RunDirectory:
 
     @property
     def files(self) -> list[Path]:
-        """All that a run writes, but for what it was given: the graph and its rows."""
+        """All files that a run writes; its inputs, the graph and the rows, are not among them."""
         given = {self.path, self.graph, self.store}
         return [value for value in vars(self).values() if value not in given]
 
     def claim(self, *, overwrite: bool, resume: bool) -> None:
-        """Makes sure that the directory may be written to; removes nothing.
+        """Create the directory and check that a run may be written there; removes nothing.
+
+        Args:
+            overwrite: Whether an earlier run may be replaced.
+            resume: Whether an earlier run may be continued.
 
         Raises:
-            RunError: it cannot be written, or holds a run and neither flag is given.
+            RunError: the directory cannot be written, or holds a run and neither is allowed.
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RunError(
-                f"--out {self.path} cannot be made ({error.strerror}); choose another directory"
+                f"{self.path} cannot be created ({error.strerror}); choose another directory",
+                arguments=("out",),
             ) from error
         if not os.access(self.path, os.W_OK | os.X_OK):
-            raise RunError(f"--out {self.path} cannot be written; choose another directory")
+            raise RunError(
+                f"{self.path} cannot be written; choose another directory", arguments=("out",)
+            )
         present = [file for file in self.files if file.exists()]
         if present and not (overwrite or resume):
             raise RunError(
-                f"--out {self.path} holds a run already ({present[0].name}); use --resume to go "
-                "on with it, --overwrite to replace it, or another directory"
+                f"{self.path} already holds a run ({present[0].name}): resume or overwrite it, or "
+                "choose another directory",
+                arguments=("existing", "out"),
             )
 
     def clear(self) -> None:
-        """Removes an earlier run; files that are not a run's stay."""
+        """Remove the files of an earlier run; all other files stay."""
         for file in self.files:
             if file.is_dir():
                 shutil.rmtree(file)

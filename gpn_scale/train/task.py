@@ -1,4 +1,4 @@
-"""What a trainer optimises: where losses come from and how well the model does on validation."""
+"""What a trainer optimises: a source of losses, and scores on the validation nodes."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph, NodeIds, Split
-from gpn_scale.diffusion.exact import exact_diffusion
+from gpn_scale.diffusion.power_iteration import exact_diffusion
 from gpn_scale.distributed import World
 from gpn_scale.errors import GraphError
 from gpn_scale.inference.encoder_inputs import model_inputs
@@ -23,15 +23,16 @@ from gpn_scale.nn.posterior import DirichletPosterior
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """How the model does on the validation nodes."""
+    """Scores of a model on the validation nodes."""
 
     cross_entropy: float
-    """Mean of -log p_y; decides early stopping."""
+    """Mean of -log p_y, which decides early stopping."""
     accuracy: float
+    """Fraction of nodes whose most probable class is their label."""
 
     @classmethod
     def of(cls, mean_NC: Tensor, label_N: Tensor, world: World | None = None) -> "Validation":
-        """From class probabilities and labels, of all the processes' nodes together."""
+        """Return the scores of class probabilities (N, C), over the nodes of all processes."""
         label_probability_N = mean_NC.gather(1, label_N.unsqueeze(1))
         sums = [
             float(-label_probability_N.log().double().sum()),
@@ -43,21 +44,21 @@ class Validation:
 
 
 Forward = Callable[..., GPNOutput]
-"""The model, or what stands for it where several processes train one."""
+"""The model, or its wrapper where several processes train one."""
 
 
 class AbstractTask(ABC):
-    """A graph seen as a source of training losses."""
+    """A graph as a source of training losses."""
 
     data_seconds: float = 0.0
-    """Spent waiting for batches so far."""
+    """Seconds spent waiting for batches so far."""
     roots_seen: int = 0
-    """Training nodes whose loss was computed so far, by all processes together."""
+    """Number of training nodes whose loss was computed so far, by all processes together."""
 
     @property
     @abstractmethod
     def num_steps(self) -> int:
-        """Optimiser steps of an epoch."""
+        """Number of optimiser steps of an epoch."""
 
     @abstractmethod
     def losses(
@@ -69,45 +70,46 @@ class AbstractTask(ABC):
         first: int = 0,
         forward: Forward | None = None,
     ) -> Iterator[Tensor]:
-        """The losses of one epoch's steps, each an estimate of the sum over all training nodes.
+        """Yield the losses of one epoch's steps, each an estimate of the sum over training nodes.
 
-        Where several processes train, each yields its part, and their sum is the estimate.
+        If several processes train, each yields its part, and the sum of the parts is the estimate.
 
         Args:
-            model: Whose parameters move between the steps.
-            generator: Source of dropout, which is off without.
-            epoch: Number of the epoch, from 1.
-            first: Steps to leave out, having been done before.
-            forward: Computes what the model does, gradients of all processes included.
+            model: The network, whose parameters change between the steps.
+            generator: Source of dropout; None for no dropout.
+            epoch: Number of the epoch, counted from 1.
+            first: Number of steps to skip because they are done.
+            forward: Wrapper of the model that joins the gradients of all processes; None for one
+                process.
         """
 
     @property
     def rows_fingerprint(self) -> str:
-        """Which rows are trained on; empty where there are none."""
+        """Fingerprint of the rows of training; empty for a task without rows."""
         return ""
 
     @property
     def precompute_seconds(self) -> float:
-        """How long it took to make these rows; 0 where there are none."""
+        """Seconds that building the rows took; 0 for a task without rows."""
         return 0.0
 
     def facts(self) -> dict[str, Any]:
-        """What a report tells of how batches were made; {} where there are none."""
+        """Return facts about the batches for the report; empty for a task without batches."""
         return {}
 
     @abstractmethod
     def validate(self, model: GPN) -> Validation:
-        """Scores on the validation nodes; changes nothing."""
+        """Return the scores on the validation nodes; the model is left as it was."""
 
 
 class ExactTask(AbstractTask):
-    """The whole graph in every step, diffused by power iteration.
+    """Training on the whole graph in every step, diffused by power iteration.
 
     Args:
-        graph: With features, labels and a split.
+        graph: Graph with features, labels and a split.
         config: Sections data, diffusion and train are used.
-        device: Where tensors are kept.
-        dtype: Of all real numbers.
+        device: Device of all tensors.
+        dtype: Type of all real numbers.
     """
 
     def __init__(
@@ -126,7 +128,7 @@ class ExactTask(AbstractTask):
 
     @property
     def num_steps(self) -> int:
-        """One."""
+        """One step, since it sees all training nodes."""
         return 1
 
     def losses(  # noqa: D102
@@ -148,28 +150,29 @@ class ExactTask(AbstractTask):
 
     @torch.no_grad()
     def validate(self, model: GPN) -> Validation:
-        """Scores on the validation nodes."""
+        """Return the scores on the validation nodes."""
         mean_NC = model(self.inputs, self.diffusion).with_network.mean_NC
         return Validation.of(mean_NC[self.val_nodes], self.val_labels)
 
 
 def checked_split(graph: Graph) -> Split:
-    """The graph's split.
+    """Return the graph's split.
 
     Raises:
-        GraphError: there is none, or it has no validation nodes.
+        GraphError: the graph has no split, or the split has no validation nodes.
     """
     if graph.split is None:
         raise GraphError(f"graph {graph.name!r} has no split, expected one to train on")
     if len(graph.split.val) == 0:
         raise GraphError(
             f"graph {graph.name!r} has no validation nodes, expected at least one for early "
-            "stopping: enlarge split.val or mark some nodes as val"
+            "stopping: enlarge split.val or mark some nodes as val",
+            arguments=("split.val",),
         )
     return graph.split
 
 
 def labelled(graph: Graph, nodes: NodeIds, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Nodes and their labels as tensors."""
+    """Return nodes and their labels as tensors."""
     labels = torch.from_numpy(graph.labels[nodes].astype(np.int64))
     return torch.from_numpy(np.array(nodes)).to(device), labels.to(device)

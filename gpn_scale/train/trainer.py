@@ -1,4 +1,4 @@
-"""Warm-up, main phase, early stopping; knows no files, flags or environment."""
+"""The training loop: warm-up, main phase, early stopping; no files, flags or environment."""
 
 import math
 import signal
@@ -20,74 +20,86 @@ from gpn_scale.train.task import AbstractTask, Forward, Validation
 
 @dataclass(frozen=True, slots=True)
 class EpochRecord:
-    """What one epoch brought; a line of the metrics log."""
+    """Result of one epoch; a line of the metrics log."""
 
     epoch: int
-    """Counted from 1, warm-up included."""
+    """Number of the epoch, counted from 1, warm-up included."""
     phase: str
-    """`warmup` or `main`, at its end."""
+    """Phase at the end of the epoch, `warmup` or `main`."""
     loss: float
     """Sum over the training nodes; with several steps, the mean of their estimates of it."""
     val_cross_entropy: float
+    """Mean cross-entropy of the validation nodes."""
     val_accuracy: float
+    """Accuracy on the validation nodes."""
     best_epoch: int
     """Epoch of the best validation cross-entropy so far."""
 
 
 @dataclass(slots=True)
-class Progress:
-    """How far training has come; with the tensors, all that a resumed run needs."""
+class TrainingState:
+    """How far training has come; together with the tensors, all that a resumed run needs."""
 
     epoch: int = 0
-    """Finished epochs, warm-up included."""
+    """Number of finished epochs, warm-up included."""
     step: int = 0
-    """Steps done of the epoch after these."""
+    """Number of finished steps of the current epoch."""
     loss_sum: float = 0.0
-    """Of these steps."""
+    """Sum of the losses of these steps."""
     best_epoch: int = 0
+    """Epoch of the best validation cross-entropy so far; 0 before the main phase."""
     best_cross_entropy: float = math.inf
+    """Validation cross-entropy at `best_epoch`."""
     best_state: dict[str, Tensor] = field(default_factory=dict)
     """Parameters and buffers at `best_epoch`."""
 
 
 @dataclass(slots=True)
 class Timing:
-    """Where the seconds of training went in this process."""
+    """How this process spent the time of training, in seconds."""
 
     data: float = 0.0
-    """Waiting for batches."""
+    """Time spent waiting for batches."""
     forward: float = 0.0
+    """Time of the forward passes."""
     backward: float = 0.0
-    """With the optimiser's step."""
+    """Time of the backward passes and of the optimiser's steps."""
     communication: float = 0.0
-    """Waiting for other processes included; a part of the two before, and of validation."""
+    """Time of communication, which is part of forward, backward and validation.
+
+    It includes waiting for slower processes."""
     validation: float = 0.0
+    """Time of validation."""
     roots: int = 0
-    """Training nodes whose loss was computed meanwhile, by all processes together."""
+    """Number of training nodes whose loss was computed, by all processes together."""
 
     @property
     def seconds(self) -> dict[str, float]:
-        """All of them, by name."""
+        """All times by name, in seconds."""
         return {name: value for name, value in asdict(self).items() if name != "roots"}
 
     @property
     def roots_per_second(self) -> float:
-        """While training, validation left out; 0 before any."""
+        """Training nodes per second, validation left out; 0 before the first step."""
         seconds = self.data + self.forward + self.backward
         return self.roots / seconds if seconds > 0 else 0.0
 
     def since(self, before: "Timing") -> "Timing":
-        """What was added to an earlier one."""
+        """Return the difference to an earlier timing."""
         old = asdict(before)
         return Timing(**{name: value - old[name] for name, value in asdict(self).items()})
 
 
 ObserveStep = Callable[[int, int, int], None]
-"""(epoch, steps done in it, its number of steps), after every optimiser step."""
+"""Called after every optimiser step with (epoch, steps done in it, its number of steps)."""
 
 
 class Interrupted(Exception):
-    """A process was asked to stop; all have done so after the same step."""
+    """Raised in all processes, after the same step, when one was asked to stop.
+
+    Args:
+        number: Number of the signal.
+    """
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -95,17 +107,17 @@ class Interrupted(Exception):
 
 
 class Trainer:
-    """Moves a model towards a task, epoch by epoch, remembering its best state.
+    """Trains a model on a task, epoch by epoch, and remembers its best state.
 
-    `records()` may be left after any step: `progress`, the model, `optimiser` and `generator` then
-    hold everything that a later trainer needs to go on to the same weights. `observe_step` may be
-    set to see the steps of long epochs, `stop_asked` to have all processes stop when one is asked.
+    `records()` may be left after any step: `state`, the model, `optimiser` and `generator` then
+    hold everything that a later trainer needs to reach the same weights. Set `observe_step` to see
+    the steps of long epochs, and `stop_asked` to have all processes stop when one is asked.
 
     Args:
-        model: Changed in place.
-        task: Where losses come from.
+        model: Network to train, changed in place.
+        task: Source of the losses.
         config: Epochs, patience, learning rate.
-        generator: Source of dropout; its device is the model's.
+        generator: Source of dropout, on the device of the model.
         world: The processes that train this model together.
     """
 
@@ -122,15 +134,15 @@ class Trainer:
         self.config = config
         self.generator = generator
         self.world = world or World()
-        self.progress = Progress()
+        self.state = TrainingState()
         self.timing = Timing()
         self.observe_step: ObserveStep = lambda epoch, step, steps: None
         self.stop_asked: Callable[[], int | None] = lambda: None
-        self._forward: Forward | None = None  # once all processes have a trainer
+        self._forward: Forward | None = None  # made when all processes have a trainer
         self.optimiser = self.new_optimiser(self.phase(1))
 
     def new_optimiser(self, phase: str) -> Adam:
-        """Adam over the flows alone (`warmup`) or, with decay on the encoder, over all (`main`)."""
+        """Return Adam over the flows (`warmup`), or over all with encoder decay (`main`)."""
         flows = {"params": list(self.model.flow.parameters()), "weight_decay": 0.0}
         encoder = {
             "params": list(self.model.encoder.parameters()),
@@ -141,35 +153,35 @@ class Trainer:
         return Adam(groups, lr=self.config.learning_rate)
 
     def learning_rate(self, step: int) -> float:
-        """Of an optimiser step counted from 1 over all epochs."""
+        """Return the learning rate of an optimiser step, counted from 1 over all epochs."""
         if self.config.schedule == "constant":
             return self.config.learning_rate
         steps = max((self.warmup_epochs + self.config.epochs) * self.task.num_steps, 1)
         return self.config.learning_rate * 0.5 * (1.0 + math.cos(math.pi * (step - 1) / steps))
 
     def phase(self, step: int) -> str:
-        """Of an optimiser step counted from 1 over all epochs."""
+        """Return the phase of an optimiser step, counted from 1 over all epochs."""
         return "warmup" if step <= self.warmup_steps else "main"
 
     @property
     def warmup_steps(self) -> int:
-        """Steps of warm-up; none for flows without layers, which have nothing to warm up."""
+        """Number of warm-up steps; 0 for flows without layers, which have no parameters."""
         return self.config.warmup_steps if any(True for _ in self.model.flow.parameters()) else 0
 
     @property
     def warmup_epochs(self) -> int:
-        """Epochs that are warm-up to their last step; they do not count as training."""
+        """Number of epochs that consist of warm-up alone; they do not count as training."""
         return self.warmup_steps // self.task.num_steps
 
     @property
     def finished(self) -> bool:
-        """Whether all epochs are done or validation has stopped improving."""
-        done = self.progress.epoch - self.warmup_epochs
-        stale = self.progress.epoch - self.progress.best_epoch
+        """Whether all epochs are done, or validation has stopped improving."""
+        done = self.state.epoch - self.warmup_epochs
+        stale = self.state.epoch - self.state.best_epoch
         return done >= self.config.epochs or (done > 0 and stale >= self.config.patience)
 
     def records(self) -> Iterator[EpochRecord]:
-        """Trains until finished, one epoch per record.
+        """Train until finished; yield one record per epoch.
 
         Raises:
             NumericalError: a loss or validation score is not finite.
@@ -183,14 +195,14 @@ class Trainer:
             yield self._epoch()
 
     def restore_best(self) -> None:
-        """Puts the best state into the model, which is then no longer the one to train on."""
-        if self.progress.best_state:
-            self.model.load_state_dict(self.progress.best_state)
+        """Put the best state into the model, after which it must not be trained further."""
+        if self.state.best_state:
+            self.model.load_state_dict(self.state.best_state)
         self.model.eval()
 
     def _epoch(self) -> EpochRecord:
-        progress = self.progress
-        epoch = progress.epoch + 1
+        state = self.state
+        epoch = state.epoch + 1
         phase = self.phase(epoch * self.task.num_steps)
         loss = self._optimise(epoch)
         self.model.eval()
@@ -202,7 +214,7 @@ class Trainer:
         _require_finite(
             validation.cross_entropy, "validation cross-entropy", f"epoch {epoch} ({phase})"
         )
-        progress.epoch, progress.step, progress.loss_sum = epoch, 0, 0.0
+        state.epoch, state.step, state.loss_sum = epoch, 0, 0.0
         if phase == "main":
             self._remember(validation)
         return EpochRecord(
@@ -211,17 +223,17 @@ class Trainer:
             loss=loss,
             val_cross_entropy=validation.cross_entropy,
             val_accuracy=validation.accuracy,
-            best_epoch=progress.best_epoch,
+            best_epoch=state.best_epoch,
         )
 
     def _optimise(self, epoch: int) -> float:
-        """The steps of an epoch that are still to do; returns the mean loss of all of them."""
+        """Do the remaining steps of an epoch; return the mean loss of all its steps."""
         self.model.train()
-        progress, steps = self.progress, self.task.num_steps
+        state, steps = self.state, self.task.num_steps
         done = (epoch - 1) * steps
         losses = self._losses(epoch)
         for loss in losses:
-            step = done + progress.step + 1
+            step = done + state.step + 1
             if step == self.warmup_steps + 1:
                 self.optimiser = self.new_optimiser("main")
             phase = self.phase(step)
@@ -229,22 +241,22 @@ class Trainer:
             sums = self.world.totals_later([float(loss.detach()), float(number)])
             self._backward(loss)
             value, asked = sums()
-            where = f"step {progress.step + 1} of {steps} of epoch {epoch} ({phase})"
+            where = f"step {state.step + 1} of {steps} of epoch {epoch} ({phase})"
             _require_finite(value, "training loss", where)
             self._step(self.learning_rate(step))
-            progress.step += 1
-            progress.loss_sum += value
-            self.observe_step(epoch, progress.step, steps)
+            state.step += 1
+            state.loss_sum += value
+            self.observe_step(epoch, state.step, steps)
             if asked:
                 losses.close()
                 raise Interrupted(number or signal.SIGTERM)
-        return progress.loss_sum / steps
+        return state.loss_sum / steps
 
     def _losses(self, epoch: int) -> Generator[Tensor, None, None]:
-        """The task's losses, with the time that they take."""
+        """Yield the task's losses and measure the time that they take."""
         timing, task = self.timing, self.task
         losses = task.losses(
-            self.model, self.generator, epoch, first=self.progress.step, forward=self._forward
+            self.model, self.generator, epoch, first=self.state.step, forward=self._forward
         )
         while True:
             began, waited = time.monotonic(), task.data_seconds
@@ -260,7 +272,7 @@ class Trainer:
     def _backward(self, loss: Tensor) -> None:
         began = time.monotonic()
         self.model.zero_grad(set_to_none=True)
-        # Gradients are averaged over the processes, the loss is the sum of their parts.
+        # Gradients are averaged over the processes, but the loss is the sum of their parts.
         (loss * self.world.size).backward()  # type: ignore[no-untyped-call]
         self.timing.backward += time.monotonic() - began
 
@@ -273,10 +285,10 @@ class Trainer:
         self.timing.communication = self.world.seconds
 
     def _remember(self, validation: Validation) -> None:
-        if validation.cross_entropy < self.progress.best_cross_entropy:
-            self.progress.best_cross_entropy = validation.cross_entropy
-            self.progress.best_epoch = self.progress.epoch
-            self.progress.best_state = {
+        if validation.cross_entropy < self.state.best_cross_entropy:
+            self.state.best_cross_entropy = validation.cross_entropy
+            self.state.best_epoch = self.state.epoch
+            self.state.best_state = {
                 name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()
             }
 
@@ -285,5 +297,6 @@ def _require_finite(value: float, what: str, where: str) -> None:
     if not math.isfinite(value):
         raise NumericalError(
             f"{what} is {value} in {where}, expected a finite number: "
-            "try a smaller train.learning_rate or scale the features"
+            "try a smaller train.learning_rate or scale the features",
+            arguments=("train.learning_rate", "data.feature_scaling"),
         )

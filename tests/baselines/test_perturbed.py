@@ -1,4 +1,4 @@
-"""Answers of changed graphs, against fitting nothing and predicting the changed graph itself."""
+"""Predictions of perturbed graphs, compared with predicting the changed graph itself."""
 
 from dataclasses import replace
 
@@ -6,15 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from gpn_scale.baselines.gaussian_process import FeatureProcess
+from gpn_scale.baselines.feature_process import FeatureProcess
 from gpn_scale.baselines.gcn import VGCN, EnergyGCN
-from gpn_scale.baselines.kernel import KernelDirichlet
-from gpn_scale.baselines.perturbed import PerturbedBaseline
-from gpn_scale.baselines.robust import RobustGCN
-from gpn_scale.data.features import take_rows
+from gpn_scale.baselines.graph_kernel import KernelDirichlet
+from gpn_scale.baselines.robust_gcn import RobustGCN
 from gpn_scale.data.shifts import noise_rows, shifted_edges
-from tests.baselines.graphs import CONFIG, small_graph
-from tests.baselines.test_gaussian_process import as_sparse
+from tests.baselines.graphs import CONFIG, as_sparse, small_graph
 
 MODELS = [VGCN, EnergyGCN, RobustGCN, KernelDirichlet, FeatureProcess]
 NODES = np.array([3, 40, 77])
@@ -35,9 +32,9 @@ def test_features_of_some_nodes(kind):
     graph = small_graph()
     model = fitted(kind, graph)
     rows = noise_rows("normal", len(NODES), 6, 5)
-    found = PerturbedBaseline(model, graph).with_features(NODES, rows.__getitem__)
+    prediction = model.perturbed(graph).with_features(NODES, rows.__getitem__)
     expected = model.predict(changed(graph, NODES, rows))
-    np.testing.assert_allclose(found.probabilities, expected.probabilities, rtol=1e-5)
+    np.testing.assert_allclose(prediction.probabilities, expected.probabilities, rtol=1e-5)
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -46,31 +43,17 @@ def test_one_node_at_a_time(kind, directed):
     graph = small_graph(nodes=400, directed=directed)
     model = fitted(kind, graph)
     rows = noise_rows("normal", len(NODES), 6, 5)
-    found = PerturbedBaseline(model, graph).isolated(NODES, rows.__getitem__)
-    for place, node in enumerate(NODES):
-        whole = model.predict(changed(graph, [node], rows[place]))
+    prediction = model.perturbed(graph).isolated(NODES, rows.__getitem__)
+    for position, node in enumerate(NODES):
+        whole = model.predict(changed(graph, [node], rows[position]))
         expected = whole.rows(np.array([node]))
         np.testing.assert_allclose(
-            found.probabilities[[place]], expected.probabilities, rtol=1e-5, atol=1e-7
+            prediction.probabilities[[position]], expected.probabilities, rtol=1e-5, atol=1e-7
         )
         if expected.epistemic_score is not None:
             np.testing.assert_allclose(
-                found.epistemic[[place]], expected.epistemic, rtol=1e-5, atol=1e-7
+                prediction.epistemic[[position]], expected.epistemic, rtol=1e-5, atol=1e-7
             )
-
-
-def test_what_a_node_sees_is_small_and_enough():
-    graph = small_graph(nodes=400)
-    view = fitted(VGCN, graph).view(graph)
-    near, place = view.around(5, 1)
-    assert near.graph.num_nodes < 200
-    np.testing.assert_array_equal(
-        near.feature_rows.features[place], take_rows(graph.features, np.array([5]))[0]
-    )
-    assert near.graph.out_degree[place] == graph.out_degree[5]
-    everything, place = view.around(5, 50)
-    assert everything is view
-    assert place == 5
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -78,18 +61,30 @@ def test_moved_edges(kind):
     graph = small_graph()
     model = fitted(kind, graph)
     moved = shifted_edges(graph, 0.5, "random", 1)
-    found = PerturbedBaseline(model, graph).with_edges(moved)
+    prediction = model.perturbed(graph).with_edges(moved)
     np.testing.assert_allclose(
-        found.probabilities, model.predict(moved).probabilities, rtol=1e-5, atol=1e-7
+        prediction.probabilities, model.predict(moved).probabilities, rtol=1e-5, atol=1e-7
     )
-    assert not np.allclose(found.probabilities, model.predict(graph).probabilities)
+    assert not np.allclose(prediction.probabilities, model.predict(graph).probabilities)
 
 
 def test_sparse_features_stay_sparse_and_give_the_same():
     graph = small_graph()
     rows = noise_rows("bernoulli", len(NODES), 6, 5)
-    answers = []
+    predictions = []
     for own in (graph, as_sparse(graph)):
         model = fitted(VGCN, own)
-        answers.append(PerturbedBaseline(model, own).with_features(NODES, rows.__getitem__))
-    np.testing.assert_allclose(answers[0].probabilities, answers[1].probabilities, rtol=1e-4)
+        predictions.append(model.perturbed(own).with_features(NODES, rows.__getitem__))
+    np.testing.assert_allclose(
+        predictions[0].probabilities, predictions[1].probabilities, rtol=1e-4
+    )
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_the_unchanged_graph_is_predicted_as_by_the_model_and_has_no_local_score(kind):
+    graph = small_graph()
+    model = fitted(kind, graph)
+    perturbed = model.perturbed(graph)
+    unchanged, prediction = perturbed.unchanged(), model.predict(graph)
+    np.testing.assert_array_equal(unchanged.probabilities, prediction.probabilities)
+    assert perturbed.local_score(NODES, None, None) is None

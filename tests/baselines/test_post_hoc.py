@@ -4,7 +4,7 @@ import torch
 
 from gpn_scale.baselines.appnp import APPNP
 from gpn_scale.baselines.gcn import VGCN, energy
-from gpn_scale.baselines.layers import alone
+from gpn_scale.baselines.layers import no_mixing
 from gpn_scale.baselines.post_hoc import GraphEnergyOptions, SafeOptions, on_top_of
 from gpn_scale.errors import ConfigError
 from tests.baselines.graphs import CONFIG, small_graph
@@ -28,9 +28,9 @@ def test_the_temperature_is_the_best_of_many():
 
     tried = np.exp(np.linspace(-4, 4, 400))
     assert loss(model.temperature) <= min(loss(one) for one in tried) + 1e-6
-    found = model.predict(graph)
-    np.testing.assert_array_equal(found.predicted_class, logits.argmax(1))
-    assert found.epistemic_score is None
+    prediction = model.predict(graph)
+    np.testing.assert_array_equal(prediction.predicted_class, logits.argmax(1))
+    assert prediction.epistemic_score is None
 
 
 def test_gnnsafe_averages_energies_of_neighbours():
@@ -48,21 +48,21 @@ def test_gebm_joins_three_energies_of_logits_without_edges(base):
     diffusion = dense_diffusion(dense_transition(graph, "sym", True), 0.5, 10)
     layers, view = model._base.layers, model.view(graph)
     with torch.no_grad():
-        values = layers(view, alone).numpy()
+        values = layers(view, no_mixing).numpy()
     assert not np.allclose(values, logits)
     independent = -np.log(np.exp(values).sum(1))
     local = -np.log(np.exp(diffusion @ values).sum(1))
     parts = np.stack([independent, local, diffusion @ independent])
     expected = np.log(np.exp(parts).sum(0))
-    found = model.predict(graph)
-    np.testing.assert_allclose(found.epistemic, expected, rtol=1e-6)
-    np.testing.assert_allclose(found.probabilities, logits.softmax(1), rtol=1e-6)
+    prediction = model.predict(graph)
+    np.testing.assert_allclose(prediction.epistemic, expected, rtol=1e-6)
+    np.testing.assert_allclose(prediction.probabilities, logits.softmax(1), rtol=1e-6)
 
 
 def test_gebm_judges_training_nodes_by_gaussians_of_their_own():
     model, graph, _ = fitted("GEBM", regulariser=1.0)
     nodes, labels = model.view(graph).training
-    plain = model._logits_alone(model.view(graph))[nodes].double()
+    plain = model._logits_without_edges(model.view(graph))[nodes].double()
     own = (plain - model._regularised(plain)).gather(1, labels.unsqueeze(1))
     assert float(own.mean()) == pytest.approx(0.5)  # half of the mean squared distance, over C
 
@@ -78,14 +78,14 @@ def test_gebm_knows_logits_that_no_training_node_has():
 
 
 @pytest.mark.parametrize("method", ["temperature", "GNNSafe", "GEBM"])
-def test_what_is_on_top_is_found_again(method, tmp_path):
+def test_methods_are_restored_with_their_network(method, tmp_path):
     model, graph, _ = fitted(method)
     again = on_top_of(VGCN, method)(CONFIG, dtype=torch.float64)
-    again.load(graph, model.state(), tmp_path)
-    found, expected = again.predict(graph), model.predict(graph)
-    np.testing.assert_array_equal(found.probabilities, expected.probabilities)
+    again.load_state(graph, model.state(), tmp_path)
+    prediction, expected = again.predict(graph), model.predict(graph)
+    np.testing.assert_array_equal(prediction.probabilities, expected.probabilities)
     if method != "temperature":
-        np.testing.assert_array_equal(found.epistemic, expected.epistemic)
+        np.testing.assert_array_equal(prediction.epistemic, expected.epistemic)
 
 
 def test_refusals():

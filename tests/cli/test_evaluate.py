@@ -11,10 +11,7 @@ import numpy as np
 import pytest
 
 from gpn_scale.cli.evaluate import main
-from gpn_scale.cli.models import parse_model
-from gpn_scale.config import RunConfig, override
-from gpn_scale.experiments.matrix import Cell
-from gpn_scale.experiments.studies import studied_models
+from gpn_scale.experiments.cells import Cell
 from tests.page.browser import shown
 
 SMALL = "synthetic:nodes=200,classes=4,unseen_classes=0,features=6"
@@ -32,9 +29,9 @@ def whole(tmp_path_factory):
     return out / "tables"
 
 
-def evaluation(*words, launcher=(sys.executable,)):
+def evaluation(*arguments, launcher=(sys.executable,)):
     """The command in a process group of its own."""
-    command = [*map(str, launcher), str(EVALUATE), *map(str, words)]
+    command = [*map(str, launcher), str(EVALUATE), *map(str, arguments)]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
         command,
@@ -72,26 +69,27 @@ def test_a_matrix_in_parts_killed_at_random_gives_the_same_tables(whole, tmp_pat
 
 def share_the_cells(whole, tmp_path, *command):
     """Ranks that `command` starts on a part of the matrix: the same numbers as of one process."""
-    words = [*QUICK, "--models", "GPN,GPN-minibatch", "--experiment", "clean,left-out-classes"]
-    process = evaluation(*words, "--out", tmp_path, launcher=command)
-    told = process.communicate(timeout=300)[0]
-    assert process.returncode == 0, told
-    found = sorted((tmp_path / "cells").rglob("*.json"))
-    assert len(found) == 8
-    for path in found:
+    arguments = [*QUICK, "--models", "GPN,GPN-minibatch"]
+    arguments += ["--experiment", "clean,left-out-classes"]
+    process = evaluation(*arguments, "--out", tmp_path, launcher=command)
+    output = process.communicate(timeout=300)[0]
+    assert process.returncode == 0, output
+    files = sorted((tmp_path / "cells").rglob("*.json"))
+    assert len(files) == 8
+    for path in files:
         alone = json.loads((whole.parent / path.relative_to(tmp_path)).read_text())["results"]
         for experiment, metrics in json.loads(path.read_text())["results"].items():
             assert metrics == alone[experiment]
     page = (tmp_path / "report.html").read_text()
     assert "8 of 8 trainings have all their results" in page
-    return told
+    return output
 
 
 @pytest.mark.ddp
 def test_ranks_of_torchrun_share_the_cells(whole, tmp_path):
     ranks = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
-    told = share_the_cells(whole, tmp_path, sys.executable, *ranks)
-    assert told.count("page: ") == 1
+    output = share_the_cells(whole, tmp_path, sys.executable, *ranks)
+    assert output.count("page: ") == 1
 
 
 @pytest.mark.mpi
@@ -99,8 +97,8 @@ def test_ranks_of_mpi_share_the_cells(whole, tmp_path):
     mpiexec = Path(sys.executable).parent / "mpiexec"
     if not mpiexec.exists():
         pytest.skip("no mpiexec here")
-    told = share_the_cells(whole, tmp_path, mpiexec, "-n", "2", sys.executable)
-    assert told.count("computing rows") == 1  # by one of the ranks, for both
+    output = share_the_cells(whole, tmp_path, mpiexec, "-n", "2", sys.executable)
+    assert output.count("computing rows") == 1  # by one of the ranks, for both
 
 
 def test_tables_have_every_model_and_experiment(whole):
@@ -126,7 +124,7 @@ def test_a_browser_shows_the_page_without_complaint(whole, tmp_path):
 def test_what_is_missing_is_named_without_training(tmp_path, capsys):
     one = [*QUICK, "--models", "GPN", "--experiment", "clean", "--out", str(tmp_path)]
     assert main([*one, "--tables-only"]) == 0
-    assert "2 of 2 trainings lack results" in capsys.readouterr().out
+    assert "2 of 2 trainings have missing results" in capsys.readouterr().out
     assert not list(tmp_path.rglob("*.safetensors"))
     fewer = list(one)
     fewer[fewer.index("--splits") + 1] = "1"
@@ -144,9 +142,9 @@ def test_cells_of_another_version_are_refused(tmp_path, capsys):
     path = tmp_path / "cells" / f"{cell.name}.json"
     path.parent.mkdir(parents=True)
     path.write_text('{"version": "0.0.0", "fingerprint": "f", "results": {}}')
-    words = [*QUICK, "--models", "GPN", "--experiment", "clean", "--out", str(tmp_path)]
+    arguments = [*QUICK, "--models", "GPN", "--experiment", "clean", "--out", str(tmp_path)]
     for more in ([], ["--tables-only"]):
-        assert main([*words, *more]) == 2
+        assert main([*arguments, *more]) == 2
         assert "was written by version 0.0.0" in capsys.readouterr().err
 
 
@@ -168,9 +166,9 @@ def test_fractions_asked_for_later_join_the_others(tmp_path, capsys):
     table = (tmp_path / "tables" / "results.csv").read_text()
     for fraction in ("0.20", "0.50"):
         assert table.count(f",accuracy@normal_{fraction},") == 1
-    few = [word for word in few if word not in ("--fractions", "0.5")]
+    few = [text for text in few if text not in ("--fractions", "0.5")]
     assert main([*few, "--tables-only"]) == 0
-    assert "lack results" not in capsys.readouterr().out
+    assert "missing results" not in capsys.readouterr().out
 
 
 def test_what_a_graph_is_not_made_for_is_refused_before_any_training(tmp_path, capsys):
@@ -181,7 +179,7 @@ def test_what_a_graph_is_not_made_for_is_refused_before_any_training(tmp_path, c
     weight = rng.random(300).astype(np.float32)
     features = rng.random((60, 4)).astype(np.float32)
     np.savez(tmp_path / "heavy.npz", **facts, x=features, edge_weight=weight)
-    words = [
+    arguments = [
         "--splits",
         "1",
         "--inits",
@@ -201,14 +199,14 @@ def test_what_a_graph_is_not_made_for_is_refused_before_any_training(tmp_path, c
             "directed or weighted",
         ),
     ):
-        assert main([*words, "--datasets", str(tmp_path / data), *more]) == 2
+        assert main([*arguments, "--datasets", str(tmp_path / data), *more]) == 2
         assert message in capsys.readouterr().err
     assert not list(tmp_path.rglob("split*"))
 
 
 def test_studies_are_models_with_one_field_changed(tmp_path):
-    words = ["--experiment", "hyper-parameters", "--studies", "budget", "--models", "GPN"]
-    assert main([*QUICK, *words, "--splits", "1", "--out", str(tmp_path)]) == 0
+    arguments = ["--experiment", "hyper-parameters", "--studies", "budget", "--models", "GPN"]
+    assert main([*QUICK, *arguments, "--splits", "1", "--out", str(tmp_path)]) == 0
     text = (tmp_path / "tables" / "results.md").read_text()
     for value in ("latent", "latent_classes"):
         assert f"| GPN[evidence.budget={value}] |" in text
@@ -216,40 +214,52 @@ def test_studies_are_models_with_one_field_changed(tmp_path):
     assert "Hyper-parameters" in (tmp_path / "report.html").read_text()
 
 
-def test_every_study_is_a_configuration():
-    for model in studied_models(["GPN", "GPN-minibatch"], "all"):
-        kind, changes = parse_model(model)
-        assert override(RunConfig(), changes) is not None
-        assert model.startswith(kind)
-    assert len(studied_models(["GPN"], "latent,budget")) == 5
-
-
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("arguments", "message"),
     [
-        (["--experiment", "cleen"], "--experiment got 'cleen', expected one of clean"),
-        (["--experiment", "hyper-parameters", "--studies", "hidden"], "--studies got 'hidden'"),
+        (["--experiment", "cleen"], "experiments got 'cleen', expected names among clean"),
+        (
+            ["--experiment", "hyper-parameters", "--studies", "hidden"],
+            "studies got 'hidden', expected names among latent",
+        ),
         (
             ["--experiment", "hyper-parameters", "--models", "GPN[train.epochs=1]"],
-            "hyper-parameters studies models by name",
+            "hyper-parameter studies take models without brackets",
         ),
-        (["--models", "GPT"], "--models got 'GPT', expected some of GPN"),
+        (["--models", "GPT"], "models got 'GPT', expected names among GPN"),
         (["--models", "GPN[train.epochs=1"], "expected NAME[section.field=value;...]"),
         (["--models", "GPN[train.epochs]"], "expected NAME[section.field=value;...]"),
-        (["--models", "GPN[train.epoch=1]"], "there is no field 'train.epoch'"),
-        (["--fractions", "0,0.5"], "shift fraction got 0.0"),
-        (["--fractions", "half"], "--fractions got 'half'"),
+        (["--models", "GPN[train.epoch=1]"], "has no field 'train.epoch'"),
+        (["--fractions", "0,0.5"], "shift fraction is 0.0"),
+        (["--fractions", "half"], "fractions got 'half', expected numbers"),
         (["--splits", "0"], "got 0 splits"),
-        (["--datasets", ","], "expected at least one experiment, one model and one dataset"),
+        (["--datasets", ","], "datasets is empty, expected at least one"),
         (["--models", "VGCN-Energy[model.temperature=inf]"], "is inf, expected a finite number"),
-        (["--processes", "0"], "--processes got 0"),
+        (["--processes", "0"], "processes is 0, expected at least 1"),
         (["--left-out-classes", "3"], "cannot leave out 3 of 4 classes"),
-        (["--left-out-classes", "paper"], "the paper has no figure for"),
+        (["--left-out-classes", "paper"], "the paper leaves out classes only in"),
         (["--paper", "nowhere"], "clean_and_left_out_classes.csv is missing"),
     ],
 )
-def test_bad_input_is_one_sentence(tmp_path, capsys, words, message):
-    assert main([*QUICK, "--out", str(tmp_path), *words]) == 2
+def test_bad_input_is_one_sentence(tmp_path, capsys, arguments, message):
+    assert main([*QUICK, "--out", str(tmp_path), *arguments]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert error.count("error:") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "flag"),
+    [
+        (["--experiment", "cleen"], "--experiment NAME[,NAME]"),
+        (["--models", "GPT"], "--models A,B"),
+        (["--studies", "hidden", "--experiment", "hyper-parameters"], "--studies A,B"),
+        (["--fractions", "half"], "--fractions A,B"),
+        (["--splits", "0"], "--splits N, --inits M"),
+        (["--processes", "0", "--tables-only"], "--processes P"),
+        (["--models", "VGCN-Energy[model.temperature=0]"], "--set model.temperature=VALUE"),
+    ],
+)
+def test_messages_end_with_the_flags_to_change(tmp_path, capsys, arguments, flag):
+    assert main([*QUICK, "--out", str(tmp_path), *arguments]) == 2
+    assert f"(on the command line: {flag})" in capsys.readouterr().err

@@ -53,24 +53,24 @@ def assert_one_sentence(capsys, message):
 def test_all_nodes_are_what_training_wrote(folder, tmp_path, capsys):
     assert predict(folder, tmp_path / "all.parquet") == 0
     assert f"written: {tmp_path / 'all.parquet'}" in capsys.readouterr().out
-    found = pq.read_table(tmp_path / "all.parquet")
-    assert found.equals(pq.read_table(folder / "run" / "predictions.parquet"))
-    assert found["split"].null_count < 300
+    table = pq.read_table(tmp_path / "all.parquet")
+    assert table.equals(pq.read_table(folder / "run" / "predictions.parquet"))
+    assert table["split"].null_count < 300
 
 
 def test_another_graph_has_no_split_of_the_run(folder, tmp_path):
     other = SMALL.replace("nodes=300", "nodes=200")
     assert predict(folder, tmp_path / "other.parquet", "--dataset", other) == 0
-    found = pq.read_table(tmp_path / "other.parquet")
-    assert found.num_rows == 200
-    assert found["split"].null_count == 200
+    table = pq.read_table(tmp_path / "other.parquet")
+    assert table.num_rows == 200
+    assert table["split"].null_count == 200
 
 
 def test_some_nodes_come_with_intervals_and_reasons(folder, nodes, tmp_path, capsys, monkeypatch):
     def no_summary(*_, **__):
         raise AssertionError("the run has summarised its clusters already")
 
-    monkeypatch.setattr(estimator, "node_evidence", no_summary)
+    monkeypatch.setattr(estimator, "summarise_clusters", no_summary)
     out = tmp_path / "some.parquet"
     assert predict(folder, out, *some(folder, nodes), "--explain", "2") == 0
     table = pq.read_table(out)
@@ -106,13 +106,13 @@ def test_without_explain_there_are_no_reasons(folder, nodes, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (None, r"nodes.txt cannot be read \(.*\), expected one node id a line"),
+        (None, r"nodes.txt cannot be read \(.*\), expected one node id per line"),
         ("0\n300\n", r"holds node 300, expected ids in \[0, 300\)"),
         ("-1\n", r"holds node -1, expected ids in \[0, 300\)"),
         ("a\n", "cannot be read"),
         ("1.5\n", "cannot be read"),
-        ("1 2\n3 4\n", r"cannot be read \(2 numbers a line\), expected one node id a line"),
-        ("", r"cannot be read \(.*no data.*\), expected one node id a line"),
+        ("1 2\n3 4\n", r"cannot be read \(2 numbers per line\), expected one node id per line"),
+        ("", r"cannot be read \(.*no data.*\), expected one node id per line"),
     ],
 )
 def test_node_files_that_do_not_fit_are_refused(folder, tmp_path, capsys, text, message):
@@ -135,15 +135,15 @@ def test_one_id_and_rows_of_two_lines_are_read(folder, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--explain", "3"], "--ppr and --explain are for single nodes: name them with --nodes"),
+        (["--explain", "3"], "--ppr and --explain are for single nodes: select them with --nodes"),
         (["--ppr", "store"], "--ppr and --explain are for single nodes"),
-        (["--nodes", "nodes.txt"], "--nodes needs the rows of these nodes: give --ppr STORE"),
+        (["--nodes", "nodes.txt"], "--nodes needs the rows of these nodes: add --ppr STORE"),
         (
             ["--nodes", "nodes.txt", "--ppr", "store", "--explain", "-1"],
-            "--explain got -1, expected at least 0",
+            "--explain is -1, expected at least 0",
         ),
-        (["--threads", "0"], "--threads got 0, expected at least 1"),
-        (["--memory-budget", "0"], "--memory-budget got 0.0, expected gigabytes above 0"),
+        (["--threads", "0"], "--threads is 0, expected at least 1"),
+        (["--memory-budget", "0"], "--memory-budget is 0.0, expected gigabytes above 0"),
         (["--dataset", "CoraMl"], "did you mean 'CoraML'"),
         (
             ["--dataset", SMALL.replace("features=8", "features=5")],

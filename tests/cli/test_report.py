@@ -75,7 +75,7 @@ def test_rows_that_are_not_found_are_said_to_be_missing(runs, tmp_path):
     run = Path(shutil.copytree(runs / "minibatch", tmp_path / "run"))
     assert report(run) == 0
     text = (run / "report.html").read_text()
-    assert "name them with --ppr STORE" in text
+    assert "run gpn-report with --ppr STORE" in text
     assert "What stored rows leave out" not in text
 
 
@@ -94,7 +94,7 @@ def test_an_unfinished_run_has_a_page_of_what_is_there(copy, absent):
 
 
 def test_what_is_no_run_is_refused(tmp_path, capsys):
-    assert_refused(capsys, tmp_path, "holds no run: there is no config.json")
+    assert_refused(capsys, tmp_path, "holds no run: config.json is missing")
     assert_refused(capsys, tmp_path / "nothing", "holds no run")
 
 
@@ -109,7 +109,7 @@ def test_runs_of_other_versions_are_refused(copy, capsys):
     assert_refused(capsys, copy, "was written by version None")
     changed(copy / "config.json", colour="red")
     (copy / "report.json").unlink()
-    assert_refused(capsys, copy, "no configuration of version .*'colour'.*another version")
+    assert_refused(capsys, copy, "not a configuration of version .*'colour'.*another version")
 
 
 @pytest.mark.parametrize(
@@ -142,8 +142,8 @@ def test_rows_of_another_diffusion_are_refused(runs, tmp_path, capsys):
 
 
 def test_bad_options_give_one_sentence(runs, capsys):
-    assert_refused(capsys, runs / "exact", "--threads got 0", "--threads", "0")
-    assert_refused(capsys, runs / "exact", "--memory-budget got 0.0", "--memory-budget", "0")
+    assert_refused(capsys, runs / "exact", "--threads is 0", "--threads", "0")
+    assert_refused(capsys, runs / "exact", "--memory-budget is 0.0", "--memory-budget", "0")
 
 
 @pytest.mark.slow
@@ -162,18 +162,18 @@ def test_a_browser_draws_plots_as_png(copy):
 
 def _image_data(content):
     """The compressed lines of a PNG."""
-    found, at = b"", 8
+    data, at = b"", 8
     while at < len(content):
         size = int.from_bytes(content[at : at + 4], "big")
         if content[at + 4 : at + 8] == b"IDAT":
-            found += content[at + 8 : at + 8 + size]
+            data += content[at + 8 : at + 8 + size]
         at += 12 + size
-    return found
+    return data
 
 
 def test_png_needs_a_browser(copy, capsys, monkeypatch):
     monkeypatch.setenv("PATH", "")
-    assert_refused(capsys, copy, "--png found none of chromium", "--png")
+    assert_refused(capsys, copy, "PNG files need a browser, and none of chromium", "--png")
 
 
 @pytest.mark.slow

@@ -25,9 +25,9 @@ QUICK = ["--dataset", SMALL, "--threads", "1", "--epochs", "4", "--set", "miniba
 QUICK += ["--set", "minibatch.tail_nodes=64", "--set", "train.patience=1000"]
 
 
-def torchrun(*words, ranks=2, more=("--standalone",), script=TRAIN):
+def torchrun(*arguments, ranks=2, more=("--standalone",), script=TRAIN):
     command = [sys.executable, "-m", "torch.distributed.run", *more]
-    command += ["--nproc-per-node", str(ranks), str(script), *map(str, words)]
+    command += ["--nproc-per-node", str(ranks), str(script), *map(str, arguments)]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -73,8 +73,8 @@ def test_two_ranks_make_one_run_and_build_its_rows_first(tmp_path, alone):
 
 def test_a_killed_worker_group_comes_back_from_its_checkpoint(tmp_path, alone):
     run = tmp_path / "run"
-    words = [*QUICK, "--ppr", alone / "store", "--out", run, "--checkpoint-seconds", "0"]
-    process = torchrun(*words, more=["--standalone", "--max-restarts", "2"])
+    arguments = [*QUICK, "--ppr", alone / "store", "--out", run, "--checkpoint-seconds", "0"]
+    process = torchrun(*arguments, more=["--standalone", "--max-restarts", "2"])
     while not (run / "checkpoint.safetensors").exists():
         assert process.poll() is None, process.communicate()
         time.sleep(0.02)
@@ -88,9 +88,9 @@ def test_a_killed_worker_group_comes_back_from_its_checkpoint(tmp_path, alone):
 @pytest.mark.parametrize("ranks_then", [2, 1])
 def test_a_request_to_stop_is_kept_and_resumed(tmp_path, alone, ranks_then):
     run = tmp_path / "run"
-    words = [*QUICK, "--ppr", alone / "store", "--out", run, "--checkpoint-seconds", "0"]
-    words += ["--mode", "minibatch"]
-    process = torchrun(*words)
+    arguments = [*QUICK, "--ppr", alone / "store", "--out", run, "--checkpoint-seconds", "0"]
+    arguments += ["--mode", "minibatch"]
+    process = torchrun(*arguments)
     while not (run / "checkpoint.safetensors").exists():
         assert process.poll() is None, process.communicate()
         time.sleep(0.02)
@@ -98,7 +98,7 @@ def test_a_request_to_stop_is_kept_and_resumed(tmp_path, alone, ranks_then):
     code, _, _ = finished(process)
     assert code != 0
     assert not (run / "model.safetensors").exists()
-    code, _, err = finished(torchrun(*words, "--resume", ranks=ranks_then))
+    code, _, err = finished(torchrun(*arguments, "--resume", ranks=ranks_then))
     assert code == 0, err
     assert_same_run(run, alone)
 
@@ -107,8 +107,8 @@ def test_two_agents_that_meet_at_a_port_make_one_run(tmp_path, alone):
     run = tmp_path / "run"
     meeting = ["--nnodes", "2", "--rdzv-backend", "c10d", "--rdzv-id", "two"]
     meeting += ["--rdzv-endpoint", f"127.0.0.1:{free_port()}"]
-    words = [*QUICK, "--ppr", alone / "store", "--out", run]
-    agents = [torchrun(*words, ranks=1, more=meeting) for _ in range(2)]
+    arguments = [*QUICK, "--ppr", alone / "store", "--out", run]
+    agents = [torchrun(*arguments, ranks=1, more=meeting) for _ in range(2)]
     ends = [finished(agent) for agent in agents]
     assert [code for code, _, _ in ends] == [0, 0], ends
     assert sum(out.count("test accuracy") for _, out, _ in ends) == 1
@@ -139,8 +139,8 @@ def test_ranks_with_different_options_are_refused(tmp_path, alone):
         "import os, sys\nfrom gpn_scale.cli.train import main\n"
         "sys.exit(main([*sys.argv[1:], '--seed', os.environ['RANK']]))\n"
     )
-    words = [*QUICK, "--ppr", alone / "store", "--out", tmp_path / "run"]
-    code, _, err = finished(torchrun(*words, script=script))
+    arguments = [*QUICK, "--ppr", alone / "store", "--out", tmp_path / "run"]
+    code, _, err = finished(torchrun(*arguments, script=script))
     assert code != 0
     assert err.count("error: rank 1 has another configuration than rank 0") == 1, err
     assert not (tmp_path / "run" / "model.safetensors").exists()
@@ -149,7 +149,7 @@ def test_ranks_with_different_options_are_refused(tmp_path, alone):
 def test_refusals_are_said_once(tmp_path, alone):
     code, _, err = finished(torchrun(*QUICK, "--mode", "exact", "--out", tmp_path / "run"))
     assert code != 0
-    assert err.count("error: exact mode trains in one process, got 2 ranks") == 1
+    assert err.count("error: mode='exact' trains in one process, got 2 ranks") == 1
 
 
 @pytest.mark.parametrize(("ranks", "tidied"), [("1", True), ("2", False)])

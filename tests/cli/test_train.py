@@ -110,7 +110,7 @@ def test_a_stopped_run_resumes_to_the_same_weights(tmp_path, number):
         errors = process.communicate()[1]
     if number != signal.SIGKILL:
         assert process.returncode == 128 + number
-        assert "go on with --resume" in errors
+        assert "continue with --resume" in errors
         assert "Traceback" not in errors
     assert not (tmp_path / "stopped" / "model.safetensors").exists()
     assert main([*options, "--out", str(tmp_path / "stopped"), "--resume"]) == 0
@@ -124,7 +124,7 @@ def test_another_run_is_not_written_over(tmp_path, capsys):
     assert run(tmp_path) == 0
     report = (tmp_path / "report.json").read_text()
     assert run(tmp_path) == 2
-    assert "holds a run already" in capsys.readouterr().err
+    assert "already holds a run" in capsys.readouterr().err
     assert (tmp_path / "report.json").read_text() == report
     (tmp_path / "notes.txt").write_text("mine")
     assert run(tmp_path, "--overwrite", epochs=2) == 0
@@ -190,12 +190,12 @@ def test_no_edges_and_isolated_nodes_work(tmp_path):
     ("options", "message"),
     [
         (["--dataset", "CoraMl"], "CoraML"),
-        (["--left-out-classes", "many"], "expected a number or paper"),
-        (["--left-out-classes", "paper"], "the paper has no figure for 'synthetic"),
+        (["--left-out-classes", "many"], "expected a number or 'paper'"),
+        (["--left-out-classes", "paper"], "paper leaves out classes only in CoraML"),
         (["--left-out-classes", "5"], "leav"),
         (["--device", "abacus"], "device 'abacus' cannot be used"),
         (["--set", "diffusion.teleport=2"], "diffusion.teleport is 2.0, expected"),
-        (["--threads", "0"], "--threads got 0, expected at least 1"),
+        (["--threads", "0"], "--threads is 0, expected at least 1"),
     ],
 )
 def test_bad_options_give_one_sentence(tmp_path, capsys, options, message):
@@ -208,7 +208,7 @@ def test_bad_options_give_one_sentence(tmp_path, capsys, options, message):
 def test_an_out_that_cannot_be_made_is_refused(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert run(tmp_path / "file" / "run") == 2
-    assert "cannot be made (Not a directory); choose another" in capsys.readouterr().err
+    assert "cannot be created (Not a directory); choose another" in capsys.readouterr().err
 
 
 def test_an_out_that_cannot_be_written_is_refused(tmp_path, capsys, monkeypatch):

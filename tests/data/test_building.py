@@ -194,7 +194,7 @@ def test_sparse_features_of_other_types_are_cast():
         ({"features": sparse_features(num_columns=2)}, r"feature column lies outside \[0, 2\)"),
         ({"features": [["a"]] * 4}, "features are <U1, expected real numbers"),
         ({"features": np.ones((4, 1), complex)}, "features are complex128, expected real numbers"),
-        ({"features": [[1], [1, 2], [1], [1]]}, "features cannot become an array, expected equal"),
+        ({"features": [[1], [1, 2], [1], [1]]}, "features cannot become an array, expected rows"),
         ({"features": np.full((4, 1), 1e300)}, "NaN or infinity at node 0, .* finite in float32"),
         (
             {"features": sparse_features(values=np.array([1, 2, 1e300]))},
@@ -206,7 +206,7 @@ def test_sparse_features_of_other_types_are_cast():
         ),
         (
             {"features": sparse_features(indptr=np.array([0, 2, 1, 3, 3]))},
-            "the 5 feature row offsets must begin with 0 and not fall",
+            "the 5 feature row offsets must begin with 0 and never decrease",
         ),
         (
             {"features": sparse_features(indptr=np.array([], int))},
@@ -250,7 +250,7 @@ def test_sparse_features_of_other_types_are_cast():
         ),
         (
             {"split": Split(train=[0], val=[], test=[]), "num_classes": 3},
-            r"class 1 has no node in the training set \(2 of 3 classes are empty\)",
+            r"class 1 has no node in the training set \(2 of 3 classes have none\)",
         ),
     ],
 )

@@ -169,7 +169,7 @@ def test_an_unknown_name_lists_the_known_ones(tmp_path):
 def test_only_files_are_offered(tmp_path):
     (tmp_path / "mine.npz").mkdir()
     (tmp_path / "yours.npz").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(GraphError, match=r"no dataset 'mine': Known are .*, synthetic; also"):
+    with pytest.raises(GraphError, match=r"'mine': Known datasets are .*, synthetic; also"):
         load_graph("mine", tmp_path)
 
 
@@ -181,7 +181,7 @@ def test_a_data_folder_that_is_a_file_is_refused(tmp_path, name):
 
 
 def test_a_data_folder_that_is_missing_is_named(tmp_path):
-    with pytest.raises(GraphError, match=r"no dataset 'mine': .*but there is no folder .*/none$"):
+    with pytest.raises(GraphError, match=r"'mine': .*but the folder .*/none does not exist"):
         load_graph("mine", tmp_path / "none")
 
 
@@ -194,7 +194,7 @@ def test_edges_without_nodes_are_refused(tmp_path):
 
 @pytest.mark.parametrize("name", ["zzzzzz", "a\0b", "x" * 5000])
 def test_a_name_like_no_other_has_no_near_miss(tmp_path, name):
-    with pytest.raises(GraphError, match=r"no dataset .*: Known are CoraML, CiteSeer"):
+    with pytest.raises(GraphError, match=r"no dataset .*: Known datasets are CoraML, CiteSeer"):
         load_graph(name, tmp_path)
 
 

@@ -1,10 +1,12 @@
 """`Graph`, `Split` and sparse features: shapes, fingerprints, refusals of the constructors."""
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from gpn_scale.data import graph as graph_module
 from gpn_scale.data.building import build_graph
 from gpn_scale.data.graph import CSRFeatures, Graph, Split
 from gpn_scale.errors import GraphError
@@ -87,6 +89,28 @@ def test_only_edges_weights_and_direction_change_the_structure_fingerprint(what)
     changed = full_graph(**CHANGES[what]).structure_fingerprint()
     structural = {"edges", "weights", "no weights", "direction"}
     assert (changed != full_graph().structure_fingerprint()) == (what in structural)
+
+
+def test_fingerprints_are_computed_once_per_graph(monkeypatch):
+    graph, hashed = full_graph(), []
+
+    def counting(parts):
+        hashed.append(parts)
+        return str(len(hashed))
+
+    monkeypatch.setattr(graph_module, "_hash", counting)
+    assert [graph.fingerprint(), graph.fingerprint()] == ["1", "1"]
+    assert [graph.structure_fingerprint(), graph.structure_fingerprint()] == ["2", "2"]
+    assert replace(graph, name="other").fingerprint() == "3", "a copy may hold other arrays"
+    assert graph.fingerprint() == "1"
+
+
+def test_a_graph_can_be_sent_to_another_process():
+    graph = full_graph()
+    fingerprint = graph.fingerprint()
+    copy = pickle.loads(pickle.dumps(graph))
+    assert copy.fingerprint() == replace(copy).fingerprint() == fingerprint
+    assert repr(copy) == repr(graph)
 
 
 def test_direction_alone_changes_both_fingerprints():

@@ -166,16 +166,16 @@ def test_an_array_of_another_shape_or_type_is_refused(tmp_path, array):
     ("edit", "message"),
     [
         (lambda m: "no json", "is not JSON"),
-        (lambda m: "[]", "is of format version None, expected 1"),
-        (lambda m: json.dumps(m | {"format_version": 2}), "is of format version 2, expected 1"),
-        (lambda m: json.dumps(m | {"arrays": {}}), r"lacks a part \(KeyError\('indptr'\)\): save"),
+        (lambda m: "[]", "has format version None, expected 1"),
+        (lambda m: json.dumps(m | {"format_version": 2}), "has format version 2, expected 1"),
+        (lambda m: json.dumps(m | {"arrays": {}}), r"is incomplete \(KeyError\('indptr'\)\): save"),
         (
             lambda m: json.dumps(m | {"marks": {"a": "mark_9"}}),
-            r"lacks a part \(KeyError\('mark_9'",
+            r"is incomplete \(KeyError\('mark_9'",
         ),
-        (lambda m: json.dumps(m | {"num_columns": 4}), r"lacks a part \(KeyError\('x_indptr'\)"),
-        (lambda m: json.dumps(m | {"arrays": {"x": 1}}), r"lacks a part \(TypeError"),
-        (lambda m: json.dumps(m | {"marks": []}), r"lacks a part \(AttributeError"),
+        (lambda m: json.dumps(m | {"num_columns": 4}), r"is incomplete \(KeyError\('x_indptr'\)"),
+        (lambda m: json.dumps(m | {"arrays": {"x": 1}}), r"is incomplete \(TypeError"),
+        (lambda m: json.dumps(m | {"marks": []}), r"is incomplete \(AttributeError"),
     ],
 )
 def test_a_wrong_graph_json_is_refused(tmp_path, edit, message):

@@ -138,7 +138,7 @@ def test_another_process_may_be_faster(tmp_path, monkeypatch):
 def test_an_incomplete_folder_is_refused_and_kept(tmp_path):
     put_files(tmp_path)
     (tmp_path / "ogbn_arxiv/raw/edge.csv.gz").unlink()
-    with pytest.raises(GraphError, match=r"ogbn_arxiv lacks raw/edge\.csv\.gz: add what is"):
+    with pytest.raises(GraphError, match=r"ogbn_arxiv has no raw/edge\.csv\.gz: add what is"):
         load_ogbn_arxiv(tmp_path, zip_url(tmp_path / "arxiv.zip"))
     assert (tmp_path / "ogbn_arxiv/raw/node-feat.csv.gz").exists()
 
@@ -163,5 +163,5 @@ def test_wrong_files_are_refused(tmp_path, changed, message):
 def test_a_file_that_is_not_gzip_is_refused(tmp_path):
     put_files(tmp_path)
     (tmp_path / "ogbn_arxiv/raw/edge.csv.gz").write_bytes(b"0,1\n")
-    with pytest.raises(GraphError, match=r"edge\.csv\.gz cannot be read .*fetch the file again"):
+    with pytest.raises(GraphError, match=r"edge\.csv\.gz cannot be read .*download the file again"):
         load_ogbn_arxiv(tmp_path)

@@ -128,8 +128,8 @@ def test_features_of_any_number_type(dtype):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (Data(x=torch.ones(3, 2)), r"data.edge_index: got none, expected \(2, E\)"),
-        (Data(edge_index=EDGES[0]), r"data.edge_index: got shape \(2,\), expected \(2, E\)"),
+        (Data(x=torch.ones(3, 2)), r"data.edge_index is missing, expected \(2, E\)"),
+        (Data(edge_index=EDGES[0]), r"data.edge_index has shape \(2,\), expected \(2, E\)"),
         (Data(edge_index=EDGES, y=torch.tensor([0.5, 0, 1])), "data.y holds numbers with a frac"),
         (Data(edge_index=EDGES, y=torch.zeros(3, 2).long()), "labels must be a vector of integers"),
         (Data(edge_index=EDGES, x=torch.ones(2, 2)), "names a node outside"),

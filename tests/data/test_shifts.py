@@ -69,9 +69,9 @@ def test_fractions_outside_of_0_and_1_are_refused(fraction):
 
 
 def test_other_kinds_and_graphs_are_refused():
-    with pytest.raises(ConfigError, match="edge shift got 'swap', expected one of random, dice"):
+    with pytest.raises(ConfigError, match="edge shift is 'swap', expected random or dice"):
         shifted_edges(GRAPH, 0.1, "swap", 1)
-    with pytest.raises(ConfigError, match="feature noise got 'pink'"):
+    with pytest.raises(ConfigError, match="feature noise is 'pink'"):
         noise_rows("pink", 1, 1, 1)
     directed = build_graph([0, 1], [1, 2], directed=True)
     with pytest.raises(GraphError, match="is directed or weighted"):

@@ -74,7 +74,7 @@ def test_tiny_classes_train_first_then_validate_if_two_are_left(sizes_and_counts
     ids=repr,
 )
 def test_shares_out_of_range_are_refused(shares):
-    with pytest.raises(ConfigError, match=r"shares in \(0, 1\) with a sum below 1, got train="):
+    with pytest.raises(ConfigError, match=r"fractions in \(0, 1\) with a sum below 1, got train="):
         stratified_split(labelled_graph(LABELS), rng_seed=1, **shares)
 
 

@@ -231,7 +231,7 @@ def test_wrong_types_in_parquet_are_refused(tmp_path, nodes, message):
 def test_a_column_that_stands_twice_is_refused(tmp_path):
     write(tmp_path, "edges", EDGES)
     (tmp_path / "nodes.csv").write_text("id,x,x\na,1,2\n")
-    with pytest.raises(GraphError, match=r"nodes\.csv: column 'x' stands twice"):
+    with pytest.raises(GraphError, match=r"nodes\.csv: column 'x' occurs twice"):
         read_tables(tmp_path, "t")
 
 

@@ -1,25 +1,24 @@
-"""Rows of nodes that join later, against dense matrices of the rebuilt graph, and every refusal."""
+"""Nodes that join later, against dense matrices of the rebuilt graph, and every refusal."""
 
 import doctest
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpn_scale.data import growth
 from gpn_scale.data.building import build_graph
 from gpn_scale.data.graph import MISSING_LABEL, CSRFeatures
+from gpn_scale.diffusion import growth
 from gpn_scale.diffusion.growth import (
     GrownTransition,
+    csr_rows,
     grown_graph,
     in_weights,
     new_nodes,
-    push_rows,
 )
-from gpn_scale.errors import ConfigError, GraphError
-from tests.oracles import dense_adjacency, dense_diffusion, dense_transition
+from gpn_scale.errors import GraphError
+from tests.oracles import dense_adjacency, dense_transition
 from tests.strategies import assert_same_graph, graphs
 
 NORMALISATIONS = st.sampled_from(["sym", "rw"])
@@ -48,6 +47,11 @@ def growths(draw, max_new=3):
 
 def grown(graph, neighbours, weights):
     return new_nodes(graph, np.ones((len(neighbours), graph.num_features)), neighbours, weights)
+
+
+def unit_rows(nodes, width):
+    """Rows that hold 1 at one node each."""
+    return csr_rows(np.ones(len(nodes)), nodes, np.arange(len(nodes) + 1), width)
 
 
 def merged_by_hand(graph, neighbours, weights):
@@ -92,48 +96,12 @@ def test_lazy_rows_are_those_of_the_rebuilt_transition(case, normalisation, self
     np.testing.assert_allclose(transition.rows(nodes).toarray(), oracle[nodes], atol=1e-12)
 
 
-@given(
-    growths(),
-    NORMALISATIONS,
-    st.booleans(),
-    st.sampled_from([0.1, 0.5]),
-    st.sampled_from([0, 1, 2, 3, 10]),
-)
-def test_rows_without_tolerance_are_exact(case, normalisation, self_loops, teleport, steps):
-    new = grown(*case)
-    transition = GrownTransition(case[0], new, normalisation, self_loops)
-    pushed = push_rows(transition, new.ids, teleport=teleport, steps=steps, tolerance=0.0)
-    dense = dense_transition(grown_graph(case[0], new), normalisation, self_loops)
-    oracle = dense_diffusion(dense, teleport, steps)[new.ids]
-    np.testing.assert_allclose(pushed.weight.toarray(), oracle, atol=1e-9)
-    assert not pushed.dropped.any()
-
-
-@given(
-    growths(),
-    NORMALISATIONS,
-    st.booleans(),
-    st.sampled_from([1, 2, 5, 30]),
-    st.floats(0.0, 1.5),
-)
-def test_what_is_dropped_is_bounded(case, normalisation, self_loops, steps, tolerance):
-    new = grown(*case)
-    transition = GrownTransition(case[0], new, normalisation, self_loops)
-    pushed = push_rows(transition, new.ids, teleport=0.2, steps=steps, tolerance=tolerance)
-    dense = dense_transition(grown_graph(case[0], new), normalisation, self_loops)
-    gap = dense_diffusion(dense, 0.2, steps)[new.ids] - pushed.weight.toarray()
-    assert (gap >= -1e-12).all()
-    assert (gap.sum(1) <= pushed.dropped * (1 + 1e-12) + 1e-12).all()
-    if normalisation == "rw":
-        np.testing.assert_allclose(gap.sum(1), pushed.dropped, atol=1e-12)
-
-
 @given(growths(), st.booleans(), st.integers(1, 6))
 def test_the_bound_holds_for_every_power(case, self_loops, power):
     graph, new = case[0], grown(*case)
     transition = GrownTransition(graph, new, "sym", self_loops)
     every = np.arange(transition.num_nodes)
-    unit = push_rows(transition, every, teleport=0.5, steps=0, tolerance=0.0).weight
+    unit = unit_rows(every, transition.num_nodes)
     dense = dense_transition(grown_graph(graph, new), "sym", self_loops)
     sums = np.linalg.matrix_power(dense, power).sum(1)
     assert (sums <= transition.largest_sum(unit) * (1 + 1e-12)).all()
@@ -142,20 +110,8 @@ def test_the_bound_holds_for_every_power(case, self_loops, power):
 def test_the_bound_of_a_regular_graph_is_the_mass_itself():
     new = new_nodes(TRIANGLE, np.eye(3), [[4], [5], [3]])  # another triangle
     transition = GrownTransition(TRIANGLE, new, "sym", self_loops=True)
-    unit = push_rows(transition, new.ids, teleport=0.5, steps=0, tolerance=0.0).weight
+    unit = unit_rows(new.ids, transition.num_nodes)
     np.testing.assert_allclose(transition.largest_sum(unit), 1.0)
-
-
-def test_a_high_tolerance_drops_something_and_saves_work():
-    path = build_graph(np.arange(99), np.arange(1, 100))
-    new = new_nodes(path, np.empty((1, 0)), [[50]])
-    transition = GrownTransition(path, new, "rw", self_loops=True)
-    exact, cut = (
-        push_rows(transition, new.ids, teleport=0.2, steps=40, tolerance=tolerance)
-        for tolerance in (0.0, 1e-2)
-    )
-    assert cut.weight.nnz < exact.weight.nnz
-    assert 0.0 < cut.dropped[0] < 0.5
 
 
 @given(growths(), NORMALISATIONS)
@@ -173,16 +129,6 @@ def test_in_weights_are_column_sums_in_any_chunks(graph):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(growth, "_EDGE_CHUNK", 2)
         np.testing.assert_allclose(in_weights(graph), expected)
-
-
-def test_only_the_edges_of_the_asked_rows_are_read():
-    path = build_graph(np.arange(9), np.arange(1, 10))
-    broken = path.indices.copy()
-    broken[path.indptr[5] :] = 10**6  # would fail if a row from 5 on were used
-    new = new_nodes(path, np.empty((1, 0)), [[2]])
-    transition = GrownTransition(replace(path, indices=broken), new, "sym", self_loops=True)
-    pushed = push_rows(transition, new.ids, teleport=0.1, steps=3, tolerance=0.0)
-    assert np.unique(pushed.weight.indices).tolist() == [0, 1, 2, 3, 4, 10]
 
 
 def test_edges_of_weighted_new_nodes_merge_by_the_house_rule():
@@ -269,13 +215,6 @@ def test_nodes_of_another_graph_are_refused():
     for use in (grown_graph, lambda graph, new: GrownTransition(graph, new, "rw", True)):
         with pytest.raises(GraphError, match=r"'other' has 2 nodes, .* made for one of 3"):
             use(other, new)
-
-
-@pytest.mark.parametrize("tolerance", [-1e-9, float("nan")])
-def test_a_wrong_tolerance_is_refused(tolerance):
-    transition = GrownTransition(TRIANGLE, new_nodes(TRIANGLE, [], []), "rw", True)
-    with pytest.raises(ConfigError, match=r"tolerance is .*, expected at least 0"):
-        push_rows(transition, np.arange(1), teleport=0.1, steps=1, tolerance=tolerance)
 
 
 def test_examples_in_the_documentation():

@@ -35,10 +35,10 @@ def run_ranks(
     ]
     for process in processes:
         process.start()
-    found = dict(queue.get(timeout=TIMEOUT) for _ in range(expected or size))
+    results = dict(queue.get(timeout=TIMEOUT) for _ in range(expected or size))
     for process in processes:
         process.join(TIMEOUT)
-    return [found[rank] for rank in sorted(found)]
+    return [results[rank] for rank in sorted(results)]
 
 
 def _one(rank, size, port, queue, function, arguments) -> None:

@@ -69,17 +69,18 @@ def trained(world, store, tail, validation):
 
     trainer.observe_step = observe_step
     records = []
-    classifier.fit(graph, trainer=trainer, observe=records.append)
-    prediction = classifier.predict(graph)
+    classifier.fit_trainer(trainer, observe=records.append)
+    prediction, evidence = classifier.predict_with_evidence(graph, store=store)
     return {
         "steps": trainer.task.num_steps,
         "scores": np.array([(r.loss, r.val_cross_entropy, r.val_accuracy) for r in records]),
-        "best_epoch": trainer.progress.best_epoch,
+        "best_epoch": trainer.state.best_epoch,
         "gradients": {name: g for name, g in gradients.items() if name not in CANCELLED},
         "weights": {name: t.numpy() for name, t in trainer.model.state_dict().items()},
         "alpha_0": np.array(prediction.alpha_0),
         "probabilities": np.array(prediction.probabilities),
         "alone": np.array(prediction.alpha_0_no_network),
+        "evidence": evidence.total,
     }
 
 
@@ -106,12 +107,14 @@ def test_any_number_of_ranks_trains_the_same_model(store, tail, validation, size
     expected = trained(World(), store, tail, validation)
     assert expected["steps"] == 4, "a last batch of one root"
     assert 2 * NOISE_ROWS < NODES
-    found = run_ranks(size, trained, store, tail, validation)
-    for result in found:
+    results = run_ranks(size, trained, store, tail, validation)
+    for result in results:
         assert isinstance(result, dict), result
         for part in ("steps", "best_epoch"):
             assert result.pop(part) == expected[part]
-        predictions = {name: result.pop(name) for name in ("alpha_0", "probabilities", "alone")}
+        predictions = {
+            name: result.pop(name) for name in ("alpha_0", "probabilities", "alone", "evidence")
+        }
         assert_equal(predictions, {name: expected[name] for name in predictions}, 1e-6)
         assert_equal(result["scores"], expected["scores"], 1e-7, "scores")
         assert_equal(result["gradients"], expected["gradients"], 1e-10)
@@ -119,8 +122,8 @@ def test_any_number_of_ranks_trains_the_same_model(store, tail, validation, size
             if name not in CANCELLED:
                 # Eight steps of Adam, which divides by gradients however small they are.
                 assert_equal(result["weights"][name], weight, 1e-6, name)
-    for result in found[1:]:  # and, among themselves, to the bit
-        for name, weight in found[0]["weights"].items():
+    for result in results[1:]:  # and, among themselves, to the bit
+        for name, weight in results[0]["weights"].items():
             np.testing.assert_array_equal(result["weights"][name], weight)
 
 
@@ -141,7 +144,7 @@ def poisoned(world, store):
         list(trainer.records())
     except NumericalError as error:
         finite = all(value.isfinite().all() for value in before.values() if value.dim() == 2)
-        return str(error), trainer.progress.step, finite
+        return str(error), trainer.state.step, finite
     return None
 
 

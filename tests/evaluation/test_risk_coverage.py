@@ -26,13 +26,15 @@ def test_risk_is_the_mean_over_all_orders(nodes):
     np.testing.assert_allclose(curve.risk_N, brute_force(score, wrong))
     np.testing.assert_allclose(curve.accuracy_N, 1.0 - curve.risk_N)
     np.testing.assert_allclose(curve.coverage_N, np.arange(1, len(nodes) + 1) / len(nodes))
-    assert curve.excess_area >= -1e-12
 
 
-def test_a_score_that_puts_errors_last_has_no_excess():
+def test_a_score_that_puts_errors_last_has_the_smallest_area():
     wrong = np.array([False, False, False, True, True])
-    assert risk_coverage(np.arange(5), wrong).excess_area == pytest.approx(0.0)
-    assert risk_coverage(-np.arange(5), wrong).excess_area > 0.3
+    best = risk_coverage(np.arange(5), wrong).area
+    assert best == pytest.approx((1 / 4 + 2 / 5) / 5)
+    for order in permutations(range(5)):
+        assert risk_coverage(np.array(order), wrong).area >= best - 1e-12
+    assert risk_coverage(-np.arange(5), wrong).area > best + 0.3
 
 
 def test_no_nodes_have_no_area():

@@ -26,9 +26,9 @@ def test_a_temperature_raises_probabilities_to_its_inverse():
 
 def test_certain_nodes_stay_finite():
     probability = np.array([[1.0, 0.0], [0.5, 0.5]], np.float32)
-    found = scaled(probability, 0.05)
-    assert np.isfinite(found).all()
-    np.testing.assert_allclose(found.sum(1), 1.0)
+    sharpened = scaled(probability, 0.05)
+    assert np.isfinite(sharpened).all()
+    np.testing.assert_allclose(sharpened.sum(1), 1.0)
     assert scaled(probability[:0], 2.0).shape == (0, 2)
 
 

@@ -27,17 +27,17 @@ def test_accuracy_is_that_of_the_surest(answered):
     graph, prediction = answered
     assert isinstance(graph.split, Split)
     test = graph.split.test
-    found = calibration(prediction, graph)
+    metrics = calibration(prediction, graph)
     surest = np.argsort(-prediction.probabilities[test].max(1), kind="stable")
-    for share in REFUSED:
-        kept = test[surest[: round((1 - share) * len(test))]]
+    for fraction in REFUSED:
+        kept = test[surest[: round((1 - fraction) * len(test))]]
         right = prediction.predicted_class[kept] == graph.labels[kept]
-        assert found[f"accuracy@aleatoric_{share:.2f}_refused"] == pytest.approx(right.mean())
+        assert metrics[f"accuracy@aleatoric_{fraction:.2f}_refused"] == pytest.approx(right.mean())
 
 
 def test_a_fitted_temperature_calibrates(answered):
     graph, prediction = answered
-    found = calibration(prediction, graph)
-    assert found["temperature"] > 0
-    assert 0 <= found["ece_scaled"] <= found["mce_scaled"] <= 1
-    assert all(np.isfinite(value) for value in found.values())
+    metrics = calibration(prediction, graph)
+    assert metrics["temperature"] > 0
+    assert 0 <= metrics["ece_scaled"] <= metrics["mce_scaled"] <= 1
+    assert all(np.isfinite(value) for value in metrics.values())

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks.results_paper import put, sections
-from gpn_scale.experiments.matrix import Cell, CellResult
+from gpn_scale.experiments.cells import Cell, CellResult
 from gpn_scale.experiments.paper_figures import Figure, PaperKey
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results.md"
@@ -28,13 +28,13 @@ def matrix():
 
 
 def test_an_unfinished_matrix_is_told_with_its_runs(tmp_path):
-    found = sections(matrix(), PAPER, ABLATION, tmp_path)
-    assert "| CoraML | GPN | 2 | 85.0 ± 5.0 (paper 70.0, +15.0) | 10.0" in found["clean"]
-    assert "| CoraML | GPN-minibatch | 1 | 70.0 (paper 70.0, +0.0)" in found["clean"]
-    assert "| CoraML | GPN-minibatch - GPN | 1 | -10.0 | 0.0 |" in found["paired"]
-    assert "| CoraML | PostNet | 1 | 70.0 (paper 52.0, +18.0)" in found["ablation"]
-    assert "1 of 2 numbers are more than 3 points" in found["deviations"]
-    assert found["left-out-auroc"] == "No runs yet."
+    tables = sections(matrix(), PAPER, ABLATION, tmp_path)
+    assert "| CoraML | GPN | 2 | 85.0 ± 5.0 (paper 70.0, +15.0) | 10.0" in tables["clean"]
+    assert "| CoraML | GPN-minibatch | 1 | 70.0 (paper 70.0, +0.0)" in tables["clean"]
+    assert "| CoraML | GPN-minibatch - GPN | 1 | -10.0 | 0.0 |" in tables["paired"]
+    assert "| CoraML | PostNet | 1 | 70.0 (paper 52.0, +18.0)" in tables["ablation"]
+    assert "1 of 2 numbers are more than 3 points" in tables["deviations"]
+    assert tables["left-out-auroc"] == "No runs yet."
 
 
 def test_shifts_are_pictures_of_four_panels(tmp_path):
@@ -42,17 +42,17 @@ def test_shifts_are_pictures_of_four_panels(tmp_path):
     assert f"({tmp_path.name}/edge-shift-CoraML.svg)" in text
     picture = (tmp_path / "edge-shift-CoraML.svg").read_text()
     ElementTree.fromstring(picture)
-    for words in ("calibration error", "relative to clean", "GPN, dice", "GPN, random"):
-        assert words in picture
+    for text in ("calibration error", "relative to clean", "GPN, dice", "GPN, random"):
+        assert text in picture
     assert "nan" not in picture
 
 
 def test_the_committed_page_has_every_marker_and_nothing_else_changes(tmp_path):
-    found = sections(matrix(), PAPER, ABLATION, tmp_path)
+    tables = sections(matrix(), PAPER, ABLATION, tmp_path)
     before = RESULTS.read_text()
-    once = put(before, found)
-    assert put(once, found) == once
+    once = put(before, tables)
+    assert put(once, tables) == once
     assert "85.0 ± 5.0" in once
     assert once.count("<!--") == before.count("<!--")
     with pytest.raises(SystemExit, match="no <!-- clean begin -->"):
-        put("nothing", found)
+        put("nothing", tables)

@@ -35,15 +35,15 @@ def scatter_and_error(shape, effects, missing):
     """Of means over many drawn grids: their standard deviation, and the error that is reported."""
     rng = np.random.default_rng(5)
     of_split, of_init, of_run = effects
-    found = []
+    estimates = []
     for _ in range(3000):
         grid = of_split * rng.normal(size=(shape[0], 1)) + of_init * rng.normal(size=shape[1])
         grid = grid + of_run * rng.normal(size=shape)
         runs = {place: float(value) for place, value in np.ndenumerate(grid)}
         for place in missing:
             del runs[place]
-        found.append(mean_and_error(runs))
-    means, errors = np.array(found).T
+        estimates.append(mean_and_error(runs))
+    means, errors = np.array(estimates).T
     return means.std(ddof=1), np.sqrt(np.square(errors).mean())
 
 

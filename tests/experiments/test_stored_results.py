@@ -4,23 +4,13 @@ import statistics
 import pytest
 
 from gpn_scale.errors import RunError
-from gpn_scale.experiments.curves import shift_curves
-from gpn_scale.experiments.matrix import Cell, CellResult, Matrix
+from gpn_scale.experiments.cells import Cell, CellResult
+from gpn_scale.experiments.matrix_directory import MatrixDirectory
 from gpn_scale.experiments.stored_results import paired_differences, stored_results
-from gpn_scale.experiments.tables import entries
 
 
 def write(folder, cell, **results):
-    Matrix(folder)._write(cell, CellResult("f", results))
-
-
-def shift(clean, *points):
-    """Metrics of a shift `normal`: (share, value) each."""
-    found = {f"{name}@clean": clean for name in ("accuracy", "epistemic_confidence")}
-    for share, value in points:
-        found |= {f"{name}@normal_{share:.2f}": value for name in ("accuracy",)}
-        found[f"epistemic_confidence@normal_{share:.2f}"] = value
-    return found
+    MatrixDirectory(folder).write_result(cell, CellResult("f", results))
 
 
 def test_all_stored_results_are_found_in_the_order_of_the_matrix(tmp_path):
@@ -36,9 +26,9 @@ def test_all_stored_results_are_found_in_the_order_of_the_matrix(tmp_path):
     write(tmp_path, Cell("A", "GPN", False, 3, 1))  # trained, but nothing measured yet
     (tmp_path / "cells" / "A" / "GPN" / "left_out" / "splitx_init1.json").write_text("{}")
     (tmp_path / "cells" / "A" / "GPN" / "left_out" / ".split1_init2.json.7.tmp").write_text("{")
-    found = stored_results(tmp_path)
-    assert list(found) == [cells[3], cells[0], cells[2], cells[1]]
-    assert found[cells[0]].results == {"clean": {"accuracy": 0.5}}
+    results = stored_results(tmp_path)
+    assert list(results) == [cells[3], cells[0], cells[2], cells[1]]
+    assert results[cells[0]].results == {"clean": {"accuracy": 0.5}}
     (tmp_path / "cells" / "A" / "GPN" / "left_out" / "split1_init1.json").write_text("{")
     with pytest.raises(RunError, match="is damaged"):
         stored_results(tmp_path)
@@ -58,27 +48,3 @@ def test_differences_are_taken_run_by_run():
     assert accuracy.mean == pytest.approx(0.0)
     assert accuracy.error == pytest.approx(statistics.stdev([10.0, -10.0]) / math.sqrt(2))
     assert nll.mean == 0.0
-
-
-def test_confidence_is_relative_to_the_same_run():
-    results = {
-        Cell("G", "GPN", False, split, 1): CellResult("f", {"feature-shift": shift(*points)})
-        for split, points in ((1, (10.0, (0.5, 5.0))), (2, (1000.0, (0.5, 250.0))))
-    }
-    curves = {curve.quantity: curve for curve in shift_curves(entries(results))}
-    found = curves["relative_epistemic_confidence"]
-    assert found.kind == "normal"
-    assert found.shares == (0.0, 0.5)
-    assert found.means == pytest.approx((1.0, 0.375))
-    assert found.errors == pytest.approx((0.0, 0.125))
-    assert curves["accuracy"].means[0] == pytest.approx(505.0)
-    variances = shift(-0.1, (0.5, -0.4))
-    doubt = {Cell("G", "GPN", False, 1, 1): CellResult("f", {"feature-shift": variances})}
-    curves = {curve.quantity: curve for curve in shift_curves(entries(doubt))}
-    assert curves["relative_epistemic_confidence"].means == pytest.approx((1.0, 0.25))
-    without = {Cell("G", "GPN", False, 1, 1): CellResult("f", {"feature-shift": {"accuracy": 1}})}
-    assert shift_curves(entries(without)) == []
-    lacking = shift(math.nan, (0.5, math.nan))
-    lacking |= {"accuracy@clean": 1.0, "accuracy@normal_0.50": 0.5}
-    results = {Cell("G", "GPN", False, 1, 1): CellResult("f", {"feature-shift": lacking})}
-    assert [curve.quantity for curve in shift_curves(entries(results))] == ["accuracy"]

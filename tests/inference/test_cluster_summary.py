@@ -1,5 +1,6 @@
 """Summaries of clusters, against a plain loop over nodes."""
 
+from dataclasses import replace
 from itertools import pairwise
 from tempfile import TemporaryDirectory
 from unittest import mock
@@ -12,9 +13,15 @@ from hypothesis import strategies as st
 
 from gpn_scale.config import DiffusionConfig, MinibatchConfig
 from gpn_scale.data.building import build_graph
-from gpn_scale.inference.cluster_summary import ClusterSummary, num_summarised
-from gpn_scale.nn.aggregation import ClusterEvidence
+from gpn_scale.inference.cluster_summary import (
+    ClusterSummary,
+    clusters_fingerprint,
+    num_summarised,
+    summarise_clusters,
+)
+from gpn_scale.inference.evidence import node_evidence
 from gpn_scale.ppr.tails import make_tail
+from tests.inference.models import trained_model
 from tests.ppr.stored import write_store
 from tests.strategies import graphs
 
@@ -37,9 +44,7 @@ def summarised(tail, evidence_NC, pieces):
     summary = ClusterSummary(tail, evidence_NC.shape[1], CPU)
     for start, stop in pieces:
         summary.observe(start, stop, evidence_NC[start:stop])
-    clusters = ClusterEvidence(num_summarised(tail), evidence_NC.shape[1]).double()
-    summary.store_into(clusters)
-    return clusters
+    return summary.result(torch.float64)
 
 
 @settings(max_examples=25)
@@ -71,7 +76,6 @@ def test_any_chunking_gives_what_a_loop_gives(graph, kind, normalisation, cuts):
         mean = [s / total if total else 0.0 for s in sums]
         assert clusters.mean_PC[cluster].tolist() == pytest.approx(mean, rel=1e-12)
         assert clusters.largest_total_P[cluster].item() == pytest.approx(largest, rel=1e-12)
-    assert clusters.summarised
 
 
 @pytest.mark.parametrize("kind", ["truncated", "renormalised"])
@@ -92,3 +96,32 @@ def test_sums_run_in_float64(tmp_path):
     evidence_NC = torch.tensor([[1e8], [1.0], [1.0]])
     clusters = summarised(tail_of(tmp_path, graph, "stationary"), evidence_NC, [(0, 1), (1, 3)])
     assert clusters.mean_PC.item() == pytest.approx((1e8 + 2) / 3, rel=1e-12)
+
+
+def test_a_graph_is_summarised_chunk_by_chunk(tmp_path, small_graph):
+    trained = trained_model(small_graph)
+    tail = tail_of(tmp_path, small_graph, "clustered")
+    clusters = summarise_clusters(trained, small_graph, tail)
+    ((_, _, evidence_NC),) = node_evidence(trained, small_graph, chunk=1000)
+    expected = summarised(tail, evidence_NC, [(0, 300)])
+    assert clusters.mean_PC.dtype == trained.dtype
+    torch.testing.assert_close(clusters.mean_PC, expected.mean_PC)
+    torch.testing.assert_close(clusters.largest_total_P, expected.largest_total_P)
+
+
+def test_the_fingerprint_tells_graphs_and_clusters_apart(tmp_path, small_graph):
+    diffusion = DiffusionConfig(steps=2)
+    stores = [
+        write_store(str(tmp_path / str(count)), small_graph, diffusion, k=2, clusters=count)
+        for count in (2, 3)
+    ]
+    other = replace(small_graph, features=small_graph.features + 1)
+    keys = {
+        clusters_fingerprint(graph, store, "clustered")
+        for graph in (small_graph, other)
+        for store in stores
+    }
+    assert len(keys) == 4
+    whole = {clusters_fingerprint(small_graph, store, "stationary") for store in stores}
+    assert len(whole) == 1
+    assert all(key.startswith(small_graph.fingerprint()) for key in whole)

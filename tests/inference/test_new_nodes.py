@@ -12,15 +12,16 @@ from hypothesis import strategies as st
 
 from gpn_scale.config import DiffusionConfig, EncoderConfig, RunConfig
 from gpn_scale.data.building import build_graph
-from gpn_scale.diffusion.exact import exact_diffusion
 from gpn_scale.diffusion.growth import grown_graph, in_weights, new_nodes
+from gpn_scale.diffusion.power_iteration import exact_diffusion
 from gpn_scale.errors import ConfigError, GraphError
-from gpn_scale.inference import evidence
 from gpn_scale.inference import new_nodes as module
+from gpn_scale.inference import trained_model
 from gpn_scale.inference.encoder_inputs import model_inputs
-from gpn_scale.inference.new_nodes import predict_new
+from gpn_scale.inference.new_nodes import KnownGraph, predict_new
+from gpn_scale.inference.trained_model import TrainedModel
 from gpn_scale.nn.model import GPN
-from tests.data.test_growth import growths
+from tests.diffusion.test_growth import growths
 
 CPU = torch.device("cpu")
 NUM_FEATURES = 3
@@ -54,9 +55,9 @@ def joined(case, scaling="none"):
     return graph, new_nodes(graph, x[graph.num_nodes :], neighbours, weights)
 
 
-def predict(graph, new, diffusion, model=MODEL, **options):
-    given = {"scaling": "none", "device": CPU, "dtype": torch.float64, **options}
-    return predict_new(model, graph, new, diffusion=diffusion, **given)
+def predict(graph, new, diffusion, model=MODEL, scaling="none", known=None, **options):
+    trained = TrainedModel(model, scaling, diffusion, CPU, torch.float64)
+    return predict_new(trained, graph, new, known=KnownGraph(**known or {}), **options)
 
 
 @torch.no_grad()
@@ -95,7 +96,7 @@ def test_the_exact_alpha_0_lies_in_the_interval(case, config, tolerance, sharp):
     # Of the known nodes alone: what new nodes hold must be seen to by the function.
     evidence = exact.without_network.total_N[: graph.num_nodes] - 3.0
     largest = float(evidence.max()) if sharp else None
-    got = predict(graph, new, config, tolerance=tolerance, largest_evidence=largest)
+    got = predict(graph, new, config, tolerance=tolerance, known={"largest_evidence": largest})
     total = exact.with_network.total_N.numpy()[new.ids]
     assert (got.alpha_0_lower <= total * (1 + 1e-12)).all()
     assert (total <= got.alpha_0_upper * (1 + 1e-12)).all()
@@ -107,7 +108,7 @@ def test_the_bound_counts_the_evidence_of_new_nodes_too():
     # All that is dropped would have come from new nodes, so known ones without evidence bound it.
     new = new_nodes(graph, np.zeros((2, NUM_FEATURES)), [[3], []])
     config = DiffusionConfig(normalisation="rw")
-    got = predict(graph, new, config, tolerance=2.0, largest_evidence=0.0)
+    got = predict(graph, new, config, tolerance=2.0, known={"largest_evidence": 0.0})
     exact = exact_output(graph, new, config).with_network.total_N.numpy()[new.ids]
     assert (got.alpha_0_lower < exact).all()
     assert (exact <= got.alpha_0_upper * (1 + 1e-12)).all()
@@ -131,9 +132,8 @@ def test_only_nodes_within_k_hops_are_asked_for_evidence(steps):
         asked.extend(nodes.tolist())
         return torch.ones(len(nodes), 3)
 
-    got = predict(
-        graph, new, DiffusionConfig(steps=steps, normalisation="rw"), known_evidence=evidence
-    )
+    config = DiffusionConfig(steps=steps, normalisation="rw")
+    got = predict(graph, new, config, known={"evidence": evidence})
     reach = range(500 - steps + 1, 500 + steps)
     assert sorted(asked) == list(reach)
     assert np.isfinite(got.alpha_0_upper).all()
@@ -151,20 +151,17 @@ def test_features_out_of_reach_are_not_read():
 
 
 def test_given_evidence_and_weights_give_the_same_answer(small_graph, monkeypatch):
-    monkeypatch.setattr(evidence, "CHUNK_ROWS", 7)
+    monkeypatch.setattr(trained_model, "CHUNK_ROWS", 7)
     graph = replace(small_graph, features=small_graph.features[:, :NUM_FEATURES])
     new = new_nodes(graph, graph.features[:5] + 1, [[0, 1], [300], [], [7], [8, 9]])
     config = DiffusionConfig()
     with torch.no_grad():
         kept = MODEL.feature_evidence(model_inputs(graph, "none", CPU, torch.float64))
-    got = predict(
-        graph,
-        new,
-        config,
-        tolerance=0.0,
-        known_evidence=lambda nodes: kept[torch.from_numpy(nodes)],
-        in_weights=in_weights(graph),
-    )
+    known = {
+        "evidence": lambda nodes: kept[torch.from_numpy(nodes)],
+        "in_weights": in_weights(graph),
+    }
+    got = predict(graph, new, config, tolerance=0.0, known=known)
     exact = exact_output(graph, new, config).with_network.total_N.numpy()[new.ids]
     np.testing.assert_allclose(got.alpha_0_lower, exact, rtol=1e-9)
     computed = predict(graph, new, config, tolerance=0.0)
@@ -206,7 +203,7 @@ def test_wrong_requests_are_refused():
     with pytest.raises(ConfigError, match=r"tolerance is -1.0, expected at least 0"):
         predict(graph, new, config, tolerance=-1.0)
     with pytest.raises(ConfigError, match=r"largest_evidence is nan, expected at least 0"):
-        predict(graph, new, config, largest_evidence=float("nan"))
+        predict(graph, new, config, known={"largest_evidence": float("nan")})
     with pytest.raises(ConfigError, match=r"block_size is 0, expected at least 1"):
         predict(graph, new, config, block_size=0)
 

@@ -6,7 +6,7 @@ import torch
 
 from gpn_scale.config import DiffusionConfig, EncoderConfig, FlowConfig, RunConfig, TrainConfig
 from gpn_scale.data.building import build_graph
-from gpn_scale.diffusion.exact import exact_diffusion
+from gpn_scale.diffusion.power_iteration import exact_diffusion
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.nn.model import GPN
@@ -32,7 +32,7 @@ def random_model(seed: int) -> GPN:
 @pytest.fixture(params=["trained", 0, 1, 2])
 def model(request) -> GPN:
     if request.param == "trained":
-        return request.getfixturevalue("trained").model
+        return request.getfixturevalue("trained").trained.network
     return random_model(request.param)
 
 

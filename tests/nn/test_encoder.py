@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from gpn_scale.nn.encoder import Encoder, InputLinear
-from gpn_scale.nn.noise import NOISE_ROWS, Noise
+from gpn_scale.nn.noise import Noise
 from tests.nn.test_sparse import sparse_of
 
 
@@ -59,16 +59,3 @@ def test_the_same_noise_gives_the_same_output(generator):
 def test_batch_norm_is_between_the_layers_only(generator):
     assert len(encoder(generator, batch_norm=True).norms) == 2
     assert len(encoder(generator, batch_norm=True, layers=1).norms) == 0
-
-
-@pytest.mark.parametrize("width", [1, 4, 7])
-def test_rows_have_the_same_noise_whoever_draws_it(width):
-    cpu, rows = torch.device("cpu"), 2 * NOISE_ROWS + 5
-    whole = Noise(7).bits(1, rows, width, cpu)
-    for first in (0, NOISE_ROWS, 2 * NOISE_ROWS):
-        part = Noise(7, first).bits(1, rows - first, width, cpu)
-        assert torch.equal(part, whole[first:])
-    for other in (Noise(7).bits(0, rows, width, cpu), Noise(8).bits(1, rows, width, cpu)):
-        assert (other != whole).double().mean() > 0.99
-    blocks = whole[: 2 * NOISE_ROWS].view(2, NOISE_ROWS, width)
-    assert (blocks[0] != blocks[1]).double().mean() > 0.99

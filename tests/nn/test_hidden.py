@@ -53,14 +53,14 @@ def gradients(layer, x, linear, norm, dropout, upstream):
     outputs=st.integers(1, 5),
     normalised=st.booleans(),
     training=st.booleans(),
-    share=st.sampled_from([None, 0.25, 0.8]),
+    fraction=st.sampled_from([None, 0.25, 0.8]),
     rng_seed=st.integers(0, 2**32),
 )
-def test_equal_to_single_operations(rows, width, outputs, normalised, training, share, rng_seed):
+def test_equal_to_single_operations(rows, width, outputs, normalised, training, fraction, rng_seed):
     torch.manual_seed(rng_seed)
     linear, norm = layer_of(width, outputs, normalised=normalised, training=training)
     x, upstream = torch.randn(rows, width).double() * 3 + 1, torch.randn(rows, outputs).double()
-    dropout = None if share is None else Dropout(Noise(rng_seed), share, 1)
+    dropout = None if fraction is None else Dropout(Noise(rng_seed), fraction, 1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hidden, "_CACHE_ELEMENTS", 1)  # blocks of NOISE_ROWS
         found = gradients(hidden_layer, x, linear, norm, dropout, upstream)
@@ -78,19 +78,6 @@ def test_no_rows_and_one_row():
     assert hidden_layer(torch.zeros(1, 3).double(), linear, norm, None).isfinite().all()
     norm.eval()
     assert hidden_layer(torch.zeros(0, 3).double(), linear, norm, None).shape == (0, 2)
-
-
-def test_moments_of_columns_far_from_0_do_not_cancel():
-    torch.manual_seed(1)
-    x = torch.randn(3 * NOISE_ROWS, 4) + 1e4
-    norm = BatchNorm(4)
-    moments = norm.moments(x, NOISE_ROWS)
-    torch.testing.assert_close(
-        moments.inverse_deviation_H,
-        (x.double().var(0, correction=0)).rsqrt().float(),
-        rtol=1e-3,
-        atol=0,
-    )
 
 
 def test_dropout_keeps_the_mean():

@@ -2,7 +2,7 @@ import torch
 
 from gpn_scale.config import RunConfig
 from gpn_scale.data.building import build_graph
-from gpn_scale.diffusion.exact import exact_diffusion
+from gpn_scale.diffusion.power_iteration import exact_diffusion
 from gpn_scale.nn.model import GPN
 from gpn_scale.nn.noise import Noise
 

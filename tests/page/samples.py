@@ -1,26 +1,27 @@
-"""Facts of a run that never was, for tests of drawing."""
+"""Made-up facts of a run, for tests of drawing."""
 
 from dataclasses import replace
 
 import numpy as np
 
 from gpn_scale.config import DataConfig, RunConfig
+from gpn_scale.evaluation.conformal import ConformalSummary
+from gpn_scale.evaluation.detection import UnknownDetection
 from gpn_scale.evaluation.metrics import reliability
 from gpn_scale.evaluation.report import Report
+from gpn_scale.evaluation.scores import PAGE_SCORES
 from gpn_scale.page.facts import (
-    SCORE_NAMES,
-    ConformalFacts,
     ContributorFacts,
-    Explained,
     ExplainedNode,
+    ExtremeNodes,
     LatentPoints,
     PredictionFacts,
     RunFacts,
     ScoreCurve,
     TemperatureFacts,
     TrainingCurves,
-    histogram_of,
 )
+from gpn_scale.page.histograms import histogram_of
 
 
 def explained_node(name="7", contributor="8", marks=()) -> ExplainedNode:
@@ -41,7 +42,7 @@ def explained_node(name="7", contributor="8", marks=()) -> ExplainedNode:
 
 def contributor_facts(name, share, itself=False) -> ContributorFacts:
     return ContributorFacts(
-        name=name, itself=itself, adjacent=not itself, speaks_for=1, weight=0.1, share=share
+        name=name, itself=itself, adjacent=not itself, leading_class=1, weight=0.1, share=share
     )
 
 
@@ -51,8 +52,8 @@ def latent_points(count=30, rng_seed=0) -> LatentPoints:
         position=rng.normal(size=(count, 2)),
         label=np.arange(count) % 3,
         log_evidence=rng.normal(size=count),
-        marked=np.arange(count) % 7 == 0,
-        explained=(0.5, 0.25),
+        unknown=np.arange(count) % 7 == 0,
+        explained_variance=(0.5, 0.25),
     )
 
 
@@ -61,32 +62,34 @@ def prediction_facts(class_name="class", node_name="7", mark="planted") -> Predi
     probability, label = rng.dirichlet(np.ones(3), 50), rng.integers(0, 3, 50)
     groups = {"known test nodes": rng.normal(size=40), "unknown nodes": rng.normal(2, size=10)}
     curve = np.linspace(0.1, 1.0, 10)
-    found = {score: 0.75 for score in SCORE_NAMES}
+    metrics = {"ood_nodes": 10, **{f"auroc_{score}": 0.75 for score in PAGE_SCORES}}
     node = explained_node(node_name, node_name, (mark,))
     return PredictionFacts(
         class_names=(class_name, "b", "c"),
         known_nodes=40,
-        marked_nodes=10,
-        detection={"all": found, mark: found, "other": found},
+        unknown_nodes=10,
+        detection=UnknownDetection(
+            known_nodes=40, together=metrics, marks={mark: metrics, "other": metrics}
+        ),
         alpha_0=histogram_of(groups),
         alpha_0_no_network=histogram_of(groups),
         reliability=reliability(probability, label),
         risk=tuple(
             ScoreCurve(score=score, coverage=curve, risk=curve**2, area=0.25)
-            for score in SCORE_NAMES
+            for score in PAGE_SCORES
         ),
-        conformal=ConformalFacts(
+        conformal=ConformalSummary(
             miss=0.1, calibration_nodes=25, measured_nodes=25, coverage=0.92, mean_size=2.1
         ),
         temperature=TemperatureFacts(
             fitted=1.5, nodes=20, ece=0.04, nll=0.5, log_temperature=curve - 0.5, eces=curve**2
         ),
         vacuity=histogram_of({name: np.abs(values) for name, values in groups.items()}),
-        dissonance=histogram_of({"right": rng.uniform(size=30), "wrong": rng.uniform(size=20)}),
+        dissonance=histogram_of({"correct": rng.uniform(size=30), "wrong": rng.uniform(size=20)}),
         missing_mass=histogram_of({"stored rows": rng.uniform(size=20)}),
-        explained=Explained(certain=(node,), uncertain=(node,), typical_evidence=12.0),
+        extremes=ExtremeNodes(certain=(node,), uncertain=(node,), median_evidence=12.0),
         latent=latent_points(),
-        neighbours=replace(latent_points(), explained=None, method="t-SNE"),
+        neighbours=replace(latent_points(), explained_variance=None, method="t-SNE"),
     )
 
 

@@ -2,8 +2,8 @@ import base64
 
 import pytest
 
-from gpn_scale.errors import RunError
-from gpn_scale.page.png import write_pngs
+from gpn_scale.errors import ConfigError, RunError
+from gpn_scale.page.png import find_browser, write_pngs
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 20 10"></svg>'
 
@@ -37,14 +37,14 @@ def test_what_the_browser_drew_is_written(plots, browser):
     assert written.read_bytes() == b"an image"
 
 
-def test_a_browser_that_fails_is_told(plots, browser, tmp_path):
+def test_a_browser_that_fails_is_reported(plots, browser, tmp_path):
     for script, message in (
-        ("exit 3", r"drew no PNG \(exit code 3\): use the SVG files"),
-        ("echo nothing", r"drew no a-b\.svg"),
+        ("exit 3", r"failed to draw PNG files \(exit code 3\): use the SVG files"),
+        ("echo nothing", r"did not draw a-b\.svg"),
     ):
         with pytest.raises(RunError, match=message):
             write_pngs(plots, browser(script))
-    with pytest.raises(RunError, match=r"drew no PNG .No such file"):
+    with pytest.raises(RunError, match=r"failed to draw PNG files .No such file"):
         write_pngs(plots, str(tmp_path / "nothing"))
     assert not list(plots.glob("*.png"))
 
@@ -54,3 +54,14 @@ def test_nothing_to_draw_and_what_is_no_plot(tmp_path, plots, browser):
     (plots / "a-b.svg").write_text("<svg></svg>")
     with pytest.raises(RunError, match="has no viewBox"):
         write_pngs(plots, browser("exit 3"))
+
+
+def test_the_browser_on_the_path_is_used(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConfigError, match=r"none of chromium, .* is on the PATH") as error:
+        find_browser()
+    assert error.value.arguments == ("png",)
+    browser = tmp_path / "chromium-browser"
+    browser.write_text("")
+    browser.chmod(0o755)
+    assert find_browser() == str(browser)

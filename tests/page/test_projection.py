@@ -4,7 +4,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from gpn_scale.page.projection import MOST_NODES, neighbour_points
+from gpn_scale.page.projection import MOST_NODES, neighbour_points, principal_components
 from tests.page.samples import latent_points
 
 
@@ -16,19 +16,19 @@ def clouds(count):
 
 def test_near_nodes_stay_near():
     points = latent_points(90)
-    found = neighbour_points(points, clouds(90))
-    assert (found.method, found.explained) == ("t-SNE", None)
-    distance = np.linalg.norm(found.position[:, None] - found.position[None], axis=-1)
+    placed = neighbour_points(points, clouds(90))
+    assert (placed.method, placed.explained_variance) == ("t-SNE", None)
+    distance = np.linalg.norm(placed.position[:, None] - placed.position[None], axis=-1)
     np.fill_diagonal(distance, np.inf)
-    assert (found.label[distance.argmin(1)] == found.label).all()
+    assert (placed.label[distance.argmin(1)] == placed.label).all()
     again = neighbour_points(points, clouds(90))
-    np.testing.assert_array_equal(again.position, found.position)
+    np.testing.assert_array_equal(again.position, placed.position)
 
 
 def test_many_nodes_are_thinned_and_few_are_left(monkeypatch):
     monkeypatch.setattr("gpn_scale.page.projection.MOST_NODES", 60)
-    found = neighbour_points(latent_points(90), clouds(90))
-    assert len(found.position) == len(found.label) == len(found.marked) == 60
+    placed = neighbour_points(latent_points(90), clouds(90))
+    assert len(placed.position) == len(placed.label) == len(placed.unknown) == 60
     assert MOST_NODES == 1000
     assert neighbour_points(latent_points(49), clouds(49)) is None
     assert neighbour_points(latent_points(0), clouds(0)) is None
@@ -48,9 +48,9 @@ def test_umap_is_taken_where_it_is_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "umap", module)
     monkeypatch.setattr("gpn_scale.page.projection.find_spec", lambda name: name)
     latent = clouds(90)
-    found = neighbour_points(latent_points(90), latent)
-    assert found.method == "UMAP"
-    np.testing.assert_array_equal(found.position, latent[:, :2])
+    placed = neighbour_points(latent_points(90), latent)
+    assert placed.method == "UMAP"
+    np.testing.assert_array_equal(placed.position, latent[:, :2])
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -58,3 +58,14 @@ def test_positions_that_are_no_numbers_are_left_out(bad):
     latent = clouds(90)
     latent[3] = bad
     assert len(neighbour_points(latent_points(90), latent).position) == 89
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (1, 4), (5, 1), (40, 6)])
+def test_principal_components_are_the_widest_directions(shape):
+    latent = np.random.default_rng(0).normal(size=shape) * np.arange(1, shape[1] + 1)
+    position, explained = principal_components(latent)
+    assert position.shape == (shape[0], 2)
+    assert 0 <= explained[1] <= explained[0] <= 1 + 1e-12
+    if shape[0] > 1:
+        variance = np.linalg.eigvalsh(np.cov(latent.T).reshape(shape[1], shape[1]))[::-1]
+        np.testing.assert_allclose(position.var(0, ddof=1)[: shape[1]], variance[:2])

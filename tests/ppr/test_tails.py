@@ -1,4 +1,3 @@
-from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import get_args
 from unittest import mock
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 
 from gpn_scale.config import DiffusionConfig, MinibatchConfig, TailKind
 from gpn_scale.data.building import build_graph
-from gpn_scale.errors import ConfigError, StoreError
+from gpn_scale.errors import StoreError
 from gpn_scale.ppr.tails import make_tail, stationary_weight
 from tests.oracles import dense_adjacency
 from tests.ppr.stored import exact_rows, write_store
@@ -197,11 +196,3 @@ def test_clusters_that_are_not_there_are_refused(tmp_path):
     with pytest.raises(StoreError, match=message) as caught:
         make_tail(MinibatchConfig(), store, graph, diffusion)
     assert caught.value.arguments == ("clusters", "minibatch.tail")
-
-
-def test_an_unknown_tail_is_refused(tmp_path):
-    graph, diffusion = wheel(), DiffusionConfig()
-    store = write_store(str(tmp_path), graph, diffusion, k=3)
-    config = replace(MinibatchConfig(), tail="long")
-    with pytest.raises(ConfigError, match=r"minibatch.tail is 'long', expected one of clustered, "):
-        make_tail(config, store, graph, diffusion)

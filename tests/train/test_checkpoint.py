@@ -1,5 +1,4 @@
 import itertools
-import json
 from dataclasses import replace
 
 import pytest
@@ -10,13 +9,12 @@ from gpn_scale.config import RunConfig, TrainConfig
 from gpn_scale.errors import RunError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.train.checkpoint import (
+    check_tensors,
     load_tensors,
     restore_checkpoint,
     save_checkpoint,
     save_tensors,
 )
-from gpn_scale.train.metrics_log import MetricsLog, metrics_log, read_metrics
-from gpn_scale.train.trainer import EpochRecord, Timing
 
 CONFIG = RunConfig(train=TrainConfig(epochs=6, warmup_steps=2))
 
@@ -37,9 +35,9 @@ def test_a_restored_trainer_ends_with_the_same_weights(small_graph, tmp_path, st
     restore_checkpoint(tmp_path / "c.safetensors", second, CONFIG, "graph")
     got = final_weights(second)
     assert all(torch.equal(got[name], expected[name]) for name in expected)
-    assert second.progress.best_epoch == undisturbed.progress.best_epoch
-    best = undisturbed.progress.best_state
-    assert all(torch.equal(second.progress.best_state[name], best[name]) for name in best)
+    assert second.state.best_epoch == undisturbed.state.best_epoch
+    best = undisturbed.state.best_state
+    assert all(torch.equal(second.state.best_state[name], best[name]) for name in best)
 
 
 def test_more_epochs_go_on_where_fewer_ended(small_graph, tmp_path):
@@ -84,63 +82,64 @@ def test_a_truncated_checkpoint_is_refused(small_graph, tmp_path):
         restore_checkpoint(tmp_path / "c", trainer, CONFIG, "graph")
 
 
-def record(epoch):
-    return EpochRecord(
-        epoch=epoch,
-        phase="main",
-        loss=1.0,
-        val_cross_entropy=0.5,
-        val_accuracy=0.9,
-        best_epoch=1,
-    )
-
-
-def test_the_log_goes_on_after_the_last_checkpoint(tmp_path):
-    path = tmp_path / "metrics.jsonl"
-    with metrics_log(path, tmp_path / "tb", done_epochs=0) as log:
-        for epoch in (1, 2, 3):
-            log.write(record(epoch), Timing(forward=epoch))
-    with path.open("a") as file:
-        file.write('{"epoch": 4, "loss')  # a line cut off by a crash
-    with metrics_log(path, tmp_path / "tb", done_epochs=2) as log:
-        log.write(record(3), Timing(forward=1.0))
-    assert [line["epoch"] for line in read_metrics(path)] == [1, 2, 3]
-    assert [json.loads(line)["epoch"] for line in path.read_text().splitlines()] == [1, 2, 3]
-    assert list((tmp_path / "tb").glob("events*"))
-
-
-class RecordingWriter:
-    """Keeps what TensorBoard would be given."""
-
-    def __init__(self):
-        self.scalars = {}
-
-    def add_scalar(self, name, value, step):
-        self.scalars[name, step] = value
-
-    def close(self):
-        pass
-
-
-def test_tensorboard_is_given_the_speed_and_times_of_each_epoch(tmp_path):
-    writer, timing = RecordingWriter(), Timing()
-    log = MetricsLog(tmp_path / "metrics.jsonl", writer)
-    for epoch, (roots, forward, validation) in enumerate(
-        [(100, 2.0, 9.0), (50, 5.0, 9.0)], start=1
-    ):
-        timing.roots += roots
-        timing.forward += forward
-        timing.validation += validation
-        log.write(record(epoch), timing)
-    log.close()
-    assert [writer.scalars["roots_per_second", epoch] for epoch in (1, 2)] == [50.0, 10.0]
-    assert [writer.scalars["seconds/forward", epoch] for epoch in (1, 2)] == [2.0, 5.0]
-    assert "forward" not in (tmp_path / "metrics.jsonl").read_text()
-
-
 def test_equal_contents_are_equal_bytes(tmp_path):
     tensors, facts = {"b": torch.ones(2), "a": torch.zeros(3)}, {"config": {"x": 1}, "epoch": 4}
     for number in range(8):
         save_tensors(tmp_path / str(number), tensors, facts)
     assert len({path.read_bytes() for path in tmp_path.iterdir()}) == 1
     assert load_tensors(tmp_path / "0")[1] == facts
+
+
+@pytest.mark.parametrize(
+    ("tensors", "message"),
+    [
+        ({}, r"file has nothing for 'a', expected torch.float32 of shape \[2\]"),
+        ({"a": torch.zeros(3)}, r"has torch.float32 of shape \[3\] for 'a', expected .*\[2\]"),
+        ({"a": torch.zeros(2).double()}, r"has torch.float64 .* for 'a', expected torch.float32"),
+        ({"a": torch.zeros(2), "b": torch.zeros(1)}, r"for 'b', expected nothing"),
+    ],
+)
+def test_tensors_of_another_name_shape_or_type_are_refused(tensors, message):
+    check_tensors("file", {"a": torch.ones(2)}, {"a": torch.zeros(2)})
+    with pytest.raises(RunError, match=message):
+        check_tensors("file", tensors, {"a": torch.zeros(2)})
+
+
+def changed(path, target, edit):
+    """A copy of the file `path` with its tensors and facts edited."""
+    tensors, facts = load_tensors(path)
+    edit(tensors, facts)
+    save_tensors(target, tensors, facts)
+    return target
+
+
+FIRST = "encoder.first.weight"
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda t, f: t.pop(f"model.{FIRST}"), "has nothing for 'model.encoder.first.weight'"),
+        (
+            lambda t, f: t.update({f"best.{FIRST}": torch.zeros(5, 3)}),
+            r"for 'best.encoder.first.weight'",
+        ),
+        (lambda t, f: t.update({"optimiser.0.exp_avg": torch.zeros(1)}), "'optimiser.0.exp_avg'"),
+        (lambda t, f: t.pop("optimiser.0.step"), "has nothing for 'optimiser.0.step', expected"),
+        (lambda t, f: t.update({"optimiser.99.step": torch.zeros(())}), "expected nothing"),
+        (lambda t, f: t.pop("generator"), "has nothing for 'generator'"),
+        (lambda t, f: f.pop("epoch"), "is a model file, expected a training checkpoint"),
+    ],
+)
+def test_a_checkpoint_whose_tensors_do_not_fit_is_refused(small_graph, tmp_path, edit, message):
+    trainer = GPNClassifier(CONFIG).trainer(small_graph)
+    list(trainer.records())
+    save_checkpoint(tmp_path / "whole", trainer, CONFIG, "graph")
+    path = changed(tmp_path / "whole", tmp_path / "changed", edit)
+    other = GPNClassifier(CONFIG).trainer(small_graph)
+    before = {name: value.clone() for name, value in other.model.state_dict().items()}
+    with pytest.raises(RunError, match=message) as caught:
+        restore_checkpoint(path, other, CONFIG, "graph")
+    assert "\n" not in str(caught.value)
+    assert other.state.epoch == 0
+    assert all(torch.equal(before[n], value) for n, value in other.model.state_dict().items())

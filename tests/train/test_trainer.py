@@ -4,12 +4,10 @@ import pytest
 import torch
 
 from gpn_scale.config import FlowConfig, RunConfig, TrainConfig
-from gpn_scale.data.splits import class_prior
 from gpn_scale.errors import NumericalError
 from gpn_scale.estimator import GPNClassifier
-from gpn_scale.nn.noise import Noise
-from gpn_scale.nn.posterior import DirichletPosterior
-from gpn_scale.train.task import AbstractTask, ExactTask, Validation
+from gpn_scale.train.task import AbstractTask, Validation
+from gpn_scale.train.trainer import Interrupted, Timing
 
 
 def trainer_for(graph, task=None, **options):
@@ -80,7 +78,7 @@ def test_warm_up_ends_within_an_epoch_of_several_steps(small_graph):
     assert trainer.warmup_epochs == 1
     assert [record.phase for record in trainer.records()] == ["warmup", "main"]
     assert moved == [False] * 6 + [True] * 2
-    assert trainer.progress.best_epoch == 2
+    assert trainer.state.best_epoch == 2
 
 
 @pytest.mark.parametrize(
@@ -102,7 +100,7 @@ def test_stops_after_patience_and_restores_the_best(small_graph):
     for record in trainer.records():
         states[record.epoch] = weights(trainer.model)
     assert record.epoch == 7
-    assert trainer.progress.best_epoch == 4
+    assert trainer.state.best_epoch == 4
     assert trainer.finished
     trainer.restore_best()
     best = states[4]
@@ -113,7 +111,7 @@ def test_stops_after_patience_and_restores_the_best(small_graph):
 def test_the_warm_up_does_not_count_for_the_best(small_graph):
     trainer = trainer_for(small_graph, ScriptedTask([1.0, 5.0, 4.0]), warmup_steps=1, epochs=2)
     list(trainer.records())
-    assert trainer.progress.best_epoch == 3
+    assert trainer.state.best_epoch == 3
 
 
 def test_no_epochs_train_nothing(small_graph):
@@ -150,38 +148,23 @@ def test_weight_decay_is_on_the_encoder_only(small_graph):
     assert all(decay[id(p)] == 0.0 for p in trainer.model.flow.parameters())
 
 
-def test_exact_loss_is_the_sum_over_training_nodes(small_graph, generator):
-    config = RunConfig(train=TrainConfig(entropy_weight=0.1))
-    classifier = GPNClassifier(config, dtype=torch.float64)
-    model = classifier.trainer(small_graph).model
-    task = ExactTask(small_graph, config, torch.device("cpu"), torch.float64)
-    state = generator.get_state()
-    (loss,) = task.losses(model, generator, 1)
-    generator.set_state(state)
-    noise = Noise.drawn(generator)
-    alpha = model(task.inputs, task.diffusion, noise).with_network.alpha_NC
-    total = 0.0
-    for node in small_graph.split.train:
-        one = DirichletPosterior(alpha[node : node + 1])
-        label = torch.tensor([small_graph.labels[node]]).long()
-        total += (one.expected_nll(label) - 0.1 * one.entropy()).item()
-    assert loss.item() == pytest.approx(total)
+def test_a_trainer_that_is_asked_to_stop_does_so_after_the_step(small_graph):
+    trainer = trainer_for(small_graph, warmup_steps=0, epochs=5)
+    trainer.stop_asked = lambda: 15 if trainer.state.epoch == 2 else None
+    records = []
+    with pytest.raises(Interrupted) as caught:
+        records.extend(trainer.records())
+    assert caught.value.number == 15
+    assert (trainer.state.epoch, trainer.state.step) == (2, 1)
 
 
-def test_validation_is_on_the_validation_nodes(small_graph):
-    classifier = GPNClassifier(RunConfig(train=TrainConfig(epochs=3)))
-    trainer = classifier.trainer(small_graph)
-    model = classifier.fit(small_graph, trainer=trainer).model
-    validation = trainer.task.validate(model)
-    val = small_graph.split.val
-    prediction = classifier.predict(small_graph)
-    correct = prediction.predicted_class[val] == small_graph.labels[val]
-    assert validation.accuracy == pytest.approx(correct.mean())
-    p = prediction.probabilities[val, small_graph.labels[val]]
-    assert validation.cross_entropy == pytest.approx(float(-torch.tensor(p).log().mean()), rel=1e-5)
-
-
-def test_the_prior_is_that_of_the_training_set(small_graph):
-    model = trainer_for(small_graph).model
-    expected = torch.from_numpy(class_prior(small_graph)).log().float()
-    torch.testing.assert_close(model.evidence.log_prior_C, expected)
+def test_timing_counts_roots_and_phases(small_graph):
+    trainer = trainer_for(small_graph, warmup_steps=0, epochs=2)
+    before = Timing()
+    list(trainer.records())
+    timing = trainer.timing.since(before)
+    assert timing.roots == 2 * len(small_graph.split.train)
+    assert set(timing.seconds) == {"data", "forward", "backward", "communication", "validation"}
+    assert timing.forward > 0 < timing.backward
+    assert timing.roots_per_second > 0.0
+    assert before.roots_per_second == 0.0

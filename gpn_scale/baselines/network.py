@@ -1,0 +1,116 @@
+"""Base classes of comparison models that are one torch module.
+
+Shapes: N nodes, C classes.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from gpn_scale.baselines.baseline import AbstractBaseline
+from gpn_scale.baselines.graph_view import GraphView
+from gpn_scale.baselines.layers import Layers
+from gpn_scale.baselines.training import cross_entropy, evaluating, train
+from gpn_scale.data.graph import Graph
+from gpn_scale.inference.encoder_inputs import column_moments
+from gpn_scale.nn.encoder import InputLinear
+from gpn_scale.train.checkpoint import check_tensors
+
+
+class AbstractNetwork(AbstractBaseline):
+    """A model that is one torch module, trained with early stopping."""
+
+    _module: nn.Module | None = None
+
+    @abstractmethod
+    def build(self, view: GraphView, generator: torch.Generator) -> nn.Module:
+        """Return the module with its initial values."""
+
+    @abstractmethod
+    def losses(self, view: GraphView, generator: torch.Generator, epoch: int) -> Iterator[Tensor]:
+        """Yield the losses of an epoch's steps."""
+
+    @abstractmethod
+    def validation_loss(self, view: GraphView) -> float:
+        """Return the loss that decides early stopping."""
+
+    def fit_view(self, view: GraphView, store: Path | None) -> None:  # noqa: D102
+        self.prepare(view, store)
+        self._module = self.new_module(view, torch.Generator())
+        generator = self.generator(1)
+        train(
+            self._module,
+            lambda epoch: self.losses(view, generator, epoch),
+            lambda: self.validation_loss(view),
+            self.config.train,
+        )
+
+    def prepare(self, view: GraphView, store: Path | None) -> None:
+        """Compute what training needs of the graph; the default computes nothing."""
+
+    def new_module(self, view: GraphView, source: torch.Generator) -> nn.Module:
+        """Return an untrained module; initial values are drawn on the CPU for every device."""
+        module = self.build(view, source.manual_seed(self.config.train.rng_seed))
+        inputs = [part for part in module.modules() if isinstance(part, InputLinear)]
+        if inputs and self.config.encoder.standardise:
+            moments = column_moments(view.feature_rows.features, "none")
+            for part in inputs:
+                part.standardise(*moments)
+        return module.to(self.device, self.dtype)
+
+    @property
+    def module(self) -> nn.Module:
+        """The trained network.
+
+        Raises:
+            RunError: the model has not been trained.
+        """
+        if self._module is None:
+            raise self.unfitted_error()
+        return self._module
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the module's tensors."""
+        return self.module.state_dict()
+
+    def restore(self, graph: Graph, tensors: dict[str, Tensor], source: Path) -> None:  # noqa: D102
+        module = self.new_module(self.view(graph), torch.Generator())
+        check_tensors(source, tensors, module.state_dict())
+        module.load_state_dict(tensors)
+        self._module = module.eval()
+
+
+class AbstractSoftmaxNetwork(AbstractNetwork):
+    """A network whose class probabilities are a softmax, trained by cross-entropy."""
+
+    @abstractmethod
+    def logits(self, view: GraphView, generator: torch.Generator | None = None) -> Tensor:
+        """Return the logits of all nodes, (N, C); with a generator, with the noise of training."""
+
+    def losses(self, view: GraphView, generator: torch.Generator, epoch: int) -> Iterator[Tensor]:  # noqa: D102
+        yield cross_entropy(self.logits(view, generator), view.training)
+
+    def validation_loss(self, view: GraphView) -> float:  # noqa: D102
+        return float(cross_entropy(self.logits(view), view.validation))
+
+    def final_logits(self, view: GraphView) -> Tensor:
+        """Return the logits of the trained network without noise or gradients, (N, C)."""
+        with evaluating(self.module):
+            return self.logits(view)
+
+
+class AbstractLayeredNetwork(AbstractSoftmaxNetwork):
+    """A softmax network whose module is `Layers`."""
+
+    def build(self, view: GraphView, generator: torch.Generator) -> Layers:  # noqa: D102
+        width = view.feature_rows.features.shape[1]
+        return Layers(width, view.graph.num_classes, self.config.encoder, generator)
+
+    @property
+    def layers(self) -> Layers:
+        """The trained network."""
+        assert isinstance(self.module, Layers)
+        return self.module

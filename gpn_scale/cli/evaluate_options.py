@@ -1,0 +1,148 @@
+"""The options of `gpn-evaluate`, and the matrix of runs that they ask for."""
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from gpn_scale.errors import ConfigError
+from gpn_scale.experiments.catalogue import EXPERIMENTS
+from gpn_scale.experiments.request import MatrixRequest, expand_groups
+from gpn_scale.experiments.studies import STUDIES
+from gpn_scale.experiments.trained import FRACTIONS
+from gpn_scale.models.registry import known_models
+
+
+def evaluation_parser() -> argparse.ArgumentParser:
+    """Return the parser of `gpn-evaluate`."""
+    parser = argparse.ArgumentParser(
+        prog="evaluate.py",
+        description="Run the paper's experiments as a matrix of graphs, models and seeds. Finished "
+        "results are kept: the same call continues where it was interrupted, and a larger one adds "
+        "what is missing. Several calls at the same time, by torchrun, mpiexec or by hand, share "
+        "the work; the last one to finish writes the complete tables.",
+    )
+    add = parser.add_argument
+    add(
+        "--experiment",
+        default="all",
+        metavar="NAME[,NAME]",
+        help=f"{', '.join(EXPERIMENTS)}, ablation, hyper-parameters, or all, which is every one "
+        "except the last two (default: all)",
+    )
+    add("--datasets", default="synthetic", metavar="A,B", help="datasets (default: synthetic)")
+    add(
+        "--models",
+        default="GPN,GPN-minibatch",
+        metavar="A,B",
+        help=f"models among {', '.join(known_models())}; NAME[section.field=value;...] changes "
+        "the configuration of one (default: GPN,GPN-minibatch)",
+    )
+    add("--splits", type=int, default=10, metavar="N", help="number of splits (default: 10)")
+    add(
+        "--inits",
+        type=int,
+        default=10,
+        metavar="M",
+        help="number of initialisations per split (default: 10)",
+    )
+    add("--out", type=Path, required=True, metavar="DIR", help="directory of cells, stores, tables")
+    add(
+        "--data-dir",
+        type=Path,
+        default=Path("data"),
+        metavar="DIR",
+        help="directory of the datasets (default: data)",
+    )
+    add(
+        "--paper",
+        type=Path,
+        metavar="DIR",
+        help="directory of CSV files with the paper's figures, to compare with",
+    )
+    add(
+        "--left-out-classes",
+        default="paper",
+        metavar="N|paper",
+        help="number of classes left out in left-out-classes; graphs that are not in the paper "
+        "need a number (default: paper)",
+    )
+    add(
+        "--fractions",
+        default=",".join(map(str, FRACTIONS)),
+        metavar="A,B",
+        help="fractions of nodes or edges that shifts change; missing ones are added to finished "
+        "cells (default: %(default)s)",
+    )
+    add(
+        "--studies",
+        default="all",
+        metavar="A,B",
+        help=f"hyper-parameter studies among {', '.join(STUDIES)} (default: all)",
+    )
+    add("--tables-only", action="store_true", help="run nothing, write tables of what is finished")
+    add("--png", action="store_true", help="also write plots as PNG files, drawn by Chromium")
+    add(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="change a field of the recipes, e.g. train.epochs=50 (may be repeated)",
+    )
+    add(
+        "--processes",
+        type=int,
+        default=1,
+        metavar="P",
+        help="number of cells that run at the same time (default: 1)",
+    )
+    add("--threads", type=int, metavar="T", help="CPU threads of each process (default: 1)")
+    return parser
+
+
+def requested_matrix(options: argparse.Namespace) -> MatrixRequest:
+    """Return the matrix that the command line asks for.
+
+    Raises:
+        ConfigError: an option has a value that is not allowed.
+    """
+    names = [name for name in options.experiment.split(",") if name]
+    models = [name for name in options.models.split(",") if name]
+    experiments, all_models = expand_groups(names, models, options.studies)
+    return MatrixRequest(
+        out=options.out,
+        datasets=tuple(dict.fromkeys(filter(None, split_datasets(options.datasets)))),
+        models=all_models,
+        experiments=experiments,
+        splits=options.splits,
+        inits=options.inits,
+        fractions=_fractions(options.fractions),
+        left_out_classes=options.left_out_classes,
+        changes=tuple(options.set),
+        data_dir=options.data_dir,
+    )
+
+
+def split_datasets(text: str) -> Iterator[str]:
+    """Yield names of datasets, split at commas but not between the keys of a synthetic graph.
+
+    >>> list(split_datasets("CoraML,synthetic:nodes=10,classes=3,CiteSeer"))
+    ['CoraML', 'synthetic:nodes=10,classes=3', 'CiteSeer']
+    """
+    name = ""
+    for part in text.split(","):
+        if "=" in part and ":" in name and ":" not in part:
+            name += f",{part}"
+            continue
+        if name:
+            yield name
+        name = part
+    yield name
+
+
+def _fractions(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(",") if part)
+    except ValueError:
+        raise ConfigError(
+            f"fractions got {text!r}, expected numbers between 0 and 1", arguments=("fractions",)
+        ) from None

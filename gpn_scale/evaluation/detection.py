@@ -1,0 +1,93 @@
+"""How well uncertainty scores detect nodes: unknown nodes, or wrong predictions.
+
+Unknown nodes are those that a mark of the graph names: nodes of hidden classes, or nodes that a
+dataset marks as unlike the rest. They are compared with the known test nodes.
+
+Shapes: N nodes.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpn_scale.data.graph import Graph, NodeIds
+from gpn_scale.evaluation.metrics import aupr, auroc
+from gpn_scale.evaluation.prediction import AbstractPrediction, FloatArray
+from gpn_scale.evaluation.scores import SCORES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownDetection:
+    """How well scores separate the unknown nodes from the known test nodes.
+
+    Each mapping holds `ood_nodes`, the number of unknown nodes, and `auroc_{score}` and
+    `aupr_{score}` of every score.
+    """
+
+    known_nodes: int
+    """Number of test nodes without a mark."""
+    together: Mapping[str, float]
+    """Metrics with the nodes of all marks as positives."""
+    marks: Mapping[str, Mapping[str, float]]
+    """Metrics with the nodes of one mark as positives, by the mark's name."""
+
+
+def detect_unknown(
+    prediction: AbstractPrediction, graph: Graph, scores: Iterable[str] = tuple(SCORES)
+) -> UnknownDetection | None:
+    """Measure how well each of `scores` separates unknown nodes from the known test nodes.
+
+    Returns:
+        None for a graph without a split or without marks.
+    """
+    if graph.split is None or not graph.marks:
+        return None
+    names = tuple(scores)
+
+    def detected(unknown: NodeIds) -> dict[str, float]:
+        nodes, is_unknown = known_and_unknown(graph, unknown)
+        values = prediction.scores(nodes, names)
+        return {"ood_nodes": len(unknown), **detection_metrics(values, is_unknown)}
+
+    return UnknownDetection(
+        known_nodes=len(known_test_nodes(graph)),
+        together=detected(graph.marked),
+        marks={mark: detected(np.asarray(nodes)) for mark, nodes in graph.marks.items()},
+    )
+
+
+def known_test_nodes(graph: Graph) -> NodeIds:
+    """Return the test nodes without a mark."""
+    assert graph.split is not None
+    return np.setdiff1d(graph.split.test, graph.marked)
+
+
+def known_and_unknown(
+    graph: Graph, unknown: NodeIds | None = None
+) -> tuple[NodeIds, NDArray[np.bool_]]:
+    """Return the known test nodes followed by the unknown nodes, and which are unknown; (N,) each.
+
+    Args:
+        graph: A graph with a split.
+        unknown: The unknown nodes; all nodes with a mark by default.
+    """
+    known = known_test_nodes(graph)
+    nodes = np.concatenate([known, graph.marked if unknown is None else unknown])
+    return nodes, np.arange(len(nodes)) >= len(known)
+
+
+def detection_metrics(
+    scores: Mapping[str, FloatArray | None], positive_N: NDArray[np.bool_], prefix: str = ""
+) -> dict[str, float]:
+    """Return AUC-ROC and AUC-PR of every score at detecting the positive nodes.
+
+    A score that is None, because the model does not have it, gets NaN.
+    """
+    metrics = {}
+    for name, score in scores.items():
+        metrics[f"{prefix}auroc_{name}"] = math.nan if score is None else auroc(positive_N, score)
+        metrics[f"{prefix}aupr_{name}"] = math.nan if score is None else aupr(positive_N, score)
+    return metrics

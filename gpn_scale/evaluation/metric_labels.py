@@ -1,0 +1,35 @@
+"""Names of metrics for people."""
+
+from gpn_scale.evaluation.scores import EPISTEMIC_LOCAL, PAGE_SCORES
+
+_NAMES = {
+    "auroc": "AUC-ROC",
+    "aupr": "AUC-PR",
+    "aurc": "AURC",
+    "brier": "Brier score",
+    "ece": "ECE",
+    "id_accuracy": "accuracy on known classes",
+    "mce": "MCE",
+    "nll": "NLL",
+}
+_SCORE_LABELS = {score.name: score.label for score in (*PAGE_SCORES.values(), EPISTEMIC_LOCAL)}
+_MISCLASSIFICATION = "misclassification_"
+
+
+def metric_label(metric: str) -> str:
+    """Return the name of a metric for people; a setting follows after `@`.
+
+    >>> metric_label("auroc_epistemic_no_network@normal")
+    'AUC-ROC epistemic, no network; normal'
+    """
+    name, _, setting = metric.partition("@")
+    if name.startswith(_MISCLASSIFICATION):
+        return f"misclassification, {metric_label(metric.removeprefix(_MISCLASSIFICATION))}"
+    kind, _, rest = name.partition("_")
+    if name in _NAMES:
+        label = _NAMES[name]
+    elif kind in _NAMES:
+        label = f"{_NAMES[kind]} {_SCORE_LABELS.get(rest, rest.replace('_', ' '))}"
+    else:
+        label = name.replace("_", " ")
+    return f"{label}; {setting.replace('_', ' ')}" if setting else label

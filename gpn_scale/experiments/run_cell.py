@@ -1,0 +1,96 @@
+"""Training and measuring one cell of a matrix, resumed after any interruption.
+
+The model file is written first. Then the results join the cell's JSON file one by one, so that a
+matrix that is later asked for more experiments trains nothing again.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from gpn_scale.data.graph import Graph
+from gpn_scale.data.splits import prepare_graph
+from gpn_scale.errors import NumericalError
+from gpn_scale.experiments.catalogue import EXPERIMENTS
+from gpn_scale.experiments.cells import Cell, CellResult
+from gpn_scale.experiments.matrix_directory import MatrixDirectory
+from gpn_scale.experiments.trained import FRACTIONS, Trained
+from gpn_scale.models.protocol import NodeClassifier
+from gpn_scale.models.setting import ModelSetting
+from gpn_scale.train.checkpoint import load_tensors, save_tensors
+
+
+def run_cell(
+    directory: MatrixDirectory,
+    cell: Cell,
+    experiments: Sequence[str],
+    setting: ModelSetting,
+    load: Callable[[], Graph],
+    *,
+    store: Path | None = None,
+    fractions: tuple[float, ...] = FRACTIONS,
+) -> CellResult:
+    """Train a cell unless its model is stored, and add its missing results.
+
+    Args:
+        directory: Directory of the matrix.
+        cell: The cell.
+        experiments: Names of experiments; those that need another training are ignored.
+        setting: Setting of the model, with the cell's seeds and left-out classes in it.
+        load: Function that returns the graph; called only if something is missing.
+        store: PPR store with the rows of all nodes, for training in minibatch mode and for the
+            score `epistemic_local`.
+        fractions: Fractions of nodes or edges that the shifts change.
+
+    Raises:
+        NumericalError: the prediction of the trained model is not finite.
+        RunError: the stored result comes from another configuration or version.
+    """
+    known = directory.result_of(cell, setting.fingerprint)
+    result = known or CellResult(setting.fingerprint)
+    unfinished = cell.unfinished(result, experiments, fractions)
+    if not unfinished:
+        return result
+    graph = prepare_graph(load(), setting.config)
+    classifier = fitted_model(directory.model_file(cell), setting, graph, store)
+    trained = Trained(classifier, graph, experiment_seed(cell), store, fractions)
+    for name in unfinished:
+        try:
+            metrics = EXPERIMENTS[name](trained)
+        except NumericalError as error:
+            raise NumericalError(f"{cell.name}, {name}: {error}") from error
+        result.results[name] = result.results.get(name, {}) | metrics
+        directory.write_result(cell, result)
+    return result
+
+
+def experiment_seed(cell: Cell) -> int:
+    """Return the seed of the experiments' random choices in a cell."""
+    return cell.split * 1000 + cell.init
+
+
+def fitted_model(
+    path: Path, setting: ModelSetting, graph: Graph, store: Path | None
+) -> NodeClassifier:
+    """Return the model whose state is in `path`; fit and save it if the file has no such model.
+
+    Args:
+        path: The model file.
+        setting: Setting of the model.
+        graph: Graph with the split of the setting.
+        store: PPR store for models that train on rows.
+    """
+    model = setting.new()
+    if path.exists():
+        tensors, facts = load_tensors(path)
+        if facts.get("fingerprint") == setting.fingerprint:
+            model.load_state(graph, tensors, path)
+            return model
+    model.fit(graph, store=store if setting.needs_rows else None)
+    facts = {
+        "model": setting.kind,
+        "fingerprint": setting.fingerprint,
+        "config": setting.config.to_dict(),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_tensors(path, model.state(), facts)
+    return model

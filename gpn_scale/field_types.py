@@ -1,0 +1,116 @@
+"""Fields of configuration dataclasses by their type: checks, and values from texts.
+
+A field is an int, a float, a bool, a text, a `Literal`, or a union of these.
+"""
+
+from collections.abc import Callable
+from dataclasses import fields
+from functools import cache
+from numbers import Integral
+from types import UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from gpn_scale.errors import ConfigError
+
+T = TypeVar("T")
+
+
+def checks_choices(section: str = "") -> Callable[[type[T]], type[T]]:
+    """Return a class decorator that makes a dataclass refuse values its `Literal` fields exclude.
+
+    The check runs first in `__post_init__`. Put the decorator below `@dataclass`.
+
+    Args:
+        section: Name of the section of `RunConfig` that the class stands for, used in messages.
+    """
+
+    def decorate(cls: type[T]) -> type[T]:
+        check_rest = getattr(cls, "__post_init__", None)
+
+        def __post_init__(self: Any) -> None:
+            made: Any = type(self)
+            for name, kind in _choice_fields(made).items():
+                value, key = getattr(self, name), f"{section}.{name}" if section else name
+                require(_is_choice(kind, value), key, value, describe(kind))
+            if check_rest is not None:
+                check_rest(self)
+
+        cls.__post_init__ = __post_init__  # type: ignore[attr-defined]
+        return cls
+
+    return decorate
+
+
+@cache
+def _choice_fields(cls: Any) -> dict[str, Any]:
+    """Return the types of the fields that are a `Literal`, or an int or a `Literal`."""
+    hints = get_type_hints(cls)
+    return {f.name: hints[f.name] for f in fields(cls) if _has_choices(hints[f.name])}
+
+
+def _has_choices(kind: Any) -> bool:
+    if get_origin(kind) in (Union, UnionType):
+        return any(map(_has_choices, get_args(kind)))
+    return get_origin(kind) is Literal
+
+
+def _is_choice(kind: Any, value: Any) -> bool:
+    if get_origin(kind) in (Union, UnionType):
+        return any(_is_choice(option, value) for option in get_args(kind))
+    if get_origin(kind) is Literal:
+        return any(type(value) is type(option) and value == option for option in get_args(kind))
+    return isinstance(value, Integral) if kind is int else isinstance(value, kind)
+
+
+def require(condition: bool, name: str, value: object, expected: str) -> None:
+    """Raise a `ConfigError` about the field `name` unless `condition` holds.
+
+    Args:
+        condition: Whether the value is allowed.
+        name: The field, or several with ` + ` between them whose sum `value` is.
+        value: What was given.
+        expected: What is allowed, as the end of a sentence.
+    """
+    if not condition:
+        arguments = name.split(" + ")
+        raise ConfigError(f"{name} is {value!r}, expected {expected}", arguments=arguments)
+
+
+def parse_value(kind: Any, text: str, key: str) -> Any:
+    """Return `text` as a value of the type `kind`; `key` names the field in messages.
+
+    Raises:
+        ConfigError: the text is no such value.
+    """
+    parsers: dict[Any, Callable[[str], Any]] = {int: int, float: float, str: str, bool: _as_bool}
+    if get_origin(kind) in (Union, UnionType):
+        for option in get_args(kind):
+            try:
+                return parse_value(option, text, key)
+            except ConfigError:
+                continue
+    elif get_origin(kind) is Literal:
+        if text in get_args(kind):
+            return text
+    else:
+        try:
+            return parsers[kind](text)
+        except ValueError:
+            pass
+    raise ConfigError(f"{key} is {text!r}, expected {describe(kind)}", arguments=(key,))
+
+
+def _as_bool(text: str) -> bool:
+    values = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
+    if text.lower() not in values:
+        raise ValueError(text)
+    return values[text.lower()]
+
+
+def describe(kind: Any) -> str:
+    """Describe which values a field of the type `kind` takes."""
+    if get_origin(kind) in (Union, UnionType):
+        return " or ".join(describe(option) for option in get_args(kind))
+    if get_origin(kind) is Literal:
+        return " or ".join(map(str, get_args(kind)))
+    return {int: "a whole number", float: "a number", bool: "true or false"}.get(kind, "a text")

@@ -1,0 +1,48 @@
+"""Stored rows as a model may use them: of its graph, of its diffusion, and of evidence."""
+
+from pathlib import Path
+
+from gpn_scale.config import DiffusionConfig
+from gpn_scale.data.graph import Graph
+from gpn_scale.errors import ConfigError, StoreError
+from gpn_scale.ppr.store import PPRStore
+
+StoreLike = PPRStore | Path | str
+"""An opened PPR store, or its path."""
+
+
+def open_rows(store: StoreLike, graph: Graph, diffusion: DiffusionConfig) -> PPRStore:
+    """Open a store, checked to have rows of this graph and this diffusion.
+
+    Raises:
+        StoreError: the store is of another graph or diffusion, or cannot be read.
+    """
+    path = store.path if isinstance(store, PPRStore) else store
+    opened = PPRStore.open(path, graph_fingerprint=graph.structure_fingerprint())
+    for name, value in diffusion.store_parameters.items():
+        stored = opened.parameters.get(name)
+        if stored != value:
+            raise StoreError(
+                f"{path} has rows of {name} {stored}, the model diffuses with {value}: build the "
+                f"store with {name} {value}, or train with diffusion.{name}={stored}",
+                arguments=(f"diffusion.{name}",),
+            )
+    return opened
+
+
+def require_sums(diffusion: DiffusionConfig, what: str) -> None:
+    """Refuse a diffusion of logarithms, of which rows do not give sums of evidence.
+
+    Args:
+        diffusion: The diffusion.
+        what: What needs sums, as the subject of the message.
+
+    Raises:
+        ConfigError: the diffusion is of logarithms.
+    """
+    if diffusion.of != "evidence":
+        raise ConfigError(
+            f"{what} adds up evidence, got diffusion.of={diffusion.of}: train and predict all "
+            "nodes with mode='exact', or use diffusion.of=evidence",
+            arguments=("diffusion.of",),
+        )

@@ -1,0 +1,1 @@
+"""All node classifiers behind one protocol, by name: GPN, its variants and comparison models."""

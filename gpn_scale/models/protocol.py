@@ -1,0 +1,82 @@
+"""The protocol that GPN and every comparison model satisfy.
+
+Experiments, the command line and benchmarks use models through `NodeClassifier` alone.
+
+Shapes: N nodes, B perturbed or scored nodes.
+"""
+
+from pathlib import Path
+from typing import Any, Protocol, Self, runtime_checkable
+
+from torch import Tensor
+
+from gpn_scale.config import RunConfig
+from gpn_scale.data.graph import Graph, NodeIds
+from gpn_scale.evaluation.prediction import AbstractPrediction, FloatArray
+from gpn_scale.inference.perturbed import RowsOf
+from gpn_scale.ppr.rows import Rows
+
+
+@runtime_checkable
+class PerturbedClassifier(Protocol):
+    """A trained classifier and a graph whose features or edges are changed."""
+
+    def unchanged(self) -> AbstractPrediction:
+        """Predict all nodes of the unchanged graph, (N,)."""
+
+    def isolated(self, nodes: NodeIds, rows_of: RowsOf) -> AbstractPrediction:
+        """Predict each of `nodes` as if it alone had other features, (B,)."""
+
+    def with_features(self, nodes: NodeIds, rows_of: RowsOf) -> AbstractPrediction:
+        """Predict all nodes as if `nodes` had other features, (N,)."""
+
+    def with_edges(self, graph: Graph) -> AbstractPrediction:
+        """Predict all nodes as if their edges were those of `graph`, (N,)."""
+
+    def local_score(self, nodes: NodeIds, rows: Rows, isolated: Any) -> FloatArray | None:
+        """Return the score `epistemic_local`, (B,): minus the evidence in the nodes' stored rows.
+
+        Args:
+            nodes: Nodes to score.
+            rows: Their rows.
+            isolated: What `isolated` returned for `nodes`, to score them with those features; None
+                for their own features.
+
+        Returns:
+            None for a model without evidence per node.
+        """
+
+
+@runtime_checkable
+class NodeClassifier(Protocol):
+    """A model that learns from the labelled nodes of a graph and predicts all nodes."""
+
+    @property
+    def config(self) -> RunConfig:
+        """The configuration of its training."""
+
+    def check(self, graph: Graph) -> None:
+        """Refuse a graph that the model cannot be fitted on, before anything is computed.
+
+        Raises:
+            GpnScaleError: the graph, the configuration or the installation does not fit.
+        """
+
+    def fit(self, graph: Graph, *, store: Path | None = None) -> Self:
+        """Train on the graph's split; `store` holds PPR rows for models that train on them."""
+
+    def predict(self, graph: Graph) -> AbstractPrediction:
+        """Return class probabilities and scores of every node."""
+
+    def perturbed(self, graph: Graph) -> PerturbedClassifier:
+        """Return an object that predicts variants of `graph` with other features or edges."""
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the tensors to save; {} for a model that is fitted as fast as it is read."""
+
+    def load_state(self, graph: Graph, tensors: dict[str, Tensor], source: Path) -> None:
+        """Restore the tensors of a model that was fitted on `graph`; `source` is for messages.
+
+        Raises:
+            RunError: the tensors belong to another model.
+        """

@@ -1,0 +1,125 @@
+"""The registry of models: GPN, its ablations and every comparison model by name.
+
+A new model is one more entry of `MODELS`; docs/adding_a_model.md has an example.
+"""
+
+from collections.abc import Sequence
+
+from gpn_scale.baselines.appnp import APPNP
+from gpn_scale.baselines.bayesian_gcn import BayesianGCN
+from gpn_scale.baselines.drop_edge import DropEdge
+from gpn_scale.baselines.dropout_gcn import DropoutGCN
+from gpn_scale.baselines.ensemble import Ensemble
+from gpn_scale.baselines.feature_process import FeatureProcess
+from gpn_scale.baselines.gcn import VGCN, EnergyGCN
+from gpn_scale.baselines.graph_kernel import KernelDirichlet
+from gpn_scale.baselines.kernel_gcn import KernelGCN
+from gpn_scale.baselines.label_propagation import LabelPropagation
+from gpn_scale.baselines.matern_process import MaternProcess
+from gpn_scale.baselines.minibatch_gcn import ensemble_of, in_neighbour_batches
+from gpn_scale.baselines.post_hoc import POST_HOC, on_top_of
+from gpn_scale.baselines.pprgo import PPRGo
+from gpn_scale.baselines.robust_gcn import RobustGCN
+from gpn_scale.config import RunConfig, parse_assignments
+from gpn_scale.data.graph import Graph
+from gpn_scale.errors import ConfigError
+from gpn_scale.models.hyper_parameters import (
+    averaging_logs,
+    in_batches,
+    kernel_gcn_options,
+    tuned,
+    without_diffusion,
+)
+from gpn_scale.models.setting import ModelSetting
+from gpn_scale.models.spec import GPNSpec, ModelSpec, RivalSpec
+from gpn_scale.recipes import in_minibatches
+
+_VGCN = tuned(dropout=0.8, large_dropout=0.5)
+_PLAIN = tuned(dropout=0.5)
+_NO_DECAY = tuned(dropout=0.0, weight_decay=0.0)
+_BATCHED = in_batches(_VGCN, neighbours=5)
+_BATCHED_VGCN = in_neighbour_batches(VGCN)
+
+MODELS: dict[str, ModelSpec] = {
+    "GPN": GPNSpec(),
+    "GPN-minibatch": GPNSpec(in_minibatches),
+    "PostNet": GPNSpec(without_diffusion),
+    "PostNet-Diff": GPNSpec(without_diffusion, predicts_with_recipe=True),
+    "GPN-LOG-beta": GPNSpec(averaging_logs),
+    "LP": RivalSpec(LabelPropagation, _PLAIN),
+    "GKDE": RivalSpec(KernelDirichlet, _PLAIN),
+    "GGP": RivalSpec(FeatureProcess, _NO_DECAY),
+    "Matern-GGP": RivalSpec(MaternProcess, _NO_DECAY),
+    "APPNP": RivalSpec(APPNP, _PLAIN),
+    "VGCN": RivalSpec(VGCN, _VGCN),
+    "RGCN": RivalSpec(RobustGCN, tuned(dropout=0.5, weight_decay=0.0, hidden_fraction=0.5)),
+    "VGCN-Dropout": RivalSpec(DropoutGCN, _VGCN),
+    "DropEdge": RivalSpec(DropEdge, _PLAIN),
+    "VGCN-Energy": RivalSpec(EnergyGCN, _VGCN),
+    "VGCN-Ensemble": RivalSpec(Ensemble, _VGCN),
+    "VGCN-BNN": RivalSpec(BayesianGCN, tuned(dropout=0.0, weight_decay=0.0, hidden_fraction=0.5)),
+    "GKDE-GCN": RivalSpec(KernelGCN, _PLAIN, kernel_gcn_options),
+    "PPRGo": RivalSpec(PPRGo, in_batches(_PLAIN)),
+    "VGCN-minibatch": RivalSpec(_BATCHED_VGCN, _BATCHED),
+    "VGCN-Dropout-minibatch": RivalSpec(in_neighbour_batches(DropoutGCN), _BATCHED),
+    "VGCN-Energy-minibatch": RivalSpec(in_neighbour_batches(EnergyGCN), _BATCHED),
+    "VGCN-Ensemble-minibatch": RivalSpec(ensemble_of(_BATCHED_VGCN), _BATCHED),
+    **{f"VGCN+{method}": RivalSpec(on_top_of(VGCN, method), _VGCN) for method in POST_HOC},
+    **{
+        f"VGCN-minibatch+{method}": RivalSpec(on_top_of(_BATCHED_VGCN, method), _BATCHED)
+        for method in POST_HOC
+    },
+    **{f"APPNP+{method}": RivalSpec(on_top_of(APPNP, method), _PLAIN) for method in POST_HOC},
+}
+"""Models by name; GPN and its ablations come first."""
+ABLATION = ("PostNet", "PostNet-Diff", "GPN", "GPN-LOG-beta")
+"""Models of the paper's ablation."""
+
+
+def known_models() -> list[str]:
+    """Return the names of all registered models, GPN and its ablations first."""
+    return list(MODELS)
+
+
+def setting_of(
+    name: str, recipe: RunConfig, changes: Sequence[tuple[str, str]], graph: Graph
+) -> ModelSetting:
+    """Return the setting of a model on a dataset.
+
+    Args:
+        name: Name of the model, or `NAME[section.field=value;...]` with changes of its own.
+        recipe: Configuration of the dataset.
+        changes: Changes of all models, as pairs of a field's key and the text of its value.
+        graph: Graph to train on.
+
+    Raises:
+        ConfigError: a model or a field does not exist, or a value cannot be parsed.
+
+    Example:
+        >>> from gpn_scale.config import RunConfig
+        >>> from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
+        >>> graph = synthetic_graph(SyntheticConfig(nodes=200, classes=4))
+        >>> setting_of("VGCN[train.epochs=5]", RunConfig(), [], graph).config.train.epochs
+        5
+    """
+    kind, own = parse_model(name)
+    return MODELS[kind].setting(kind, recipe, [*changes, *own], graph)
+
+
+def parse_model(name: str) -> tuple[str, list[tuple[str, str]]]:
+    """Return the registered name in `NAME[section.field=value;...]`, and its changes.
+
+    Raises:
+        ConfigError: the model does not exist, or the brackets are not closed or hold no changes.
+    """
+    kind, bracket, rest = name.partition("[")
+    if kind not in MODELS:
+        raise ConfigError(
+            f"models got {kind!r}, expected names among {', '.join(MODELS)}", arguments=("models",)
+        )
+    parts = [part for part in rest[:-1].split(";") if part]
+    if (bracket and not rest.endswith("]")) or not all("=" in part for part in parts):
+        raise ConfigError(
+            f"models got {name!r}, expected NAME[section.field=value;...]", arguments=("models",)
+        )
+    return kind, parse_assignments(parts)

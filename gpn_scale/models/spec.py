@@ -1,0 +1,75 @@
+"""Entries of the registry: how the recipe of a dataset becomes the setting of a model."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from gpn_scale.baselines.baseline import AbstractBaseline
+from gpn_scale.baselines.options import changed_options
+from gpn_scale.config import RunConfig, override
+from gpn_scale.data.graph import Graph
+from gpn_scale.models.setting import GPNSetting, ModelSetting, RivalSetting
+
+Changes = Sequence[tuple[str, str]]
+"""Keys of fields and the texts of their new values."""
+Configure = Callable[[RunConfig], RunConfig]
+"""Function from the configuration of a dataset to that of a model on this dataset."""
+
+
+class ModelSpec(Protocol):
+    """An entry of the registry."""
+
+    def setting(self, kind: str, recipe: RunConfig, changes: Changes, graph: Graph) -> ModelSetting:
+        """Return the setting of the model.
+
+        Args:
+            kind: Name of the entry.
+            recipe: Configuration of the dataset.
+            changes: Changes that the user asks for.
+            graph: Graph to train on.
+
+        Raises:
+            ConfigError: a field does not exist, or its value cannot be parsed.
+        """
+
+
+@dataclass(frozen=True)
+class GPNSpec:
+    """GPN or an ablation of it; changes by the user come before `configure`."""
+
+    configure: Callable[[RunConfig, Graph], RunConfig] = lambda config, graph: config
+    """Function from the recipe, with changes, to the configuration of training."""
+    predicts_with_recipe: bool = False
+    """Whether predictions diffuse as the recipe says, although training does not."""
+
+    def setting(self, kind: str, recipe: RunConfig, changes: Changes, graph: Graph) -> ModelSetting:
+        """Return the setting of the variant; see `ModelSpec.setting`."""
+        wanted = override(recipe, changes)
+        config = self.configure(wanted, graph)
+        diffusion = wanted.diffusion if self.predicts_with_recipe else config.diffusion
+        return GPNSetting(kind=kind, config=config, predicts_with=diffusion)
+
+
+@dataclass(frozen=True)
+class RivalSpec:
+    """A comparison model; changes by the user come after `configure` and `options`."""
+
+    model: type[AbstractBaseline]
+    configure: Configure = lambda config: config
+    options: Callable[[RunConfig], Any] | None = None
+    """Function from a dataset's configuration to the model's own options; None for defaults."""
+
+    def setting(self, kind: str, recipe: RunConfig, changes: Changes, graph: Graph) -> ModelSetting:
+        """Return the setting of the model; see `ModelSpec.setting`.
+
+        Keys `model.FIELD` change the model's own options.
+        """
+        own = [pair for pair in changes if pair[0].startswith("model.")]
+        shared = [pair for pair in changes if not pair[0].startswith("model.")]
+        options = self.model.Options() if self.options is None else self.options(recipe)
+        return RivalSetting(
+            kind=kind,
+            config=override(self.configure(recipe), shared),
+            options=changed_options(kind, options, own),
+            model=self.model,
+        )

@@ -1,0 +1,98 @@
+"""The files of a run, read and checked: configuration, epochs, report."""
+
+import json
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpn_scale import __version__
+from gpn_scale.config import RunConfig
+from gpn_scale.errors import ConfigError, RunError
+from gpn_scale.evaluation.report import Report
+from gpn_scale.page.facts import TrainingCurves
+from gpn_scale.train.metrics_log import read_metrics
+from gpn_scale.train.run_directory import RunDirectory
+
+_POINTS = 600
+"""Largest number of points of a training curve."""
+_AGAIN = "train again to get a page"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RunRecord:
+    """The files of a run that the page needs."""
+
+    config: RunConfig
+    training: TrainingCurves
+    report: Report | None
+    """None if the run is not finished."""
+
+
+def read_run(directory: RunDirectory) -> RunRecord:
+    """Read the files of a run, finished or not.
+
+    Raises:
+        RunError: the directory holds no run, or a file is damaged or of another version.
+    """
+    if not directory.config.exists():
+        raise RunError(
+            f"{directory.path} holds no run: {directory.config.name} is missing, expected a "
+            "directory that training has written to",
+            arguments=("run",),
+        )
+    report = None
+    if directory.report.exists() and directory.model.exists():
+        report = _report(directory.report)
+    return RunRecord(
+        config=_config(directory.config), training=_curves(directory.metrics), report=report
+    )
+
+
+def _config(path: Path) -> RunConfig:
+    try:
+        return RunConfig.from_dict(_values(path))
+    except ConfigError as error:
+        raise RunError(
+            f"{path} is not a configuration of version {__version__} ({error}): it was written by "
+            f"another version, {_AGAIN}"
+        ) from error
+
+
+def _report(path: Path) -> Report:
+    values = _values(path)
+    version = values.get("version")
+    if version != __version__:
+        raise RunError(
+            f"{path} was written by version {version}, this is version {__version__}: {_AGAIN}"
+        )
+    known = {field.name for field in fields(Report)}
+    if different := known ^ values.keys():
+        raise RunError(f"{path} is damaged or of another version at {min(different)!r}: {_AGAIN}")
+    return Report(**values)
+
+
+def _values(path: Path) -> dict[str, Any]:
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path} cannot be read ({error}): {_AGAIN}") from error
+    if not isinstance(values, dict):
+        raise RunError(f"{path} holds {type(values).__name__}, expected an object: {_AGAIN}")
+    return values
+
+
+def _curves(path: Path) -> TrainingCurves:
+    try:
+        lines = read_metrics(path)
+        best = int(lines[-1]["best_epoch"]) if lines else 0
+        keep = np.unique(np.linspace(0, len(lines) - 1, min(_POINTS, len(lines))).astype(int))
+        names = ("epoch", "loss", "val_cross_entropy", "val_accuracy")
+        columns = {name: np.array([lines[i][name] for i in keep], np.float64) for name in names}
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise RunError(
+            f"{path} cannot be read ({type(error).__name__}: {error}): it is damaged or of another "
+            f"version, {_AGAIN}"
+        ) from error
+    return TrainingCurves(best_epoch=best, **columns)

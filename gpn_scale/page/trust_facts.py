@@ -1,0 +1,76 @@
+"""Facts that show whether confidence can be trusted: risk, conformal sets, temperature."""
+
+import math
+
+import numpy as np
+
+from gpn_scale.data.graph import Graph
+from gpn_scale.evaluation.conformal import ConformalSummary, conformal_summary
+from gpn_scale.evaluation.metrics import expected_calibration_error, negative_log_likelihood
+from gpn_scale.evaluation.prediction import Prediction
+from gpn_scale.evaluation.risk_coverage import risk_coverage
+from gpn_scale.evaluation.scores import PAGE_SCORES
+from gpn_scale.evaluation.temperature import fitted_temperature, scaled
+from gpn_scale.page.facts import ScoreCurve, TemperatureFacts
+
+MISS = 0.1
+"""Accepted probability that a conformal set misses the true class."""
+_CURVE_POINTS = 200
+_RNG_SEED = 0
+_LOG_TEMPERATURES = np.linspace(-0.7, 0.7, 29)
+"""log10 of the temperatures that the curve shows."""
+
+
+def risk_curves(prediction: Prediction, graph: Graph) -> tuple[ScoreCurve, ...]:
+    """Return the risk-coverage curve of each of the four scores on the test nodes."""
+    assert graph.split is not None
+    test = graph.split.test
+    wrong = prediction.probabilities[test].argmax(1) != graph.labels[test]
+    curves = []
+    for name, score in prediction.scores(test, PAGE_SCORES).items():
+        assert score is not None  # a GPN has all four
+        curve = risk_coverage(score, wrong)
+        thin = curve.thinned(_CURVE_POINTS)
+        curves.append(
+            ScoreCurve(score=name, coverage=thin.coverage_N, risk=thin.risk_N, area=curve.area)
+        )
+    return tuple(curves)
+
+
+def conformal_facts(prediction: Prediction, graph: Graph) -> ConformalSummary | None:
+    """Return conformal sets of the test nodes in numbers; None for fewer than two nodes."""
+    assert graph.split is not None
+    test = graph.split.test
+    if len(test) < 2:
+        return None
+    return conformal_summary(
+        prediction.probabilities[test],
+        graph.labels[test],
+        test,
+        num_nodes=graph.num_nodes,
+        rng_seed=_RNG_SEED,
+        miss=MISS,
+    )
+
+
+def temperature_facts(prediction: Prediction, graph: Graph) -> TemperatureFacts | None:
+    """Return the temperature fitted to the validation nodes, and its effect on the test nodes.
+
+    None without validation or test nodes.
+    """
+    assert graph.split is not None
+    val, test = graph.split.val, graph.split.test
+    if len(val) == 0 or len(test) == 0:
+        return None
+    fitted = fitted_temperature(prediction.probabilities[val], graph.labels[val])
+    probability, label = prediction.probabilities[test], graph.labels[test]
+    powers = np.union1d(_LOG_TEMPERATURES, [math.log10(fitted)])
+    eces = [expected_calibration_error(scaled(probability, 10.0**p), label) for p in powers]
+    return TemperatureFacts(
+        fitted=fitted,
+        nodes=len(val),
+        ece=expected_calibration_error(scaled(probability, fitted), label),
+        nll=negative_log_likelihood(scaled(probability, fitted), label),
+        log_temperature=powers,
+        eces=np.array(eces),
+    )

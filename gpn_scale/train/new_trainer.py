@@ -1,0 +1,125 @@
+"""A configuration and a graph turned into a network, a task and a trainer at its start."""
+
+import torch
+from torch import Tensor
+
+from gpn_scale.config import RunConfig
+from gpn_scale.data.graph import Graph
+from gpn_scale.data.splits import class_prior, prepare_graph
+from gpn_scale.distributed import World
+from gpn_scale.errors import ConfigError, GraphError, StoreError
+from gpn_scale.inference.cluster_summary import num_summarised
+from gpn_scale.inference.encoder_inputs import column_moments, required_features
+from gpn_scale.inference.stored_rows import StoreLike, open_rows, require_sums
+from gpn_scale.nn.model import GPN
+from gpn_scale.train.minibatch_task import MinibatchTask
+from gpn_scale.train.task import AbstractTask, ExactTask
+from gpn_scale.train.trainer import Trainer
+
+
+def new_trainer(
+    config: RunConfig,
+    graph: Graph,
+    store: StoreLike | None,
+    *,
+    device: torch.device,
+    dtype: torch.dtype,
+    world: World,
+) -> Trainer:
+    """Return a trainer at its start.
+
+    Args:
+        config: What to build and how to train it.
+        graph: Graph with features and labels; gets the configured split if it has none.
+        store: Rows of the training and validation nodes, for `mode="minibatch"`.
+        device: Device of all tensors.
+        dtype: Type of all real numbers.
+        world: The processes that train together.
+
+    Raises:
+        GraphError: the graph cannot be trained on.
+        StoreError: the store is missing, or does not fit the graph or the diffusion.
+        ConfigError: the mode does not fit the diffusion or the number of processes.
+    """
+    check_trainable(graph)
+    if graph.split is None:
+        graph = prepare_graph(graph, config)
+    task = _new_task(config, graph, store, device, dtype, world)
+    # Initial values are drawn on the CPU, so that a seed means the same on every device.
+    generator = torch.Generator().manual_seed(config.train.rng_seed)
+    prior_C = torch.from_numpy(class_prior(graph)).to(dtype)
+    num_clusters = num_summarised(task.tail) if isinstance(task, MinibatchTask) else 0
+    network = new_network(config, graph.num_features, prior_C, num_clusters, generator)
+    network = network.to(device, dtype)
+    if config.encoder.standardise:
+        moments = column_moments(required_features(graph), config.data.feature_scaling)
+        network.encoder.first.standardise(*moments)
+    if device.type != "cpu":
+        generator = torch.Generator(device).manual_seed(config.train.rng_seed)
+    return Trainer(network, task, config.train, generator, world)
+
+
+def check_trainable(graph: Graph) -> None:
+    """Refuse a graph that a GPN cannot be trained on.
+
+    Raises:
+        GraphError: the graph has fewer than two classes or no features.
+    """
+    if graph.num_classes < 2:
+        raise GraphError(
+            f"graph {graph.name!r} has {graph.num_classes} class(es) to learn, expected at "
+            "least 2: check the labels"
+        )
+    required_features(graph)
+
+
+def new_network(
+    config: RunConfig,
+    num_features: int,
+    prior_C: Tensor,
+    num_clusters: int,
+    generator: torch.Generator | None = None,
+) -> GPN:
+    """Return an untrained network on the CPU.
+
+    Args:
+        config: Sections encoder, flow and evidence are used.
+        num_features: Number of feature columns.
+        prior_C: Class frequencies in the training set.
+        num_clusters: Number of clusters whose evidence the network tracks; 0 in exact mode.
+        generator: Source of the initial values; None where they are replaced anyway.
+    """
+    return GPN(
+        config,
+        num_features=num_features,
+        class_prior_C=prior_C,
+        generator=generator or torch.Generator(),
+        num_clusters=num_clusters,
+    )
+
+
+def _new_task(
+    config: RunConfig,
+    graph: Graph,
+    store: StoreLike | None,
+    device: torch.device,
+    dtype: torch.dtype,
+    world: World,
+) -> AbstractTask:
+    if config.mode == "exact":
+        if world.size > 1:
+            raise ConfigError(
+                f"mode='exact' trains in one process, got {world.size} ranks: start a single "
+                "process, or use mode='minibatch'",
+                arguments=("mode",),
+            )
+        return ExactTask(graph, config, device, dtype)
+    if store is None:
+        raise StoreError(
+            "mode='minibatch' needs a PPR store, and none was given: build one with "
+            "`python -m precompute` and pass store=",
+            arguments=("store",),
+        )
+    require_sums(config.diffusion, "mode='minibatch'")
+    rows = open_rows(store, graph, config.diffusion)
+    return MinibatchTask(graph, config, rows, device, dtype, world)

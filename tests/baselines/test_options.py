@@ -1,0 +1,39 @@
+import pytest
+
+from gpn_scale.baselines.gcn import EnergyOptions
+from gpn_scale.baselines.options import (
+    NoOptions,
+    changed_options,
+    require_in_range,
+    require_positive,
+)
+from gpn_scale.errors import ConfigError
+
+
+def test_texts_change_fields():
+    changed = changed_options("VGCN-Energy", EnergyOptions(), [("model.temperature", "2")])
+    assert changed == EnergyOptions(temperature=2.0)
+    assert changed_options("VGCN", NoOptions(), []) == NoOptions()
+
+
+def test_unknown_options_and_bad_values_are_refused():
+    with pytest.raises(ConfigError, match=r"'model\.heat'.*known are model\.temperature"):
+        changed_options("VGCN-Energy", EnergyOptions(), [("model.heat", "1")])
+    with pytest.raises(ConfigError, match=r"model\.temperature got 'warm', expected a number"):
+        changed_options("VGCN-Energy", EnergyOptions(), [("model.temperature", "warm")])
+    for text in ("nan", "inf"):
+        with pytest.raises(ConfigError, match=rf"VGCN-Energy is {text}, expected a finite number"):
+            changed_options("VGCN-Energy", EnergyOptions(), [("model.temperature", text)])
+    with pytest.raises(ConfigError, match=r"known are none"):
+        changed_options("VGCN", NoOptions(), [("model.x", "1")])
+
+
+def test_refusals_name_the_key_in_their_arguments():
+    require_positive("model.samples", 1, "random pass")
+    with pytest.raises(ConfigError, match=r"model\.samples is 0, expected at least 1") as caught:
+        require_positive("model.samples", 0, "random pass")
+    assert caught.value.arguments == ("model.samples",)
+    require_in_range("model.sigma", 0.5, allowed=True, expected="above 0")
+    with pytest.raises(ConfigError, match=r"model\.sigma is -0\.5, expected above 0") as caught:
+        require_in_range("model.sigma", -0.5, allowed=False, expected="above 0")
+    assert caught.value.arguments == ("model.sigma",)

@@ -1,0 +1,99 @@
+"""Options of training, and the configuration that they result in."""
+
+from pathlib import Path
+
+import pytest
+
+from gpn_scale.cli.arguments import (
+    checked_threads,
+    completed,
+    field_docs,
+    memory_bytes,
+    run_config,
+    training_parser,
+)
+from gpn_scale.config import known_fields
+from gpn_scale.errors import ConfigError
+from gpn_scale.recipes import RECIPES
+
+
+def options_of(*texts):
+    return completed(training_parser().parse_args(texts))
+
+
+@pytest.fixture(autouse=True)
+def no_torchrun(monkeypatch):
+    for name in ("WORLD_SIZE", "TORCHELASTIC_RESTART_COUNT"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_defaults_are_exact_mode_and_a_directory_named_after_the_dataset():
+    options = options_of("--dataset", "synthetic:nodes=100")
+    assert options.mode == "exact"
+    assert options.out == Path("runs/synthetic")
+    assert options_of("--dataset", "some/folder/mine").out == Path("runs/mine")
+
+
+def test_torchrun_means_minibatches_and_a_restart_means_resuming(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert options_of().mode == "minibatch"
+    assert options_of("--mode", "exact").mode == "exact"
+    assert options_of("--overwrite").overwrite
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    restarted = options_of("--overwrite")
+    assert (restarted.resume, restarted.overwrite) == (True, False)
+
+
+def test_own_options_change_the_recipe_and_set_has_the_last_word(small_graph):
+    options = options_of(
+        *["--split-seed", "3", "--seed", "4", "--epochs", "5", "--left-out-classes", "1"],
+        *["--set", "train.rng_seed=9", "--set", "train.learning_rate=0.5"],
+    )
+    config = run_config(options, small_graph)
+    assert (config.split.rng_seed, config.train.rng_seed, config.train.epochs) == (3, 9, 5)
+    assert (config.data.left_out_classes, config.train.learning_rate) == (1, 0.5)
+    assert config.evidence.budget == "latent_classes", "of the recipe for synthetic graphs"
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_can_be_chosen(small_graph, name):
+    config = run_config(options_of("--recipe", name), small_graph)
+    assert config == RECIPES[name]("synthetic")
+
+
+def test_minibatch_mode_is_part_of_the_configuration(small_graph):
+    assert run_config(options_of("--mode", "minibatch"), small_graph).mode == "minibatch"
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["--mode", "exact", "--ppr", "store"], "--ppr is for --mode minibatch"),
+        (["--timeout-seconds", "0"], r"--timeout-seconds is 0\.0, expected a positive number"),
+        (["--left-out-classes", "few"], "left_out_classes is 'few', expected a number or 'paper'"),
+        (["--set", "train.epochs"], "assignment is 'train.epochs', expected section.field=value"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(small_graph, texts, message):
+    with pytest.raises(ConfigError, match=message):
+        run_config(options_of(*texts), small_graph)
+
+
+def test_threads_and_memory_are_positive():
+    assert checked_threads(2) == 2
+    assert memory_bytes(1.5) == 1_500_000_000
+    with pytest.raises(ConfigError, match="--threads is 0, expected at least 1"):
+        checked_threads(0)
+    with pytest.raises(ConfigError, match="--memory-budget is nan, expected gigabytes above 0"):
+        memory_bytes(float("nan"))
+
+
+def test_help_explains_every_field_and_names_no_private_dataset():
+    text = training_parser().format_help()
+    assert "diffusion.teleport\n      Probability of returning to the root" in text
+    assert "-sim" not in text
+    docs = field_docs()
+    assert docs.keys() == known_fields().keys()
+    assert all(len(doc) > 10 for doc in docs.values())
+    for key in known_fields():
+        assert f"  {key}\n" in text

@@ -1,0 +1,89 @@
+"""Exit codes, signals and the summary of a run."""
+
+import os
+import signal
+from types import SimpleNamespace
+
+import pytest
+
+from gpn_scale.cli.console import Stopped, exit_code_of, print_summary, stop_requests
+from gpn_scale.errors import ConfigError, ElsewhereError
+from gpn_scale.evaluation.report import Report
+from gpn_scale.train.run_directory import RunDirectory
+
+
+def raising(error):
+    def run():
+        raise error
+
+    return run
+
+
+def test_bad_input_is_one_sentence_with_the_flags_to_change(capsys):
+    error = ConfigError("k is 0, expected at least 1", arguments=("k",))
+    assert exit_code_of(raising(error)) == 2
+    assert capsys.readouterr().err == (
+        "error: k is 0, expected at least 1 (on the command line: --k K)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(ElsewhereError("rank 1 stopped"), 2), (Stopped(15), 143), (KeyboardInterrupt(), 130)],
+)
+def test_other_ends_have_a_code_and_say_nothing(capsys, error, code):
+    assert exit_code_of(raising(error)) == code
+    assert capsys.readouterr().err == ""
+
+
+def test_success_is_zero_and_other_errors_are_not_hidden():
+    assert exit_code_of(lambda: None) == 0
+    with pytest.raises(ZeroDivisionError):
+        exit_code_of(raising(ZeroDivisionError()))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_first_signal_is_a_request_and_a_second_one_ends(number):
+    before = signal.getsignal(number)
+    with stop_requests() as stop:
+        assert stop() is None
+        os.kill(os.getpid(), number)
+        assert stop() == number
+        with pytest.raises(Stopped):
+            os.kill(os.getpid(), number)
+    assert signal.getsignal(number) is before
+
+
+def summary_of(tmp_path, capsys, **ood):
+    facts = {
+        "dataset": "mine",
+        "graph": {"nodes": 1234},
+        "epochs": 7,
+        "seconds": {"train": 1.0, "inference": 0.5},
+        "metrics": {"test": {"accuracy": 0.912, "ece": float("nan")}},
+        "ood": ood,
+    }
+    report: Report = SimpleNamespace(**facts)
+    directory = RunDirectory(tmp_path)
+    directory.model.touch()
+    print_summary(report, directory)
+    return capsys.readouterr().out
+
+
+def test_the_summary_names_results_and_files(tmp_path, capsys):
+    text = summary_of(tmp_path, capsys)
+    assert "mine: 1,234 nodes, 7 epochs, 1.0 s training, 0.50 s inference" in text
+    assert "test accuracy            91.2 %" in text
+    assert "calibration error (ECE)  n.a." in text
+    assert text.endswith(f"written:\n  {tmp_path / 'model.safetensors'}\n")
+    assert "AUC-ROC" not in text
+
+
+def test_the_summary_has_a_line_per_set_of_unknown_nodes(tmp_path, capsys):
+    scores = ("aleatoric", "epistemic", "epistemic_no_network")
+    values = {f"auroc_{score}": 0.5 + i / 10 for i, score in enumerate(scores)}
+    marks = {"left_out_classes": values | {"ood_nodes": 12}}
+    text = summary_of(tmp_path, capsys, id_accuracy=0.8, marks=marks)
+    assert "accuracy on known nodes  80.0 %" in text
+    (line,) = [line for line in text.splitlines() if "left out classes" in line]
+    assert line.replace(" ", "") == "leftoutclasses1250.0%60.0%70.0%"

@@ -1,0 +1,53 @@
+from pathlib import Path
+
+import pytest
+
+from gpn_scale.cli.evaluate_options import evaluation_parser, requested_matrix, split_datasets
+from gpn_scale.errors import ConfigError
+from gpn_scale.experiments.catalogue import EXPERIMENTS
+from gpn_scale.experiments.trained import FRACTIONS
+
+
+def requested(*arguments):
+    return requested_matrix(evaluation_parser().parse_args(["--out", "o", *arguments]))
+
+
+def test_defaults_are_all_experiments_on_the_synthetic_graph():
+    request = requested()
+    assert request.datasets == ("synthetic",)
+    assert request.models == ("GPN", "GPN-minibatch")
+    assert request.experiments == tuple(EXPERIMENTS)
+    assert request.fractions == FRACTIONS
+    assert (request.splits, request.inits, request.left_out_classes) == (10, 10, "paper")
+    assert (request.out, request.data_dir) == (Path("o"), Path("data"))
+
+
+def test_lists_are_split_at_commas_and_hold_every_name_once():
+    request = requested(
+        *("--datasets", "CoraML,synthetic:nodes=9,classes=3,CoraML"),
+        *("--models", "LP,VGCN,LP"),
+        *("--experiment", "clean,,isolated,clean"),
+        *("--fractions", "0.2,0.5,"),
+        *("--set", "train.epochs=2", "--set", "train.patience=1"),
+    )
+    assert request.datasets == ("CoraML", "synthetic:nodes=9,classes=3")
+    assert request.models == ("LP", "VGCN")
+    assert request.experiments == ("clean", "isolated")
+    assert request.fractions == (0.2, 0.5)
+    assert request.changes == ("train.epochs=2", "train.patience=1")
+
+
+def test_keys_of_a_synthetic_graph_stay_together():
+    text = "A,synthetic:nodes=10,classes=3,B,synthetic:nodes=5"
+    names = ["A", "synthetic:nodes=10,classes=3", "B", "synthetic:nodes=5"]
+    assert list(split_datasets(text)) == names
+
+
+def test_groups_add_their_models():
+    request = requested("--experiment", "ablation", "--models", "VGCN")
+    assert request.models == ("VGCN", "PostNet", "PostNet-Diff", "GPN", "GPN-LOG-beta")
+
+
+def test_texts_that_are_no_fractions_are_refused():
+    with pytest.raises(ConfigError, match="fractions got 'half', expected numbers"):
+        requested("--fractions", "half")

@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+
+from gpn_scale.evaluation import prediction as prediction_module
+from gpn_scale.evaluation.prediction import Prediction, row_blocks
+from gpn_scale.evaluation.scores import PAGE_SCORES, SCORES
+from tests.evaluation.samples import prediction_for
+
+
+@pytest.mark.parametrize("block", [1, 7, 1 << 17])
+def test_scores_of_some_nodes_are_those_of_all(small_graph, block, monkeypatch):
+    prediction = prediction_for(small_graph)
+    entropy = prediction.aleatoric_entropy
+    monkeypatch.setattr(prediction_module, "ROW_BLOCK", block)
+    np.testing.assert_array_equal(prediction.aleatoric_entropy, entropy)
+    for nodes in (np.array([], np.int64), np.array([5]), np.array([40, 2, 2, 299, 17, 8, 1, 3])):
+        scores = prediction.scores(nodes)
+        assert list(scores) == list(SCORES)
+        for name, score in scores.items():
+            np.testing.assert_array_equal(score, getattr(prediction, name)[nodes])
+
+
+def test_scores_follow_their_definitions(small_graph):
+    prediction = prediction_for(small_graph)
+    p = prediction.probabilities.astype(np.float64)
+    np.testing.assert_allclose(prediction.aleatoric, -p.max(1), rtol=1e-6)
+    np.testing.assert_allclose(prediction.aleatoric_entropy, -(p * np.log(p)).sum(1), rtol=1e-4)
+    np.testing.assert_array_equal(prediction.epistemic_no_network, -prediction.alpha_0_no_network)
+    q = prediction.probabilities_no_network
+    np.testing.assert_array_equal(prediction.aleatoric_no_network, -q.max(1))
+
+
+def dissonance_of(alpha):
+    """By the definition, for one node."""
+    belief = (np.asarray(alpha, float) - 1) / np.sum(alpha)
+    total = 0.0
+    for k, own in enumerate(belief):
+        others = [b for j, b in enumerate(belief) if j != k]
+        if sum(others) > 0:
+            balance = [1 - abs(own - b) / (own + b) if own + b > 0 else 0.0 for b in others]
+            total += own * np.dot(others, balance) / sum(others)
+    return total
+
+
+@pytest.mark.parametrize("alpha", [[1, 1, 1], [9, 1, 1], [9, 9, 1], [4, 2.5, 1.5], [50, 50, 50]])
+def test_vacuity_and_dissonance_tell_lack_of_evidence_from_conflict(alpha):
+    alpha = np.array([alpha], np.float32)
+    zeros = np.zeros(1, np.float32)
+    prediction = Prediction(
+        probabilities=alpha / alpha.sum(),
+        probabilities_no_network=alpha / alpha.sum(),
+        alpha_0=alpha.sum(1),
+        alpha_0_no_network=zeros,
+    )
+    assert prediction.vacuity == pytest.approx(3 / alpha.sum())
+    assert prediction.dissonance == pytest.approx(dissonance_of(alpha[0]), abs=1e-6)
+
+
+def test_every_score_of_the_page_can_be_asked_for(small_graph):
+    prediction = prediction_for(small_graph)
+    nodes = np.array([3, 1, 200])
+    scores = prediction.scores(nodes, PAGE_SCORES)
+    assert list(scores) == list(PAGE_SCORES)
+    expected = -prediction.probabilities_no_network[nodes].max(1)
+    np.testing.assert_array_equal(scores["aleatoric_no_network"], expected)
+
+
+def test_rows_are_views_for_slices_and_copies_for_ids(small_graph):
+    prediction = prediction_for(small_graph)
+    view, copy = prediction.rows(slice(10, 20)), prediction.rows(np.arange(10, 20))
+    assert isinstance(view, Prediction)
+    for name in ("probabilities", "probabilities_no_network", "alpha_0", "alpha_0_no_network"):
+        whole = getattr(prediction, name)
+        np.testing.assert_array_equal(getattr(view, name), whole[10:20])
+        np.testing.assert_array_equal(getattr(copy, name), whole[10:20])
+        assert np.shares_memory(getattr(view, name), whole)
+        assert not np.shares_memory(getattr(copy, name), whole)
+    np.testing.assert_array_equal(view.predicted_class, prediction.predicted_class[10:20])
+
+
+def test_blocks_cover_all_rows_and_there_is_always_one(monkeypatch):
+    monkeypatch.setattr(prediction_module, "ROW_BLOCK", 4)
+    for count in (0, 1, 4, 5, 11):
+        rows = [row for block in row_blocks(count) for row in range(*block.indices(count))]
+        assert rows == list(range(count))
+    assert len(list(row_blocks(0))) == 1

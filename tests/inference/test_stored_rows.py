@@ -1,0 +1,53 @@
+"""Stores that a model may and may not use."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gpn_scale.config import DiffusionConfig
+from gpn_scale.errors import ConfigError, StoreError
+from gpn_scale.inference.stored_rows import open_rows, require_sums
+from tests.ppr.stored import write_store
+
+DIFFUSION = DiffusionConfig()
+
+
+@pytest.fixture(scope="module")
+def store(small_graph, tmp_path_factory):
+    folder = str(tmp_path_factory.mktemp("store"))
+    parameters = DIFFUSION.store_parameters
+    return write_store(folder, small_graph, DIFFUSION, k=8, parameters=parameters)
+
+
+def test_a_store_is_opened_by_its_path_or_again(small_graph, store):
+    for given in (store, store.path, str(store.path)):
+        opened = open_rows(given, small_graph, DIFFUSION)
+        np.testing.assert_array_equal(opened.rows([5]).ids, store.rows([5]).ids)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"teleport": 0.3}, r"rows of teleport 0.1, .* with 0.3: .* diffusion.teleport=0.1"),
+        ({"normalisation": "rw"}, r"rows of normalisation sym, .* with rw"),
+        ({"steps": "inf"}, r"rows of steps 10, .* with inf"),
+        ({"self_loops": False}, r"rows of self_loops True"),
+    ],
+)
+def test_rows_of_another_diffusion_are_refused(small_graph, store, change, message):
+    with pytest.raises(StoreError, match=message) as caught:
+        open_rows(store, small_graph, replace(DIFFUSION, **change))
+    assert caught.value.arguments == (f"diffusion.{next(iter(change))}",)
+
+
+def test_rows_of_another_graph_are_refused(small_graph, store):
+    other = replace(small_graph, indices=small_graph.indices[::-1].copy())
+    with pytest.raises(StoreError, match="graph fingerprint"):
+        open_rows(store, other, DIFFUSION)
+
+
+def test_averages_of_logarithms_are_no_sums():
+    require_sums(DIFFUSION, "this")
+    with pytest.raises(ConfigError, match=r"this adds up evidence, got diffusion.of=log_evidence"):
+        require_sums(DiffusionConfig(of="log_evidence"), "this")

@@ -1,0 +1,22 @@
+from dataclasses import replace
+
+from gpn_scale.page.evidence_sections import evidence, missing_mass, reasons
+from tests.page.samples import prediction_facts
+
+
+def test_unknown_nodes_are_explained_if_there_are_any():
+    facts = prediction_facts()
+    assert "unknown nodes (dashed)" in evidence(facts).body
+    assert "(dashed)" not in evidence(replace(facts, unknown_nodes=0)).body
+
+
+def test_every_section_has_its_plots():
+    facts = prediction_facts()
+    names = [plot.name for plot in evidence(facts).plots]
+    assert names == ["alpha0-with-network", "alpha0-without-network"]
+    assert [plot.name for plot in reasons(facts).plots] == ["vacuity", "dissonance"]
+    assert [plot.name for plot in missing_mass(facts).plots] == ["missing-mass"]
+
+
+def test_exact_mode_has_no_missing_mass():
+    assert missing_mass(replace(prediction_facts(), missing_mass=None)) is None

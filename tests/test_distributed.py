@@ -1,0 +1,136 @@
+"""Sums over ranks, refusals of all together, ranks that differ or are lost."""
+
+import os
+import signal
+import socket
+
+import numpy as np
+import pytest
+import torch
+
+from gpn_scale import distributed
+from gpn_scale.config import RunConfig
+from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
+from gpn_scale.distributed import World, connected
+from gpn_scale.errors import ConfigError, ElsewhereError, RunError, StoreError
+from gpn_scale.estimator import GPNClassifier
+from gpn_scale.ppr.store import PPRStore
+from tests.distributed.ranks import free_port, run_ranks
+
+
+def test_alone_everything_is_a_no_op():
+    world, tensor, array = World(), torch.ones(3), np.arange(4.0)
+    assert world.total(tensor) is tensor
+    assert world.joined(tensor, slice(0, 1), 1) is tensor
+    assert world.totals([1.0, 2.0]) == [1.0, 2.0]
+    world.total_into(array)
+    assert array.tolist() == [0.0, 1.0, 2.0, 3.0]
+    world.require_same(anything="at all")
+    with pytest.raises(StoreError, match="as it was"), world.all_or_none():
+        raise StoreError("as it was")
+
+
+def everything(world, folder):
+    results = {}
+    results["total"] = world.total(torch.tensor([world.rank, 1.0])).tolist()
+    own = torch.full((1 + world.rank, 1), world.rank + 1.0, requires_grad=True)
+    rows = world.joined(own, slice(world.rank, 1 + 2 * world.rank), 3)
+    results["joined"] = rows.flatten().tolist()
+    (gradient,) = torch.autograd.grad((rows * (world.rank + 1)).sum(), own)
+    results["gradient"] = gradient.flatten().tolist()
+    later = world.totals_later([world.rank, 2.0])
+    results["before"] = world.totals([1.0])
+    results["later"] = later()
+    results["totals"] = world.totals([world.rank, 1.0])
+    array = np.full((3, 2), world.rank, np.float32)
+    world.total_into(array)
+    results["array"] = array.tolist()
+    for name, run in {
+        "differs": lambda: world.require_same(code="same", configuration=f"{world.rank > 0}"),
+        "absent": lambda: _open(world, folder),
+        "exact": lambda: GPNClassifier(RunConfig(), world=world).trainer(_graph()),
+    }.items():
+        try:
+            run()
+        except Exception as error:
+            results[name] = (type(error), str(error))
+    return results
+
+
+def _open(world, folder):
+    """A store that only rank 0 sees."""
+    with world.all_or_none():
+        if world.rank == 1:
+            PPRStore.open(folder / "nowhere")
+
+
+def _graph():
+    return synthetic_graph(SyntheticConfig(nodes=100, classes=2))
+
+
+@pytest.mark.ddp
+def test_two_ranks_add_up_and_refuse_together(tmp_path):
+    first, second = run_ranks(2, everything, tmp_path)
+    assert first["total"] == second["total"] == [1.0, 2.0]
+    assert first["joined"] == second["joined"] == [1.0, 2.0, 2.0]
+    assert (first["gradient"], second["gradient"]) == ([3.0], [3.0, 3.0])
+    assert first["before"] == second["before"] == [2.0]
+    assert first["later"] == second["later"] == [1.0, 4.0]
+    assert first["totals"] == second["totals"] == [1.0, 2.0]
+    assert first["array"] == second["array"] == [[1.0, 1.0]] * 3
+    for results in (first, second):
+        kind, message = results["differs"]
+        assert kind is (RunError if results is first else ElsewhereError)
+        assert "rank 1 has another configuration than rank 0" in message
+        kind, message = results["exact"]
+        assert kind is ConfigError
+        assert "trains in one process, got 2 ranks" in message
+    assert second["absent"][0] is StoreError
+    kind, message = first["absent"]
+    assert kind is ElsewhereError
+    assert message.startswith("rank 1 of 2 stopped: ")
+    assert "is not a PPR store" in message
+
+
+def lost(world):
+    if world.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        world.totals([1.0])
+    except RuntimeError as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.ddp
+def test_a_rank_that_is_killed_is_noticed_without_a_time_out():
+    (message,) = run_ranks(2, lost, expected=1)
+    assert isinstance(message, str)
+    assert "onnection" in message
+    assert "imed out" not in message
+
+
+def test_a_port_in_use_is_said_so(monkeypatch):
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        facts = {"RANK": 0, "LOCAL_RANK": 0, "WORLD_SIZE": 2}
+        facts |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": listener.getsockname()[1]}
+        for name, value in facts.items():
+            monkeypatch.setenv(name, str(value))
+        with (
+            pytest.raises(ConfigError, match=r"cannot meet at 127\.0\.0\.1:\d+ .*another port"),
+            connected(torch.device("cpu"), timeout_seconds=5.0),
+        ):
+            pass
+
+
+def test_a_backend_that_is_not_there_is_said_so(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("MASTER_PORT", str(free_port()))
+    monkeypatch.setattr(distributed.dist, "is_backend_available", lambda name: False)
+    with (
+        pytest.raises(ConfigError, match="this build of torch has no gloo"),
+        connected(torch.device("cpu"), timeout_seconds=5.0),
+    ):
+        pass

@@ -1,0 +1,55 @@
+import re
+
+import pytest
+
+from gpn_scale.cli.arguments import training_parser
+from gpn_scale.cli.evaluate import evaluation_parser
+from gpn_scale.cli.predict import prediction_parser
+from gpn_scale.cli.report import report_parser
+from gpn_scale.config import known_fields
+from gpn_scale.errors import ConfigError
+from gpn_scale.flags import FLAGS, PRECOMPUTE_FLAGS, with_flags
+from precompute.cli import ppr_parser
+
+
+def flags_in(text):
+    return re.findall(r"--[a-z][a-z-]*", text)
+
+
+def message(*arguments, flags=FLAGS):
+    return with_flags(ConfigError("wrong", arguments=arguments), flags)
+
+
+def test_a_message_without_arguments_stays_as_it_is():
+    assert message() == "wrong"
+    assert message("tolerance") == "wrong"
+
+
+def test_flags_follow_the_message_once_each():
+    assert message("store", "rows") == "wrong (on the command line: --ppr STORE)"
+    assert message("k", "x", "encoder.hidden") == (
+        "wrong (on the command line: --k K, --set encoder.hidden=VALUE)"
+    )
+
+
+def test_a_field_with_its_own_flag_is_not_left_to_set():
+    assert message("train.rng_seed") == "wrong (on the command line: --seed S)"
+    assert message("diffusion.teleport") == (
+        "wrong (on the command line: --set diffusion.teleport=VALUE)"
+    )
+    assert message("diffusion.teleport", flags=PRECOMPUTE_FLAGS) == (
+        "wrong (on the command line: --teleport T)"
+    )
+
+
+def test_every_flag_exists_in_some_command():
+    parsers = [training_parser(), prediction_parser(), report_parser(), ppr_parser()]
+    parsers.append(evaluation_parser())
+    known = {flag for parser in parsers for flag in flags_in(parser.format_help())}
+    for text in PRECOMPUTE_FLAGS.values():
+        assert set(flags_in(text)) <= known
+
+
+@pytest.mark.parametrize("name", [name for name in PRECOMPUTE_FLAGS if "." in name])
+def test_fields_with_flags_are_fields(name):
+    assert name in known_fields()
