@@ -1,6 +1,6 @@
 """How long does a batch take to assemble, and how many nodes does an epoch encode?
 
-    python benchmarks/bench_batches.py --dataset ogbn-arxiv-sim --data-dir DIR --ppr STORE
+    python benchmarks/bench_batches.py --dataset NAME --data-dir DIR --ppr STORE
 
 Prints two JSON lines: the encodings of an epoch (mean of three), and the milliseconds per batch for
 each tail in one thread, as median and spread over the batches of an epoch; the tails take turns.
@@ -78,7 +78,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--dataset", default="ogbn-arxiv-sim")
+    parser.add_argument("--dataset", required=True, help="name of a graph in --data-dir")
     parser.add_argument("--data-dir", type=Path, default=Path("data"))
     parser.add_argument("--ppr", type=Path, required=True, help="store with clusters")
     parser.add_argument("--batch-size", type=int, default=1024)

@@ -1,10 +1,10 @@
-"""Do stored rows say the same of uncertainty as exact diffusion of the same weights?
+"""Do stored rows give the same uncertainty as exact diffusion with the same weights?
 
     python benchmarks/bench_rows.py --data-dir DIR --work DIR [--write FILE] MODEL.safetensors ...
 
-Takes trained models, such as the cells of a matrix that `launch/evaluate.py` has made, and compares
-alpha_0 from rows with exact diffusion over tails, k and numbers of clusters, on all nodes. What is
-compared already is kept in --work; a second call goes on where the first stopped.
+Takes trained models, such as those of a matrix that `launch/evaluate.py` has trained, and compares
+alpha_0 from rows with alpha_0 by exact diffusion, on all nodes, for several tails, k and numbers of
+clusters. Finished comparisons are kept in --work; a second call continues where the first stopped.
 """
 
 import argparse
@@ -37,7 +37,7 @@ START = "## alpha_0 from rows against exact diffusion of the same weights"
 
 
 def settings(ks: list[int]) -> Iterator[tuple[int, int, TailKind]]:
-    """(k, clusters, tail) of the table."""
+    """Yield (k, clusters, tail) of each comparison."""
     for k in ks:
         for tail in TAILS:
             for clusters in CLUSTERS if tail == "clustered" else [MAIN_CLUSTERS]:
@@ -45,40 +45,45 @@ def settings(ks: list[int]) -> Iterator[tuple[int, int, TailKind]]:
 
 
 def store_of(graph: Graph, classifier: GPNClassifier, k: int, clusters: int, work: Path) -> Path:
-    """Rows of all nodes by the real command, with the diffusion of the model; made once."""
+    """Build rows of all nodes with the model's diffusion, by the command line; only once."""
     diffusion, dataset = classifier.config.diffusion, classifier.config.data.dataset
     facts = "_".join(str(value) for value in diffusion.store_parameters.values())
     out = work / "stores" / f"{dataset}_{facts}_{k}_{clusters}"
     if not (out / "manifest.json").exists():
-        words = ["--dataset", dataset, "--data-dir", str(work / "graphs"), "--out", str(out)]
-        words += ["--teleport", str(diffusion.teleport), "--normalisation", diffusion.normalisation]
-        words += ["--steps", str(diffusion.steps), "--k", str(k), "--clusters", str(clusters)]
-        assert precompute([*words, "--resume"]) == 0
+        options = ["--dataset", dataset, "--data-dir", str(work / "graphs"), "--out", str(out)]
+        options += ["--teleport", str(diffusion.teleport)]
+        options += ["--normalisation", diffusion.normalisation, "--steps", str(diffusion.steps)]
+        options += ["--k", str(k), "--clusters", str(clusters), "--resume"]
+        assert precompute(options) == 0
     return out
 
 
 def compare(
     classifier: GPNClassifier, exact: Prediction, graph: Graph, store: Path, tail: TailKind
 ) -> dict[str, float]:
-    """All nodes from their rows, against all nodes by exact diffusion."""
-    config = classifier.config
-    classifier.config = replace(config, minibatch=replace(config.minibatch, tail=tail))
-    rows = classifier.predict_nodes(graph, np.arange(graph.num_nodes), store)
-    classifier.config = config
+    """Compare the prediction of all nodes from their rows with the one by exact diffusion."""
+    minibatch = replace(classifier.config.minibatch, tail=tail)
+    with_tail = GPNClassifier(
+        replace(classifier.config, minibatch=minibatch),
+        predicts_with=classifier.predicts_with,
+        dtype=classifier.dtype,
+    )
+    with_tail.load_state(graph, classifier.state(), "the trained model")
+    rows = with_tail.predict_nodes(graph, np.arange(graph.num_nodes), store)
     log_ratio = np.log(rows.prediction.alpha_0 / exact.alpha_0)
     inside = (rows.alpha_0_lower <= exact.alpha_0) & (exact.alpha_0 <= rows.alpha_0_upper)
-    found = {
+    comparison = {
         "spearman": float(spearmanr(rows.prediction.alpha_0, exact.alpha_0).statistic),
         "median_log_ratio": float(np.median(log_ratio)),
         "iqr_log_ratio": float(np.subtract(*np.quantile(log_ratio, [0.75, 0.25]))),
         "inside_interval": float(inside.mean()),
     }
     metrics = out_of_distribution_metrics(rows.prediction, graph)
-    return found | {"auroc_epistemic": metrics.get("auroc_epistemic", float("nan"))}
+    return comparison | {"auroc_epistemic": metrics.get("auroc_epistemic", float("nan"))}
 
 
 def measure(path: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """All settings of one model."""
+    """Return all comparisons of one model, computing those that are missing."""
     name = hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest()
     kept = options.work / "models" / f"{name}.json"
     known: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
@@ -101,7 +106,7 @@ def measure(path: Path, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def table(models: list[dict[str, Any]], ks: list[int]) -> str:
-    """Means over the models of one graph."""
+    """Return a Markdown table of means over the models of one graph."""
     lines = [
         f"### {models[0]['dataset']} ({len(models)} models)",
         "",
@@ -111,8 +116,8 @@ def table(models: list[dict[str, Any]], ks: list[int]) -> str:
     for _, clusters, tail in settings(ks[:1]):
         cells = []
         for k in ks:
-            found = [model[f"{k} {clusters} {tail}"] for model in models]
-            mean = {key: statistics.mean(each[key] for each in found) for key in found[0]}
+            cell = [model[f"{k} {clusters} {tail}"] for model in models]
+            mean = {key: statistics.mean(each[key] for each in cell) for key in cell[0]}
             cells.append(
                 f"{mean['spearman']:.4f}; {mean['median_log_ratio']:+.2f}, "
                 f"{mean['iqr_log_ratio']:.2f}; {100 * mean['auroc_epistemic']:.1f}"
@@ -127,7 +132,7 @@ def table(models: list[dict[str, Any]], ks: list[int]) -> str:
 
 
 def main() -> None:
-    """Compares what is missing, prints the tables, and puts them at the end of --write."""
+    """Compute missing comparisons, print the tables, and put them at the end of --write."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -145,8 +150,8 @@ def main() -> None:
         graphs.symlink_to(options.data_dir.resolve(), target_is_directory=True)
     by_graph: dict[str, list[dict[str, Any]]] = {}
     for path in options.models:
-        found = measure(path, options)
-        by_graph.setdefault(found["dataset"], []).append(found)
+        comparisons = measure(path, options)
+        by_graph.setdefault(comparisons["dataset"], []).append(comparisons)
     ks = [int(k) for k in options.ks.split(",")]
     parts = [
         START,

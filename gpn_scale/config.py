@@ -21,8 +21,11 @@ TailKind = Literal["clustered", "stationary", "renormalised", "truncated"]
 """How the evidence that a top-k row cuts off is estimated; see `gpn_scale.ppr.tails`."""
 
 _BATCH_SIZE = 1024
-_FORMER_FIELDS = frozenset({"minibatch.order", "minibatch.tail_walks"})
-"""Fields in files of earlier versions; a saved model does not depend on them."""
+_FORMER_FIELDS = {"minibatch.order": "random", "minibatch.tail_walks": 8}
+"""Fields that earlier versions had, with their defaults.
+
+Files may contain them, and fingerprints count them, so that stored runs and results stay valid.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,7 +316,11 @@ class RunConfig:
 
     def fingerprint(self) -> str:
         """Return a hash of the values of all fields."""
-        text = json.dumps(self.to_dict(), sort_keys=True)
+        values = self.to_dict()
+        for key, value in _FORMER_FIELDS.items():
+            section, _, name = key.partition(".")
+            values[section][name] = value
+        text = json.dumps(values, sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 

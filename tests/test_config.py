@@ -172,3 +172,8 @@ def test_fields_of_earlier_versions_are_left_out():
     values = RunConfig().to_dict()
     values["minibatch"] |= {"order": "random", "tail_walks": 8}
     assert RunConfig.from_dict(values) == RunConfig()
+
+
+def test_fingerprints_are_those_of_earlier_versions():
+    """Stored results and checkpoints name them."""
+    assert RunConfig().fingerprint() == "fc2fb32fa1d677a549584db2855014d0"

@@ -14,15 +14,14 @@ Shapes: B rows, E entries, P clusters of the tail (0 for the first two), T drawn
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpn_scale.config import DiffusionConfig, MinibatchConfig, TailKind
+from gpn_scale.config import DiffusionConfig, MinibatchConfig
 from gpn_scale.csr import entries_of
 from gpn_scale.data.graph import Graph, NodeIds
-from gpn_scale.errors import ConfigError, StoreError
+from gpn_scale.errors import StoreError
 from gpn_scale.ppr.rows import Rows
 from gpn_scale.ppr.store import PPRStore
 
@@ -173,7 +172,6 @@ def make_tail(
     """Return the tail that `config` names, for the rows of `store`.
 
     Raises:
-        ConfigError: there is no such kind of tail.
         StoreError: the tail is `clustered` and the store has no clusters.
     """
     match config.tail:
@@ -197,12 +195,6 @@ def make_tail(
                 store.cluster_of_node,
                 store.cut_mass_of_node,
                 prior_mass=config.tail_prior_mass,
-            )
-        case _:
-            known = ", ".join(get_args(TailKind))
-            raise ConfigError(
-                f"minibatch.tail is {config.tail!r}, expected one of {known}",
-                arguments=("minibatch.tail",),
             )
 
 

@@ -2,14 +2,20 @@
 
 from pathlib import Path
 
+import numba
+
 from precompute.cli import main
 
 REPOSITORY = Path(__file__).parents[2]
+INTERPRETED = bool(numba.config.DISABLE_JIT)
+PUSH = ["--method", "push", "--push-tolerance", "1e-3" if INTERPRETED else "1e-5"]
+"""Options of pushes that do not take long, even if kernels are not compiled."""
 
 
 def arguments(data, out, *more):
     """Options that build a store of the graph in the fixture `data`."""
-    return ["--dataset", "g", "--data-dir", str(data), "--out", str(out), "--k", "8", *more]
+    options = ["--dataset", "g", "--data-dir", str(data), "--out", str(out)]
+    return [*options, "--k", "8", "--clusters", "4", *more]
 
 
 def build(data, out, *more):

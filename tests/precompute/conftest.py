@@ -2,14 +2,12 @@
 
 import os
 
-import numba
 import pytest
 
 from gpn_scale.data.npz import write_npz
 from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
 from precompute import accuracy_targets
-
-INTERPRETED = bool(numba.config.DISABLE_JIT)
+from tests.precompute.command import INTERPRETED
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +20,8 @@ def sized():
 def _plan_quickly_without_compiler(monkeypatch):
     """Plans may spend edges, not seconds; without the compiler, an edge takes 100 times as long."""
     if INTERPRETED:
-        monkeypatch.setattr(accuracy_targets, "PLAN_WORK", 1e6)
+        monkeypatch.setattr(accuracy_targets, "PLAN_WORK", 3e5)
+        monkeypatch.setattr(accuracy_targets, "TARGET_WORK", 3e6)
 
 
 @pytest.fixture(scope="session")

@@ -17,18 +17,18 @@ from gpn_scale.ppr.store import PPRStore
 from precompute.build import build_store, check_same_graph, plan_store, rows_per_shard
 from precompute.mpi import SingleProcess
 from tests.oracles import dense_diffusion, dense_ppr, dense_transition
-from tests.precompute.command import REPOSITORY, arguments, build, content
+from tests.precompute.command import PUSH, REPOSITORY, arguments, build, content
 from tests.precompute.engines import config_of, random_graph
 
 MPIEXEC = Path(sys.executable).parent / "mpiexec"
 
 
 METHODS = [
-    ["--steps", "inf", "--normalisation", "rw"],
+    ["--steps", "inf", "--normalisation", "rw", "--clusters", "0"],
     ["--steps", "inf", "--normalisation", "sym", "--clusters", "4"],
     ["--steps", "3", "--clusters", "2"],
-    ["--steps", "inf", "--method", "push", "--push-tolerance", "1e-4"],
-    ["--steps", "3", "--method", "push", "--normalisation", "rw", "--clusters", "2"],
+    ["--steps", "inf", *PUSH, "--clusters", "3"],
+    ["--steps", "3", *PUSH, "--normalisation", "rw", "--clusters", "2"],
 ]
 
 
@@ -98,7 +98,7 @@ def test_a_failing_job_leaves_one_sentence_and_no_manifest(data, tmp_path):
     command += arguments(data, tmp_path / "s", "--k", "100000")
     result = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
     assert result.returncode == 2
-    assert "k is 100000, expected at most the 700 nodes" in result.stderr
+    assert "k is 100000, expected at most 700, the number of nodes" in result.stderr
     assert "Traceback" not in result.stderr
     assert not (tmp_path / "s" / "manifest.json").exists()
 

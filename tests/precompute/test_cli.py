@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from precompute.cli import main
-from tests.precompute.command import REPOSITORY, arguments, build, content
+from tests.precompute.command import PUSH, REPOSITORY, arguments, build, content
 
 
 def test_the_command_word_may_be_left_out_and_info_tells_all(data, tmp_path, capsys):
@@ -25,7 +25,7 @@ def test_the_command_word_may_be_left_out_and_info_tells_all(data, tmp_path, cap
 
 def test_a_damaged_shard_is_named_and_only_it_is_rebuilt(data, tmp_path, capsys):
     out = tmp_path / "s"
-    assert build(data, out, "--method", "push") == 0
+    assert build(data, out, *PUSH) == 0
     before = content(out)
     shards = sorted(out.glob("shard-*"))
     assert len(shards) == 3
@@ -36,7 +36,7 @@ def test_a_damaged_shard_is_named_and_only_it_is_rebuilt(data, tmp_path, capsys)
     capsys.readouterr()
     assert main(["verify", str(out)]) == 1
     assert shards[1].name in capsys.readouterr().err
-    assert build(data, out, "--method", "push", "--resume") == 0
+    assert build(data, out, *PUSH, "--resume") == 0
     assert content(out) == before
     assert shards[0].stat().st_mtime_ns == untouched
     assert main(["verify", str(out)]) == 0
@@ -77,6 +77,7 @@ def test_less_memory_means_fewer_threads(data, tmp_path, capsys):
     assert "scratch memory allows 1 of 2 threads" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_first_use_says_that_it_compiles(data, tmp_path, compiling_environment):
     command = [sys.executable, "-m", "precompute", "--plan-only"]
     command += arguments(data, tmp_path / "s")

@@ -49,11 +49,11 @@ def test_the_pieces_of_memory(monkeypatch):
 )
 @pytest.mark.parametrize("part", [False, True])
 def test_the_size_of_the_store_is_predicted(tmp_path, sized, options, part):
-    num_nodes = sized(3000, 600)
+    num_nodes = sized(3000, 300)
     graph = random_graph(num_nodes, degree=10)
     plan = build_store(
         graph,
-        config_of(k=24, **options),
+        config_of(k=24, **{"clusters": 8, **options}),
         tmp_path / "store",
         roots=np.arange(0, num_nodes, 3) if part else None,
         resources=Resources(threads=1, memory_bytes=1 << 30),

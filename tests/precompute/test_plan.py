@@ -12,6 +12,7 @@ from gpn_scale.ppr.store import PPRStore
 from precompute.accuracy_targets import SWEEP_LOSS, TOLERANCES, Target
 from precompute.cli import main
 from precompute.plan import plan_build
+from tests.precompute.command import INTERPRETED
 from tests.precompute.engines import config_of, engine_of, random_graph, truth_of
 
 
@@ -49,8 +50,8 @@ def test_k_is_the_smallest_that_keeps_the_target_mass(sized, method, steps, norm
     assert chosen[0] < chosen[-1]
 
 
-def test_without_a_target_the_configuration_stays_and_its_mass_is_told():
-    graph, config = random_graph(), config_of(k=7)
+def test_without_a_target_the_configuration_stays_and_its_mass_is_estimated(sized):
+    graph, config = random_graph(sized(150, 20)), config_of(k=7)
     plan = plan_of(graph, config)
     assert plan.config == config
     expected = exact_kept_mass(graph, config, "sweep")[6]
@@ -72,14 +73,15 @@ def test_choices_depend_on_neither_threads_nor_time(monkeypatch, sized):
     assert first.seconds != second.seconds
 
 
-def test_the_sample_is_of_the_roots_alone():
+def test_the_sample_is_of_the_roots_alone(sized):
     """Two components: a clique whose rows are spread out, and lone nodes that keep all mass."""
-    clique = np.array([(a, b) for a in range(30) for b in range(a)]).T
-    graph = build_graph(*clique, num_nodes=60)
-    plan = plan_of(graph, config_of(k=1), "push", roots=np.arange(30, 60))
+    size = sized(30, 10)
+    clique = np.array([(a, b) for a in range(size) for b in range(a)]).T
+    graph = build_graph(*clique, num_nodes=2 * size)
+    plan = plan_of(graph, config_of(k=1), "push", roots=np.arange(size, 2 * size))
     assert plan.mean_kept_mass == pytest.approx(1.0, abs=1e-6)
-    assert plan.num_roots == plan.sampled_roots == 30
-    assert plan_of(graph, config_of(k=1), "push", roots=np.arange(30)).mean_kept_mass < 0.5
+    assert plan.num_roots == plan.sampled_roots == size
+    assert plan_of(graph, config_of(k=1), "push", roots=np.arange(size)).mean_kept_mass < 0.5
 
 
 @pytest.mark.parametrize("method", ["sweep", "push"])
@@ -105,8 +107,8 @@ def test_the_push_tolerance_is_the_coarsest_that_finds_the_target(sized, steps):
     assert set(chosen) <= set(TOLERANCES)
 
 
-def test_recall_of_sweeps_follows_the_rule():
-    graph, config = random_graph(), config_of(k=10)
+def test_recall_of_sweeps_follows_the_rule(sized):
+    graph, config = random_graph(sized(150, 40)), config_of(k=10)
     got = [
         (plan.keep, plan.config.sweep_tolerance)
         for recall in (0.9, 0.94, 0.97)
@@ -128,7 +130,8 @@ def test_the_table_tells_every_number():
     assert "4 sweeps" in replace(plan, config=config_of(steps=4)).table()
 
 
-BUILD = ["--dataset", "synthetic:nodes=1000", "--threads", "1", "--normalisation", "rw"]
+NODES = 300 if INTERPRETED else 1000
+BUILD = ["--dataset", f"synthetic:nodes={NODES}", "--threads", "1", "--normalisation", "rw"]
 
 
 def test_the_store_holds_what_was_chosen(tmp_path, capsys):

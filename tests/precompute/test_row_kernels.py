@@ -69,8 +69,6 @@ def test_rows_are_added_and_touched_nodes_listed_once():
 
 @pytest.mark.parametrize("slots", [1, 2, 5])
 def test_equal_bytes_for_any_number_of_slots(hub_nodes, slots):
-    from precompute.workspace import new_rows, new_work
-
     graph = hub_graph(hub_nodes)
     engine = engine_of(graph, config_of("sym", teleport=0.1, k=8, sweeps=2))
     rows = engine.sweep(lambda *_: None)
