@@ -193,7 +193,8 @@ def error_messages(tree):
 
 def is_command(path):
     inside = path.relative_to(REPOSITORY).parts
-    commands = {("gpn_scale", "cli"), ("gpn_scale", "flags.py"), ("precompute", "cli.py")}
+    commands = {("gpn_scale", "cli"), ("gpn_scale", "flags.py")}
+    commands |= {("precompute", "arguments.py"), ("precompute", "cli.py")}
     return inside[:2] in commands
 
 
