@@ -244,7 +244,7 @@ class MPIComm(AbstractComm):
         if free < num_bytes:
             raise ConfigError(
                 f"{_SHARED_MEMORY} has {free / 2**30:.2f} GiB free, but the ranks of this machine "
-                f"share an array of {num_bytes / 2**30:.2f} GiB there: allow more shared memory, or "
+                f"share an array of {num_bytes / 2**30:.2f} GiB there: allow more shared memory or "
                 "start one process with more threads"
             )
 
