@@ -244,8 +244,8 @@ class MPIComm(AbstractComm):
         if free < num_bytes:
             raise ConfigError(
                 f"{_SHARED_MEMORY} has {free / 2**30:.2f} GiB free, but the ranks of this machine "
-                f"share an array of {num_bytes / 2**30:.2f} GiB there: make it larger (in "
-                "docker, by the option shm-size) or start one process with more threads"
+                f"share an array of {num_bytes / 2**30:.2f} GiB there: allow more shared memory or "
+                "start one process with more threads"
             )
 
 

@@ -42,12 +42,12 @@ def test_rows_are_the_ones_written_in_any_order(case, data):
         for i, node in enumerate(nodes):
             position = case.root_list.index(node)
             part = slice(rows.row_ptr[i], rows.row_ptr[i + 1])
-            found = list(zip(rows.ids[part].tolist(), rows.weights[part].tolist(), strict=True))
-            assert found == case.rows[position]
+            entries = list(zip(rows.ids[part].tolist(), rows.weights[part].tolist(), strict=True))
+            assert entries == case.rows[position]
             assert rows.missing_mass[i] == case.missing[position]
             assert rows.cut_mass[i].tolist() == case.cut_by_cluster(position)
             ids, weights = store.row(node)
-            assert list(zip(ids.tolist(), weights.tolist(), strict=True)) == found
+            assert list(zip(ids.tolist(), weights.tolist(), strict=True)) == entries
         assert store.missing_mass.tolist() == case.missing
         assert store.roots.tolist() == case.root_list
 

@@ -18,7 +18,7 @@ def sized():
 
 @pytest.fixture(autouse=True)
 def _plan_quickly_without_compiler(monkeypatch):
-    """Plans may spend edges, not seconds; without the compiler, an edge takes 100 times as long."""
+    """Limit the edges that plans visit: without the compiler, each takes 100 times as long."""
     if INTERPRETED:
         monkeypatch.setattr(accuracy_targets, "PLAN_WORK", 3e5)
         monkeypatch.setattr(accuracy_targets, "TARGET_WORK", 3e6)

@@ -66,7 +66,7 @@ def weighted_graphs(draw):
 
 
 def slowly_joined(graph, heaviest, rounds=3):
-    """`joined_neighbours` as it is told, over a dense matrix."""
+    """The rule of `joined_neighbours`, over a dense matrix."""
     matrix, load = dense(graph), graph.node_weight
     label = np.arange(len(load))
 
