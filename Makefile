@@ -54,7 +54,7 @@ coverage: install
 	@printf '%-24s %3s %%\n' "gpn_scale/*.py" "$$($(BIN)/coverage report --include='gpn_scale/*.py' --format=total)"
 	@printf '%-24s %3s %%\n' "all" "$$($(BIN)/coverage report --format=total)"
 
-# Finished runs are kept: interrupted, the same call continues. The ablation shares GPN's runs.
+# Finished runs are kept, so an interrupted call continues when repeated. The ablation shares GPN's runs.
 results: install
 	$(BIN)/python launch/evaluate.py --experiment ablation --datasets CoraML --models GPN --splits 5 --inits 2 $(EVALUATE)
 	$(BIN)/python launch/evaluate.py --experiment all --datasets CoraML,CiteSeer,AmazonPhotos,CoauthorCS --models GPN,GPN-minibatch --splits 5 --inits 2 $(EVALUATE)

@@ -28,6 +28,6 @@ class AbstractDiffusedNetwork(AbstractLayeredNetwork):
 
 
 class APPNP(AbstractDiffusedNetwork):
-    """The model that diffuses over the whole graph in every training step."""
+    """APPNP, which diffuses over the whole graph in every training step."""
 
     name = "APPNP"

@@ -24,10 +24,10 @@ from gpn_scale.train.task import checked_split
 
 
 class AbstractBaseline(ABC):
-    """A node classifier that GPN is compared with; satisfies `gpn_scale.models.NodeClassifier`.
+    """A node classifier that GPN is compared with.
 
-    A subclass implements `fit_view` and `predict_view`, and `state` and `restore` if it has
-    tensors worth keeping.
+    It satisfies `gpn_scale.models.protocol.NodeClassifier`. A subclass implements `fit_view` and
+    `predict_view`, and `state` and `restore` if it has tensors to save.
 
     Args:
         config: Configuration of the run; a model uses the fields that apply to it.
@@ -69,7 +69,7 @@ class AbstractBaseline(ABC):
         return None
 
     def check(self, graph: Graph) -> None:
-        """Refuse what the model cannot be fitted on, before anything is computed.
+        """Refuse a graph or configuration that the model cannot be fitted on, before computing.
 
         Raises:
             GraphError: the graph has fewer than two classes, no split, no features for a model that
@@ -79,7 +79,7 @@ class AbstractBaseline(ABC):
         if self.config.mode != self.mode:
             raise ConfigError(
                 f"{self.name} trains with mode={self.mode}, got mode={self.config.mode}: only "
-                "PPRGo and models whose names end in -minibatch train on batches"
+                "PPRGo and models with -minibatch in their names train on batches"
             )
         if graph.num_classes < 2:
             raise GraphError(
@@ -98,7 +98,7 @@ class AbstractBaseline(ABC):
         return
 
     def fit(self, graph: Graph, *, store: Path | None = None) -> Self:
-        """Train on the graph's split.
+        """Train on the graph's split, and return the model.
 
         Args:
             graph: Graph with labels and a split.
@@ -111,7 +111,7 @@ class AbstractBaseline(ABC):
         return self.fit_on(self.view(graph), store)
 
     def fit_on(self, view: GraphView, store: Path | None) -> Self:
-        """Train like `fit`, on an existing view and without `check`."""
+        """Train like `fit`, but on an existing view and without `check`; return the model."""
         self.fit_view(view, store)
         self._is_fitted = True
         return self
@@ -133,7 +133,7 @@ class AbstractBaseline(ABC):
         return PerturbedBaseline(self, graph)
 
     def state(self) -> dict[str, Tensor]:
-        """Return the tensors to save; {} for a model that is fitted as fast as it is read."""
+        """Return the tensors to save; {} for a model that is as fast to fit as to load."""
         return {}
 
     def load_state(self, graph: Graph, tensors: dict[str, Tensor], source: Path) -> None:
@@ -182,5 +182,5 @@ class AbstractBaseline(ABC):
         return self.predict_view(view).rows(nodes)
 
     def restore(self, graph: Graph, tensors: dict[str, Tensor], source: Path) -> None:
-        """Restore what `state` returned; the default, without tensors, fits the graph."""
+        """Restore what `state` returned; the default, for models without tensors, fits again."""
         self.fit(graph)

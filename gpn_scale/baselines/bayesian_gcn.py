@@ -98,7 +98,7 @@ class BayesianLayers(nn.Module):
     def forward(
         self, view: GraphView, mix: Mix, weights: dict[str, Tensor] | None = None
     ) -> Tensor:
-        """Return the logits with these weights, (N, C); without weights, those of the means."""
+        """Return the logits for `weights`, (N, C); without them, for the mean weights."""
         logits_NC: Tensor = functional_call(self.means, weights or {}, (view, mix))
         return logits_NC
 
@@ -114,7 +114,7 @@ class BayesianGCN(AbstractNetwork):
 
     @property
     def reach(self) -> int:
-        """One hop per layer."""
+        """Number of hops over which features act: one per layer."""
         return self.config.encoder.layers
 
     def build(self, view: GraphView, generator: torch.Generator) -> nn.Module:  # noqa: D102

@@ -25,10 +25,10 @@ class DropEdgeOptions:
     edge_dropout: float = 0.5
     """Fraction of the edges that every pass leaves out."""
     renormalised: bool = True
-    """Whether weights are normalised by the degrees of the remaining edges (Rong et al., 2020).
+    """Whether weights are normalised by the remaining degrees, as in Rong et al. (2020).
 
     If false, the remaining edges keep their weights in the whole graph, scaled up, which comes
-    closer to GPN's figures.
+    closer to the figures in GPN's paper.
     """
 
     def __post_init__(self) -> None:
@@ -46,7 +46,7 @@ class DropEdge(AbstractRandomPasses):
     Options = DropEdgeOptions
 
     def check_limits(self, graph: Graph) -> None:
-        """Refuse edges that cannot be left out one by one.
+        """Refuse directed and weighted graphs, for which DropEdge is not defined.
 
         Raises:
             GraphError: the graph is directed or weighted.
@@ -71,14 +71,16 @@ class DropEdge(AbstractRandomPasses):
 def thinned(
     edges: EdgeMatrices, fraction: float, generator: torch.Generator, *, renormalised: bool = True
 ) -> SparseMatrix:
-    """Return the `sym` matrix without a random fraction of the edges, both directions at once.
+    """Return the `sym` matrix without a random fraction of the edges.
+
+    Both directions of an edge are left out together.
 
     Args:
         edges: Undirected, unweighted edges.
         fraction: Probability with which an edge is left out.
         generator: Source of the draws.
-        renormalised: Whether weights follow the remaining degrees; if false, remaining edges keep
-            the weights of the whole graph, scaled up by 1 / (1 - fraction).
+        renormalised: Whether weights are computed from the remaining degrees; if false, remaining
+            edges keep the weights of the whole graph, scaled up by 1 / (1 - fraction).
     """
     graph, whole = edges.graph, edges.transition("sym")
     row_E, column_E, pair_E = edges.pairs

@@ -1,4 +1,4 @@
-"""VGCN-Dropout: a network that stays random in prediction (Gal & Ghahramani, 2016).
+"""VGCN-Dropout: a network that keeps dropout in prediction (Gal & Ghahramani, 2016).
 
 Shapes: N nodes, C classes.
 """
@@ -36,7 +36,7 @@ class AbstractRandomPasses(AbstractGCN):
 
 
 class DropoutGCN(AbstractRandomPasses):
-    """VGCN that drops hidden units in prediction, too."""
+    """VGCN that also drops hidden units in prediction."""
 
     name = "VGCN-Dropout"
     Options = SamplingOptions

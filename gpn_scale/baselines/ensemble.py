@@ -30,7 +30,7 @@ class EnsembleOptions:
 
 
 class Ensemble(AbstractBaseline):
-    """Several VGCNs that differ in initial values and dropout; their variance is the score."""
+    """Several VGCNs with different initial values and dropout; the score is their variance."""
 
     name = "VGCN-Ensemble"
     Options = EnsembleOptions
@@ -39,7 +39,7 @@ class Ensemble(AbstractBaseline):
 
     @property
     def reach(self) -> int:
-        """One hop per layer."""
+        """Number of hops over which features act: one per layer."""
         return self.config.encoder.layers
 
     def fit_view(self, view: GraphView, store: Path | None) -> None:  # noqa: D102

@@ -1,6 +1,6 @@
-"""GGP: a Gaussian process of features, averaged over neighbours (Ng et al., 2018).
+"""GGP: a Gaussian process on features, averaged over neighbours (Ng et al., 2018).
 
-Shapes: B nodes, U nodes and their neighbours, F features, D powers of the kernel.
+Shapes: B nodes, U these nodes and their neighbours, F features, D powers of the kernel.
 """
 
 from dataclasses import dataclass
@@ -37,12 +37,12 @@ class FeatureProcessOptions:
     samples: int = 100
     """Number of functions that are drawn for a prediction."""
     epistemic: VarianceOf = "predictive"
-    """Variance that is the epistemic score: of the class, as in GPN's tables, or the functions."""
+    """Variance used as epistemic score: of the class (as in GPN's tables) or of the functions."""
     memory_gib: float = 4.0
     """Limit on memory in GiB; larger graphs are refused, since time grows faster than memory."""
 
     def __post_init__(self) -> None:
-        require_positive("model.degree", self.degree, "as degree")
+        require_positive("model.degree", self.degree, "as the degree")
         require_positive("model.samples", self.samples, "drawn function")
         check_memory_limit(self.memory_gib)
 
@@ -69,13 +69,13 @@ class PolynomialKernel(nn.Module):
 
 
 class FeatureProcess(AbstractProcess):
-    """A Gaussian process of features, averaged over every node and its neighbours."""
+    """A Gaussian process on features, averaged over every node and its neighbours."""
 
     name = "GGP"
     Options = FeatureProcessOptions
 
     def kernel_numbers(self, graph: Graph) -> int:
-        """Count products of features, of neighbours of training nodes and of a block of others."""
+        """Count products between the features of training nodes, other nodes and neighbours."""
         closed, split = graph.out_degree + 1, checked_split(graph)
         others = max(closed[split.val].sum(), round(BLOCK_NODES * closed.mean()))
         used = min(int(closed[split.train].sum() + others), graph.num_nodes)

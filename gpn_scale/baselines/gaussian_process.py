@@ -34,13 +34,13 @@ BLOCK_NODES = 512
 _GIB = 1 << 30
 
 VarianceOf = Literal["predictive", "latent"]
-"""Variance that is the epistemic score: of the predicted class, or of the latent functions."""
+"""Variance used as epistemic score: of the predicted class, or of the latent functions."""
 Covariance = Callable[[], Tensor]
 """Function that computes covariances from the current parameters of the kernel."""
 
 
 def check_memory_limit(gib: float) -> None:
-    """Refuse limits that are no positive number.
+    """Refuse a limit that is not positive.
 
     Raises:
         ConfigError: `gib` is not above 0.
@@ -71,17 +71,17 @@ class AbstractProcess(AbstractNetwork):
             ) from error
         split = checked_split(graph)
         num_train, num_val = len(split.train), len(split.val)
-        # The factors of the posterior with gradient and moments, and the covariances of validation:
-        # measured peaks were 0.9 to 3.6 times as high.
+        # The posterior's factors with their gradients and the optimiser's moments, and the
+        # covariances of validation. Measured peaks were 0.9 to 3.6 times this estimate.
         count = 5 * graph.num_classes * num_train**2 + 3 * (num_train + num_val) ** 2
         need = 8 * (count + self.kernel_numbers(graph)) / _GIB
         limit = self.options.memory_gib
         if need > limit:
             raise GraphError(
                 f"{self.name} on graph {graph.name!r} needs about {_rounded(need)} GiB for "
-                f"{num_train:,} training, {num_val:,} validation and in total "
-                f"{graph.num_nodes:,} nodes, expected at most {limit:g}: use a smaller graph or "
-                "another model, or raise model.memory_gib",
+                f"{num_train:,} training nodes, {num_val:,} validation nodes and "
+                f"{graph.num_nodes:,} nodes in total, expected at most {limit:g} GiB: use a "
+                "smaller graph or another model, or raise model.memory_gib",
                 arguments=("model.memory_gib",),
             )
 
@@ -117,7 +117,7 @@ class AbstractProcess(AbstractNetwork):
         return self.predict_nodes(view, np.arange(view.graph.num_nodes))
 
     def predict_nodes(self, view: GraphView, nodes: NodeIds) -> ScoredPrediction:
-        """Return the expected softmax over drawn functions, and the variance."""
+        """Return the expected softmax over drawn functions, with a variance as epistemic score."""
         predictions = []
         with evaluating(self.module):
             for start in range(0, len(nodes), BLOCK_NODES):

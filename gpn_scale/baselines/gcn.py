@@ -21,7 +21,7 @@ class AbstractGCN(AbstractLayeredNetwork):
 
     @property
     def reach(self) -> int:
-        """One hop per layer."""
+        """Number of hops over which features act: one per layer."""
         return self.config.encoder.layers
 
     def logits(self, view: GraphView, generator: torch.Generator | None = None) -> Tensor:  # noqa: D102

@@ -69,7 +69,7 @@ class KernelDirichlet(AbstractBaseline):
 
     @property
     def reach(self) -> int:
-        """0, since features are not used."""
+        """Number of hops over which features act: 0, since they are not used."""
         return 0
 
     def fit_view(self, view: GraphView, store: Path | None) -> None:
@@ -169,7 +169,7 @@ def _step(graph: Graph, frontier_NW: NDArray[np.uint64]) -> NDArray[np.uint64]:
         stop = max(stop, start + 1)
         neighbours = graph.indices[begin[start] : end[stop - 1]]
         target = buffer[: len(neighbours)] if len(neighbours) <= _BLOCK_EDGES else None
-        # mode="clip" since the checked one gathers into a second array; all indices are valid.
+        # mode="clip" avoids the second array of the checked mode; all indices are valid.
         gathered = np.take(frontier_NW, neighbours, axis=0, out=target, mode="clip")
         offsets = begin[start:stop] - begin[start]
         next_NW[filled[start:stop]] = np.bitwise_or.reduceat(gathered, offsets, axis=0)

@@ -21,7 +21,7 @@ from gpn_scale.baselines.predictions import dirichlet_prediction
 from gpn_scale.evaluation.scored_prediction import ScoredPrediction
 
 _LOG_LIMIT = 30.0
-"""Limit to which logits are clamped, so that features far from all data stay finite."""
+"""Limit to which logits are clamped, so that alpha stays finite far from all data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

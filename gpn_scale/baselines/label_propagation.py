@@ -23,7 +23,7 @@ class PropagationOptions:
     class_prior: bool = True
     """Whether densities are weighted by the fraction of training nodes in their class.
 
-    Deviation: the appendix's formula has no such weight, but its figures agree with it (CoraML 78.4
+    Deviation: the appendix's formula has no such weight, but its figures suggest one (CoraML 78.4
     and AmazonPhotos 85.9 % accuracy; we get 79.0 and 86.6 with it, about 3 and 1 less without).
     """
 
@@ -37,7 +37,7 @@ class LabelPropagation(AbstractBaseline):
 
     @property
     def reach(self) -> int:
-        """0, since features are not used."""
+        """Number of hops over which features act: 0, since they are not used."""
         return 0
 
     def fit_view(self, view: GraphView, store: Path | None) -> None:

@@ -1,4 +1,4 @@
-"""Matern-GGP: a Gaussian process of positions in the graph (Borovitskiy et al., 2021).
+"""Matern-GGP: a Gaussian process on positions in the graph (Borovitskiy et al., 2021).
 
 Shapes: N nodes, B nodes of a block, K eigenpairs.
 """
@@ -33,7 +33,7 @@ class MaternOptions:
     samples: int = 100
     """Number of functions that are drawn for a prediction."""
     epistemic: VarianceOf = "predictive"
-    """Variance that is the epistemic score: of the class, as in GPN's tables, or the functions."""
+    """Variance used as epistemic score: of the class (as in GPN's tables) or of the functions."""
     memory_gib: float = 1.0
     """Limit on memory in GiB; larger graphs are refused, since time grows faster than memory."""
 
@@ -61,7 +61,7 @@ class MaternKernel(nn.Module):
 
 
 class MaternProcess(AbstractProcess):
-    """A Gaussian process of positions alone, whose smoothness the graph's Laplacian defines."""
+    """A Gaussian process on positions alone; the graph's Laplacian defines its smoothness."""
 
     name = "Matern-GGP"
     Options = MaternOptions
@@ -71,11 +71,11 @@ class MaternProcess(AbstractProcess):
 
     @property
     def reach(self) -> int:
-        """0, since features are not used."""
+        """Number of hops over which features act: 0, since they are not used."""
         return 0
 
     def check_limits(self, graph: Graph) -> None:
-        """Refuse directed graphs as well, whose Laplacian has no real spectrum.
+        """Refuse directed graphs, whose Laplacian has no real spectrum, and large graphs.
 
         Raises:
             ConfigError: GPyTorch is not installed.

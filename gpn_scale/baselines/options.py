@@ -1,7 +1,7 @@
-"""Options of comparison models: frozen dataclasses that a text can change.
+"""Options of comparison models: frozen dataclasses whose fields can be set from text.
 
-A model's hyper-parameters are fields of a run's configuration where they have one there. All others
-are fields of the model's own `Options`, with keys `model.FIELD`.
+Hyper-parameters that a run's configuration has a field for are set there. All others are fields of
+the model's own `Options`, with keys `model.FIELD`.
 """
 
 import math
@@ -35,7 +35,7 @@ def changed_options(kind: str, options: Any, pairs: Iterable[tuple[str, str]]) -
         field = key.removeprefix("model.")
         if field not in types:
             known = ", ".join(f"model.{name}" for name in types) or "none"
-            raise ConfigError(f"{kind} has no option {key!r}, known are {known}")
+            raise ConfigError(f"{kind} has no option {key!r}, its options are: {known}")
         value = parse_value(types[field], text, key)
         if isinstance(value, float) and not math.isfinite(value):
             raise ConfigError(

@@ -62,8 +62,8 @@ def label_evidence_prediction(model: str, evidence_NC: Tensor, labels: Tensor) -
 def sampled_prediction(model: str, samples_SNC: Iterable[Tensor]) -> ScoredPrediction:
     """Return the mean of sampled class probabilities, with their summed variances as score.
 
-    Only running sums are stored, not the samples. GPN's appendix: empirical mean and empirical
-    variance.
+    Mean and variance are empirical, as in GPN's appendix. Only running sums are stored, not the
+    samples.
     """
     count, sum_NC, square_NC = 0, torch.zeros(()), torch.zeros(())
     for sample_NC in samples_SNC:

@@ -29,7 +29,7 @@ class RobustOptions:
     divergence_weight: float = 5e-4
     """Weight of the first layer's divergence from unit Gaussians, summed over nodes.
 
-    A mean over nodes is too weak: variances then vanish, and the model is robust no more.
+    A mean over nodes is too weak: variances then vanish, and the model is no longer robust.
     """
     norm_weight: float = 5e-4
     """Weight of the first layer's squared weights; the model has no other weight decay."""
@@ -102,7 +102,7 @@ class RobustLayers(nn.Module):
 
 
 class RobustGCN(AbstractNetwork):
-    """A network whose logits are drawn from Gaussians in training, and their means in prediction.
+    """A network that draws logits from Gaussians in training and predicts with their means.
 
     Deviation: hidden units are dropped instead of features (which made no difference when tried),
     and there is no batch-norm, not even with the recipe of ogbn-arxiv.
@@ -114,7 +114,7 @@ class RobustGCN(AbstractNetwork):
 
     @property
     def reach(self) -> int:
-        """One hop per layer."""
+        """Number of hops over which features act: one per layer."""
         return self.config.encoder.layers
 
     def build(self, view: GraphView, generator: torch.Generator) -> nn.Module:  # noqa: D102

@@ -31,8 +31,8 @@ def training_parser() -> argparse.ArgumentParser:
         "--dataset",
         default="synthetic",
         metavar="NAME",
-        help=f"one of {names}; synthetic[:nodes=20000,classes=7,...]; or X if there is a file "
-        "DIR/X.npz or a folder DIR/X with a saved graph or with tables of edges and nodes "
+        help=f"one of {names}; synthetic[:nodes=20000,classes=7,...]; or X for a file "
+        "DIR/X.npz or a folder DIR/X with a saved graph or tables of edges and nodes "
         "(default: synthetic)",
     )
     add(
@@ -101,7 +101,7 @@ def training_parser() -> argparse.ArgumentParser:
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:
-    """Add `--device` and `--threads`, which every command has that uses a model."""
+    """Add `--device` and `--threads`, for every command that uses a model."""
     parser.add_argument(
         "--device",
         default="auto",
@@ -114,7 +114,7 @@ def add_device(parser: argparse.ArgumentParser) -> None:
 
 
 def add_memory_budget(parser: argparse.ArgumentParser) -> None:
-    """Add `--memory-budget`, which every command has that predicts all nodes."""
+    """Add `--memory-budget`, for every command that predicts all nodes."""
     parser.add_argument(
         "--memory-budget",
         type=float,

@@ -42,7 +42,7 @@ def evaluate(options: argparse.Namespace) -> None:
         world.barrier()
         if not world.is_first:
             return
-    # Without running anything, a matrix is complete with whatever fractions it was made with.
+    # With --tables-only no fractions count as missing, whichever the cells were run with.
     fractions = () if options.tables_only else request.fractions
     write_tables(request.directory, cells, request.experiments, fractions, paper)
     if browser is not None:

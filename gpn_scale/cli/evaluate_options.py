@@ -26,8 +26,8 @@ def evaluation_parser() -> argparse.ArgumentParser:
         "--experiment",
         default="all",
         metavar="NAME[,NAME]",
-        help=f"{', '.join(EXPERIMENTS)}, ablation, hyper-parameters, or all, which is every one "
-        "except the last two (default: all)",
+        help=f"{', '.join(EXPERIMENTS)}, ablation, hyper-parameters, or all, which stands "
+        "for all but these two (default: all)",
     )
     add("--datasets", default="synthetic", metavar="A,B", help="datasets (default: synthetic)")
     add(

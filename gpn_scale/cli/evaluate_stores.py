@@ -1,4 +1,4 @@
-"""PPR stores of a matrix of runs: built before its cells run, by one process of all."""
+"""PPR stores of a matrix of runs, built by one process before the cells run."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext

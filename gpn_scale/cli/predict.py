@@ -1,4 +1,4 @@
-"""Command `predict`: predict all nodes of a graph, or some nodes together with explanations."""
+"""The command `gpn-predict`: predict all nodes of a graph, or some with explanations."""
 
 import argparse
 import warnings
@@ -90,7 +90,7 @@ def _check_options(options: argparse.Namespace) -> None:
     if options.out.exists() and not options.overwrite:
         raise ConfigError(f"--out {options.out} exists already; use --overwrite to replace it")
     if not options.out.parent.is_dir() or options.out.is_dir():
-        raise ConfigError(f"--out {options.out} is not a file in a folder that exists")
+        raise ConfigError(f"--out {options.out} is not a file in an existing folder")
     if options.nodes is None and (options.ppr is not None or options.explain):
         raise ConfigError("--ppr and --explain are for single nodes: select them with --nodes FILE")
     if options.nodes is not None and options.ppr is None:

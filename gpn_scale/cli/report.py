@@ -1,4 +1,4 @@
-"""Command `report`: write the page `report.html` of a run again, finished or not."""
+"""The command `gpn-report`: write the page `report.html` of a run again, finished or not."""
 
 import argparse
 from collections.abc import Sequence

@@ -88,7 +88,7 @@ def build_rows(
             _say(f"the other {world.size - 1} rank(s) wait for them")
         build = _Build.start(_Job(dataset, data_dir, config, out))
     try:
-        # All ranks ask again and again, because a single sum would run into its timeout.
+        # All ranks poll, because a single sum would run into its timeout.
         while world.totals([float(build is not None and build.is_running())])[0]:
             time.sleep(_POLL_SECONDS)
     finally:

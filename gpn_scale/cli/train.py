@@ -1,4 +1,7 @@
-"""Command `train`: train a model, predict all nodes and write a report; alone or by torchrun."""
+"""The command `gpn-train`: train a model, predict all nodes and write a report.
+
+It runs as one process, or as several ranks under torchrun.
+"""
 
 import argparse
 import time

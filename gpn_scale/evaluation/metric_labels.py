@@ -1,4 +1,4 @@
-"""Names of metrics for people."""
+"""Human-readable names of metrics."""
 
 from gpn_scale.evaluation.scores import EPISTEMIC_LOCAL, PAGE_SCORES
 
@@ -17,7 +17,7 @@ _MISCLASSIFICATION = "misclassification_"
 
 
 def metric_label(metric: str) -> str:
-    """Return the name of a metric for people; a setting follows after `@`.
+    """Return the human-readable name of `metric`, which may have a setting after `@`.
 
     >>> metric_label("auroc_epistemic_no_network@normal")
     'AUC-ROC epistemic, no network; normal'

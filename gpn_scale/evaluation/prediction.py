@@ -1,4 +1,4 @@
-"""Predictions: what any model says about nodes, and what a GPN says.
+"""Predictions: class probabilities and uncertainty scores of nodes, by any model or by a GPN.
 
 The (N, C) arrays may be memory maps larger than memory, so they are processed in blocks of rows.
 
@@ -68,7 +68,7 @@ class AbstractPrediction(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Prediction(AbstractPrediction):
-    """What a GPN says about nodes; all scores grow with uncertainty.
+    """A GPN's prediction of nodes; all scores grow with uncertainty.
 
     `probabilities` are the expected class probabilities with the network's influence.
     """

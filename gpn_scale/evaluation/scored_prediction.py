@@ -1,4 +1,4 @@
-"""`ScoredPrediction`: what a comparison model says about nodes.
+"""`ScoredPrediction`: a comparison model's prediction of nodes.
 
 Shapes: N nodes, C classes.
 """

@@ -15,11 +15,11 @@ class Score:
     name: str
     """Key in JSON files, and the property of `Prediction` that holds the score."""
     title: str
-    """Heading for people."""
+    """Human-readable heading."""
     question: str
     """The question that the score answers."""
     meaning: str
-    """When the score is high."""
+    """Explanation of when the score is high."""
     uses_network: bool
     """Whether the score depends on other nodes than the one it is computed for."""
 

@@ -1,1 +1,1 @@
-"""The paper's experiments: what is measured of a trained model, over a matrix of runs."""
+"""The paper's experiments: measurements of trained models over a matrix of runs."""

@@ -1,4 +1,4 @@
-"""Whether confidence can be trusted: temperature scaling, and accuracy with rejected nodes."""
+"""Measures of how far confidence can be trusted: calibration, and accuracy with rejection."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The experiments by name, and which graphs and results suit them."""
+"""The experiments by name, and checks of the graphs that they run on and of their results."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -34,7 +34,7 @@ EXPERIMENTS: Mapping[str, Callable[[Trained], Metrics]] = {
 
 
 def check_experiment(name: str) -> None:
-    """Refuse a name that is no experiment.
+    """Refuse a name that is not that of an experiment.
 
     Raises:
         ConfigError: the name is unknown; the message lists all names.
@@ -47,7 +47,7 @@ def check_experiment(name: str) -> None:
 
 
 def check_possible(experiments: Iterable[str], graph: Graph) -> None:
-    """Refuse experiments that cannot change the graph as they need to.
+    """Refuse experiments that cannot be run on the graph.
 
     Raises:
         GraphError: the graph has no features, or is directed or weighted.
@@ -64,7 +64,7 @@ def check_possible(experiments: Iterable[str], graph: Graph) -> None:
 
 
 def is_complete(experiment: str, metrics: Metrics, fractions: Iterable[float]) -> bool:
-    """Return whether a result has all of the fractions; always true for other than shifts."""
+    """Return whether a result covers all fractions; always true except for shifts."""
     kinds = {"feature-shift": FEATURE_NOISES, "edge-shift": EDGE_SHIFTS}.get(experiment, ())
     return all(
         f"accuracy@{kind}_{fraction:.2f}" in metrics for kind in kinds for fraction in fractions

@@ -1,4 +1,4 @@
-"""Cells of a matrix of runs: one training each, and what is known of it."""
+"""Cells of a matrix of runs: one training each, with its results."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Curves from the tables of a matrix: metrics over the size of a shift or over a field."""
+"""Curves from the tables of a matrix: metrics over the size of a shift or the values of a field."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ QUANTITIES = {
     f"{RELATIVE}aleatoric_confidence": "aleatoric confidence, relative to clean",
     f"{RELATIVE}epistemic_confidence": "epistemic confidence, relative to clean",
 }
-"""Metrics that the paper plots over a shift, and their names for people."""
+"""Metrics that the paper plots over a shift, and their names in plots."""
 
 
 @dataclass(frozen=True, slots=True)

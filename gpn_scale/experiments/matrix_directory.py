@@ -42,7 +42,7 @@ class MatrixDirectory:
         if version != __version__:
             raise RunError(
                 f"{path} was written by version {version}, this is {__version__}: use another "
-                "directory, or delete it and run again",
+                "directory, or delete the file and run again",
                 arguments=("out",),
             )
         # JSON has no NaN, which stands for a detection without positives, for instance.
@@ -62,7 +62,7 @@ class MatrixDirectory:
         if result is not None and result.fingerprint != fingerprint:
             raise RunError(
                 f"{self._file(cell, '.json')} was made with another configuration: use another "
-                "directory, or delete it and run again",
+                "directory, or delete the file and run again",
                 arguments=("out",),
             )
         return result

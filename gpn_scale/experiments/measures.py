@@ -65,9 +65,9 @@ def left_out_classes(trained: Trained) -> Metrics:
 
 
 def isolated(trained: Trained) -> Metrics:
-    """Measure how well each score tells test nodes with noise as features from the same nodes.
+    """Measure how well each score detects test nodes whose features are replaced by noise.
 
-    Features of one node at a time are replaced.
+    One node is changed at a time; the negatives are the same nodes unchanged.
     """
     graph = trained.graph
     rng = np.random.default_rng(trained.rng_seed)
@@ -87,7 +87,7 @@ def isolated(trained: Trained) -> Metrics:
 
 
 def feature_shift(trained: Trained) -> Metrics:
-    """Measure accuracy, calibration and confidence with noise as features of some nodes."""
+    """Measure accuracy, calibration and confidence with some nodes' features replaced by noise."""
     graph = trained.graph
     metrics = _curve_point(trained, trained.prediction, "clean")
     for fraction in trained.fractions:
@@ -125,8 +125,8 @@ def _misclassified(trained: Trained) -> NDArray[np.bool_]:
 def _conformal_metrics(trained: Trained) -> Metrics:
     """Measure coverage and size of conformal sets.
 
-    Test nodes, which were used neither for training nor for stopping, calibrate and measure, one
-    half each.
+    Half of the test nodes, which neither training nor early stopping uses, calibrate the sets; the
+    other half measures them.
     """
     summary = conformal_summary(
         trained.prediction.probabilities[trained.test_nodes],

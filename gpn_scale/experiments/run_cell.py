@@ -29,7 +29,7 @@ def run_cell(
     store: Path | None = None,
     fractions: tuple[float, ...] = FRACTIONS,
 ) -> CellResult:
-    """Train a cell unless its model is stored, and add its missing results.
+    """Train a cell unless its model is stored, add missing results, and return all of them.
 
     Args:
         directory: Directory of the matrix.

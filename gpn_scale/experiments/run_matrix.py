@@ -1,7 +1,7 @@
 """Running the unfinished cells of a matrix, in one or several processes.
 
-Processes that know nothing of each other may run the same matrix: each cell is claimed by a lock,
-and finished cells are not run again.
+Independent processes may run the same matrix: each cell is claimed by a lock, and finished cells
+are not run again.
 """
 
 import multiprocessing
@@ -32,7 +32,7 @@ class NeededStore:
     diffusion: DiffusionConfig
     """Diffusion of the rows."""
     required: bool
-    """Whether a model trains on the rows; if not, they give the score `epistemic_local` alone."""
+    """Whether a model trains on the rows; if not, they only serve the score `epistemic_local`."""
 
 
 def run_matrix(

@@ -50,7 +50,7 @@ def _variance(deviations: Iterable[tuple[Hashable, float]], count: int) -> float
 def _residual_variance(deviation: Mapping[Seeds, float]) -> float:
     """Return the variance of a run that neither its split nor its initialisation explains.
 
-    It is 0 for too few runs to estimate it; the standard error is then rather too large.
+    It is 0 for too few runs to estimate it; the standard error then tends to be too large.
     """
     seeds, value_R = np.array(list(deviation)), np.array(list(deviation.values()))
     design = np.hstack([seeds[:, [kind]] == np.unique(seeds[:, kind]) for kind in (0, 1)])

@@ -29,11 +29,11 @@ def tuned(
 ) -> Configure:
     """Return a function that sets a model's hyper-parameters as in GPN's appendix.
 
-    No model has weight decay with the recipe of ogbn-arxiv. Diffusions have K = 10 steps.
+    With the recipe of ogbn-arxiv no model has weight decay. Diffusions take K = 10 steps.
 
     Args:
         dropout: Fraction of hidden units that are dropped.
-        large_dropout: The same fraction with the recipe of ogbn-arxiv; None for no difference.
+        large_dropout: The fraction with the recipe of ogbn-arxiv; None for `dropout`.
         weight_decay: Weight decay of all parameters.
         hidden_fraction: Width relative to that of the recipe.
         teleport: Teleport probability of the diffusion.
@@ -77,7 +77,7 @@ def in_batches(configure: Configure, neighbours: int | Literal["all"] = "all") -
 
 
 def kernel_gcn_options(config: RunConfig) -> KernelGCNOptions:
-    """Return the options of GKDE-GCN: with the recipe of ogbn-arxiv, no teacher (appendix)."""
+    """Return the options of GKDE-GCN, which has no teacher on ogbn-arxiv (GPN's appendix)."""
     if _is_large(config):
         return KernelGCNOptions(kernel_weight=1e-4, teacher_weight=0.0)
     return KernelGCNOptions()

@@ -63,7 +63,10 @@ class NodeClassifier(Protocol):
         """
 
     def fit(self, graph: Graph, *, store: Path | None = None) -> Self:
-        """Train on the graph's split; `store` holds PPR rows for models that train on them."""
+        """Train on the graph's split and return the model.
+
+        `store` is a PPR store, for models that train on its rows.
+        """
 
     def predict(self, graph: Graph) -> AbstractPrediction:
         """Return class probabilities and scores of every node."""
@@ -72,7 +75,7 @@ class NodeClassifier(Protocol):
         """Return an object that predicts variants of `graph` with other features or edges."""
 
     def state(self) -> dict[str, Tensor]:
-        """Return the tensors to save; {} for a model that is fitted as fast as it is read."""
+        """Return the tensors to save; {} for a model that is as fast to fit as to load."""
 
     def load_state(self, graph: Graph, tensors: dict[str, Tensor], source: Path) -> None:
         """Restore the tensors of a model that was fitted on `graph`; `source` is for messages.

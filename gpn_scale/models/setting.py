@@ -29,7 +29,7 @@ class ModelSetting(ABC):
     @property
     @abstractmethod
     def fingerprint(self) -> str:
-        """Hash of everything that results depend on beside graph and code."""
+        """Hash of everything that results depend on besides graph and code."""
 
     @property
     @abstractmethod

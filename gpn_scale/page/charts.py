@@ -1,4 +1,4 @@
-"""Plots over axes: histograms, curves, the reliability diagram.
+"""Plots with axes: histograms, curves, the reliability diagram.
 
 Colours are classes of the style sheet, `k0` to `k6`. Groups always differ in dashes or hatching as
 well.
@@ -109,13 +109,13 @@ def _peak_labels(panel: Panel, peaks: Sequence[_Peak]) -> str:
         left, right = peak.x - width > 0, peak.x + width < WIDTH
         to_left.append(left and (not right or (place == 0 and len(ordered) > 1)))
     rows = _LABEL_ROWS[::-1] if to_left[-1:] == [True] else _LABEL_ROWS
-    threads, names = [], []
+    leaders, names = [], []
     for peak, left, row in zip(ordered, to_left, rows, strict=False):
-        thread = line_path([peak.x, peak.x], [row - 8, peak.y])
-        threads.append(tag("path", d=thread, class_="thread"))
+        leader = line_path([peak.x, peak.x], [row - 8, peak.y])
+        leaders.append(tag("path", d=leader, class_="thread"))
         anchor = "end" if left else "start"
         names.append(text(peak.x + (-5 if left else 5), row, peak.label, "label", anchor))
-    return "".join(threads + names)
+    return "".join(leaders + names)
 
 
 def curves(
@@ -153,8 +153,8 @@ def curves(
     if marked:
         at = float(panel.across([marked[0]])[0])
         left = at > (panel.left + panel.right) / 2
-        thread = line_path([at, at], [panel.top - 16, panel.bottom])
-        parts.append(tag("path", d=thread, class_="line s1 mark"))
+        leader = line_path([at, at], [panel.top - 16, panel.bottom])
+        parts.append(tag("path", d=leader, class_="line s1 mark"))
         place = at - 5 if left else at + 5
         parts.append(text(place, panel.top - 8, marked[1], "label", "end" if left else "start"))
     named = [line.label for line in lines if line.label]
@@ -197,7 +197,7 @@ def _legend_row(place: int, label: str) -> str:
 
 
 def reliability_diagram(name: str, title: str, bins: Reliability) -> Plot:
-    """Draw accuracy by confidence: bars, a disc at each bin's mean confidence, the ideal dashed."""
+    """Draw accuracy by confidence: bars, a disc at each bin's mean confidence, a dashed ideal."""
     whole = Axis(_FIFTHS, tuple(percent_label(tick, 0.2) for tick in _FIFTHS), "confidence")
     panel = Panel(WIDTH, HEIGHT, whole, Axis(whole.ticks, whole.labels, "accuracy"))
     parts = [panel.axes()]

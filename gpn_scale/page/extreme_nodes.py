@@ -67,8 +67,8 @@ def explain_extremes(
 def extremes(graph: Graph, prediction: Prediction, candidates: NodeIds) -> tuple[NodeIds, NodeIds]:
     """Return the candidates with the largest and with the smallest alpha_0, the extreme ones first.
 
-    No node is at both ends. At most one node without neighbours is chosen at each end, since there
-    is little to see.
+    No node is at both ends. At most one node without neighbours is chosen at each end, since such a
+    node has little to show.
     """
     ordered = candidates[np.argsort(-prediction.alpha_0[candidates], kind="stable")]
     half = len(ordered) // 2

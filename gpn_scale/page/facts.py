@@ -75,7 +75,7 @@ class ExplainedNode:
     marks: tuple[str, ...]
     """Names of the marks that contain the node; none for a known node."""
     label: int
-    """Class of the node, or -1."""
+    """Class of the node, or -1 if it is not known."""
     predicted: int
     """Predicted class."""
     probability: float
@@ -112,9 +112,9 @@ class LatentPoints:
     """Latent positions in two dimensions."""
 
     position: FloatArray
-    """(L, 2)."""
+    """Positions, (L, 2)."""
     label: NDArray[np.int64]
-    """Class or -1, (L,)."""
+    """Class, or -1 if it is not known, (L,)."""
     log_evidence: FloatArray
     """log10 of the pseudo-counts from own features, (L,)."""
     unknown: NDArray[np.bool_]
@@ -142,9 +142,9 @@ class PredictionFacts:
     reliability: Reliability
     risk: tuple[ScoreCurve, ...]
     conformal: ConformalSummary | None
-    """None for fewer than two test nodes."""
+    """Size and coverage of conformal sets; None for fewer than two test nodes."""
     temperature: TemperatureFacts | None
-    """None without validation or test nodes."""
+    """Effect of temperature scaling; None without validation or test nodes."""
     vacuity: Histogram
     """log10 of the vacuity of known and unknown nodes."""
     dissonance: Histogram
@@ -176,8 +176,8 @@ class RunFacts:
     config: RunConfig
     training: TrainingCurves
     report: Report | None = None
-    """None for a run that is not finished."""
+    """Report of the run; None if it is not finished."""
     prediction: PredictionFacts | None = None
-    """None for a run that is not finished, or has neither test nor unknown nodes."""
+    """None if the run is not finished, or has neither test nor unknown nodes."""
     missing: tuple[str, ...] = ()
     """What is not shown, and how to get it; one sentence each."""

@@ -66,7 +66,7 @@ def part_of_whole(fraction: float, decimals: int = 1) -> str:
 def figures(value: float | None, digits: int = 3) -> str:
     """Return a number with `digits` significant digits.
 
-    Numbers from 100,000 and below 0.001 have a power of ten; `n.a.` if it is not defined.
+    Numbers of 100,000 and more or below 0.001 get a power of ten; undefined ones are `n.a.`.
 
     >>> figures(0.012345), figures(0.000012345)
     ('0.0123', '1.23·10⁻⁵')

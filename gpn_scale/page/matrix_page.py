@@ -41,7 +41,7 @@ def write_matrix_page(
         path: The HTML file.
         entries: All metrics.
         cells: Number of trainings that were requested.
-        missing: Names of the trainings without some result, each with the missing result.
+        missing: A line for each training with missing results.
     """
     studies = study_curves(entries)
     studied = {name for study in studies for name in study.models}

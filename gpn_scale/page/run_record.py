@@ -55,8 +55,8 @@ def _config(path: Path) -> RunConfig:
         return RunConfig.from_dict(_values(path))
     except ConfigError as error:
         raise RunError(
-            f"{path} is not a configuration of version {__version__} ({error}): it was written by "
-            f"another version, {_AGAIN}"
+            f"{path} is not a configuration of version {__version__} ({error}), so another version "
+            f"has written it: {_AGAIN}"
         ) from error
 
 
@@ -69,7 +69,9 @@ def _report(path: Path) -> Report:
         )
     known = {field.name for field in fields(Report)}
     if different := known ^ values.keys():
-        raise RunError(f"{path} is damaged or of another version at {min(different)!r}: {_AGAIN}")
+        raise RunError(
+            f"{path} is damaged or of another version (field {min(different)!r}): {_AGAIN}"
+        )
     return Report(**values)
 
 
@@ -92,7 +94,7 @@ def _curves(path: Path) -> TrainingCurves:
         columns = {name: np.array([lines[i][name] for i in keep], np.float64) for name in names}
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise RunError(
-            f"{path} cannot be read ({type(error).__name__}: {error}): it is damaged or of another "
-            f"version, {_AGAIN}"
+            f"{path} cannot be read ({type(error).__name__}: {error}), so it is damaged or of "
+            f"another version: {_AGAIN}"
         ) from error
     return TrainingCurves(best_epoch=best, **columns)

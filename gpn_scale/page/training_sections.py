@@ -72,7 +72,7 @@ def details(facts: RunFacts) -> Section:
 def _cost_rows(report: Report) -> list[list[str]]:
     rows = [[name, f"{figures(seconds)} s"] for name, seconds in report.seconds.items()]
     steps = report.ranks.get("seconds", {})
-    rows += [[f"of training: {name}", f"{figures(seconds)} s"] for name, seconds in steps.items()]
+    rows += [[f"train: {name}", f"{figures(seconds)} s"] for name, seconds in steps.items()]
     rows.append(["processes", str(report.ranks.get("count", 1))])
     rows.append(["peak memory", f"{report.peak_rss_bytes / 2**20:,.0f} MiB"])
     rows.append(["fingerprint of the configuration", report.fingerprint])

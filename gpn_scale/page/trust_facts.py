@@ -38,7 +38,7 @@ def risk_curves(prediction: Prediction, graph: Graph) -> tuple[ScoreCurve, ...]:
 
 
 def conformal_facts(prediction: Prediction, graph: Graph) -> ConformalSummary | None:
-    """Return conformal sets of the test nodes in numbers; None for fewer than two nodes."""
+    """Return size and coverage of the test nodes' conformal sets; None for fewer than two."""
     assert graph.split is not None
     test = graph.split.test
     if len(test) < 2:

@@ -37,7 +37,9 @@ def test_graphs_above_their_size_are_refused_with_an_estimate():
     graph = small_graph()
     with pytest.raises(GraphError, match=r"GGP on .* needs about 0\.0006 GiB .* 120 nodes"):
         FeatureProcess(CONFIG, FeatureProcessOptions(memory_gib=1e-6)).fit(graph)
-    with pytest.raises(GraphError, match=r"Matern-GGP on graph .* 24 training, 24 validation"):
+    with pytest.raises(
+        GraphError, match=r"Matern-GGP on graph .* 24 training nodes, 24 validation nodes"
+    ):
         MaternProcess(CONFIG, MaternOptions(memory_gib=1e-6)).fit(graph)
     for options in (MaternOptions, FeatureProcessOptions):
         with pytest.raises(ConfigError, match=r"model\.memory_gib is nan"):

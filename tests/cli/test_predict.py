@@ -176,9 +176,9 @@ def test_the_output_is_not_written_over_and_has_a_place(folder, nodes, tmp_path,
     assert pq.read_table(out).num_rows == 11
     capsys.readouterr()
     assert predict(folder, tmp_path / "none" / "out.parquet") == 2
-    assert_one_sentence(capsys, "is not a file in a folder that exists")
+    assert_one_sentence(capsys, "is not a file in an existing folder")
     assert predict(folder, tmp_path, "--overwrite") == 2
-    assert_one_sentence(capsys, "is not a file in a folder that exists")
+    assert_one_sentence(capsys, "is not a file in an existing folder")
 
 
 def test_a_run_without_a_model_is_refused(tmp_path, capsys):

@@ -50,5 +50,5 @@ def test_names_in_tables_are_those_of_the_registry():
 def test_unknown_fields_are_refused():
     with pytest.raises(ConfigError, match=r"the configuration has no field 'train\.epoch'"):
         setting_of("GPN[train.epoch=1]", RunConfig(), [], GRAPH)
-    with pytest.raises(ConfigError, match=r"VGCN has no option 'model\.x', known are none"):
+    with pytest.raises(ConfigError, match=r"VGCN has no option 'model\.x', its options are: none"):
         setting_of("VGCN", RunConfig(), [("model.x", "1")], GRAPH)

@@ -69,7 +69,7 @@ def test_runs_of_other_versions_are_refused(directory):
     with pytest.raises(RunError, match=rf"version 0.0.1, this is version {__version__}: train"):
         read_run(directory)
     changed(directory.report, version=__version__, colour="red")
-    with pytest.raises(RunError, match="damaged or of another version at 'colour'"):
+    with pytest.raises(RunError, match=r"damaged or of another version \(field 'colour'\)"):
         read_run(directory)
     directory.report.unlink()
     changed(directory.config, colour="red")

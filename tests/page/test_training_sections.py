@@ -17,7 +17,7 @@ def test_every_field_of_the_configuration_is_shown():
 
 def test_cost_is_shown_once_the_run_is_finished():
     text = details(run_facts()).body
-    for cost in ("train", "of training: forward", "256 MiB", "version of gpn_scale"):
+    for cost in ("train", "train: forward", "256 MiB", "version of gpn_scale"):
         assert cost in text
     text = details(replace(run_facts(), report=None)).body
     assert "MiB" not in text
