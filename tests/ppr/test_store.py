@@ -142,7 +142,7 @@ def test_a_directory_that_is_no_store_is_not_opened(tmp_path):
         with pytest.raises(StoreError, match=r"is not a PPR store \(no manifest.json\)"):
             PPRStore.open(path)
     (tmp_path / "manifest.json").write_text("{}")
-    with pytest.raises(StoreError, match=r"manifest.json is corrupt or not of a PPR store"):
+    with pytest.raises(StoreError, match=r"manifest.json is corrupt or not part of a PPR store"):
         PPRStore.open(tmp_path)
 
 
