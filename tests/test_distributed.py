@@ -119,7 +119,9 @@ def test_a_port_in_use_is_said_so(monkeypatch):
         for name, value in facts.items():
             monkeypatch.setenv(name, str(value))
         with (
-            pytest.raises(ConfigError, match=r"cannot meet at 127\.0\.0\.1:\d+ .*another port"),
+            pytest.raises(
+                ConfigError, match=r"cannot meet at 127\.0\.0\.1:\d+ .*another master port"
+            ),
             connected(torch.device("cpu"), timeout_seconds=5.0),
         ):
             pass

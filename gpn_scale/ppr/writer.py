@@ -100,8 +100,8 @@ class StoreWriter:
 
         Raises:
             StoreError: the directory is not empty and not a store, holds a store that `existing`
-                does not allow it to change, holds another build than the one to resume, or is not
-                writable.
+                does not allow changing, holds a different build from the one to resume, or is
+                not writable.
         """
         assert 0 <= num_nodes <= 2**31
         assert min(rows_per_shard, k) >= 1

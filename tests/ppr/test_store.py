@@ -106,7 +106,10 @@ def test_more_shards_than_may_be_mapped_at_once(tmp_path):
 @pytest.mark.parametrize(
     ("nodes", "message"),
     [
-        ([0, 7], r"node 7 is out of range: .*s is of a graph of 7 nodes, expected ids in \[0, 7\)"),
+        (
+            [0, 7],
+            r"node 7 is out of range: .*s belongs to a graph of 7 nodes, expected ids in \[0, 7\)",
+        ),
         ([-1], "node -1 is out of range"),
         ([2, 4], "node 4 is not among the 5 roots of .*; .*with roots=None"),
         ([0.5], "vector of integer ids, got float64"),
