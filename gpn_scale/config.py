@@ -24,7 +24,8 @@ _BATCH_SIZE = 1024
 _FORMER_FIELDS = {"minibatch.order": "random", "minibatch.tail_walks": 8}
 """Fields that earlier versions had, with their defaults.
 
-Files may contain them, and fingerprints count them, so that stored runs and results stay valid.
+Stored files may contain them, and fingerprints include their defaults, so that earlier runs and
+results stay valid.
 """
 
 
@@ -102,7 +103,7 @@ class FlowConfig:
     radial_layers: int = 10
     """Number of radial layers in the flow of each class."""
     memory_mib: int = 512
-    """Scratch memory of one pass in MiB; larger passes go in chunks and are recomputed backward."""
+    """Scratch memory in MiB; larger passes run in chunks, which the backward pass recomputes."""
 
     def __post_init__(self) -> None:
         require(self.radial_layers >= 0, "flow.radial_layers", self.radial_layers, "at least 0")
@@ -115,7 +116,7 @@ class EvidenceConfig:
     """The step from a density per class to evidence (pseudo-counts)."""
 
     budget: Literal["latent", "latent_classes", "one"] = "latent"
-    """Factor on densities: `latent` is sqrt(4 pi)^H, `latent_classes` C times this, `one` is 1."""
+    """Factor on densities: `latent` is sqrt(4 pi)^D, `latent_classes` C times this, `one` is 1."""
     log_limit: float = 30.0
     """Limit of the log-evidence, which is clamped to [-log_limit, log_limit]."""
 
@@ -145,8 +146,8 @@ class DiffusionConfig:
         require(
             0.0 < self.teleport < 1.0, "diffusion.teleport", self.teleport, "a number in (0, 1)"
         )
-        known = self.steps == "inf" or self.steps >= 0
-        require(known, "diffusion.steps", self.steps, "at least 0, or inf")
+        allowed = self.steps == "inf" or self.steps >= 0
+        require(allowed, "diffusion.steps", self.steps, "at least 0, or inf")
         require(0.0 < self.tolerance < 1.0, "diffusion.tolerance", self.tolerance, "in (0, 1)")
 
     @property
@@ -178,9 +179,9 @@ class PPRConfig:
     sweeps: int = 0
     """Number of sweeps of an unlimited diffusion; 0 to continue until `sweep_tolerance`."""
     sweep_tolerance: float = 8e-3
-    """Sweeps end when the mean mass still missing, (1-t)/t times the last gain, is below this."""
+    """Sweeps end when the estimated missing mass, (1-t)/t times the last gain, is below this."""
     push_tolerance: float = 1e-6
-    """A push leaves residuals below this, times the node's number of edges."""
+    """A push ends when every node's residual is below this times its number of edges."""
 
     def __post_init__(self) -> None:
         require(self.k >= 1, "k", self.k, "at least 1")
@@ -244,7 +245,7 @@ class MinibatchConfig:
     tail_nodes: int = 4096
     """Number of random nodes that each step adds to its estimate of the clusters' evidence."""
     tail_prior_mass: float = 1.0
-    """With `clustered`: kept mass in a cluster that counts as much as the mean for what was cut."""
+    """Weight of a cluster's mean relative to its kept mass, when `clustered` estimates the cut."""
     validation: Literal["auto", "rows", "exact"] = "auto"
     """Validation from stored rows (`rows`) or by exact diffusion (`exact`); `auto`: the cheaper."""
     workers: int = 1
@@ -253,8 +254,8 @@ class MinibatchConfig:
     def __post_init__(self) -> None:
         size = self.batch_size
         require(size == "auto" or size >= 1, "minibatch.batch_size", size, "at least 1, or auto")
-        top = self.neighbours
-        require(top == "all" or top >= 1, "minibatch.neighbours", top, "at least 1, or all")
+        count = self.neighbours
+        require(count == "all" or count >= 1, "minibatch.neighbours", count, "at least 1, or all")
         require(self.tail_nodes >= 1, "minibatch.tail_nodes", self.tail_nodes, "at least 1")
         prior = self.tail_prior_mass
         require(prior > 0, "minibatch.tail_prior_mass", prior, "a positive number, or inf")
@@ -280,7 +281,7 @@ class MinibatchConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checks_choices()
 class RunConfig:
-    """Configuration of a whole run; `gpn_scale.recipes` has those of the paper."""
+    """Configuration of a whole run; `gpn_scale.recipes` has the paper's settings."""
 
     mode: Literal["exact", "minibatch"] = "exact"
     """`exact`: full-batch training by power iteration; `minibatch`: batches of roots."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 def entries_of(
     indptr: NDArray[np.int64], rows: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the offsets of `rows` once selected, (B + 1,), and where their entries are, (E,)."""
+    """Return the row offsets of the selection, (B + 1,), and the positions of its entries, (E,)."""
     start_B = np.asarray(indptr[rows])
     count_B = indptr[rows + 1] - start_B
     return np.append(0, np.cumsum(count_B)), ranges(start_B, count_B)

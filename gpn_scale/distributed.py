@@ -1,4 +1,4 @@
-"""Processes that train together: their ranks and sums over all; sole user of torch.distributed."""
+"""Processes that train together, and sums over them; sole user of torch.distributed."""
 
 import hashlib
 import inspect
@@ -123,7 +123,7 @@ class World:
         return parallel
 
     def require_same(self, **facts: str) -> None:
-        """Check that the given texts are equal in all processes; they name what is compared.
+        """Check that each text is equal in all processes; messages call it by its keyword.
 
         Raises:
             RunError: in rank 0, if a text differs; the message names the rank and the text.
@@ -131,13 +131,13 @@ class World:
         """
         for name, text in facts.items():
             digest = hashlib.blake2b(text.encode(), digest_size=32).digest()
-            prints = self._gathered(digest, 32)
-            other = next((rank for rank, value in enumerate(prints) if value != prints[0]), None)
+            digests = self._gathered(digest, 32)
+            other = next((rank for rank, value in enumerate(digests) if value != digests[0]), None)
             if other is not None:
                 kind = RunError if self.is_first else ElsewhereError
                 raise kind(
-                    f"rank {other} has another {name} than rank 0, expected the same on all ranks: "
-                    "start all ranks with the same code, files and arguments"
+                    f"rank {other} has a different {name} from rank 0, expected the same on all "
+                    "ranks: start all ranks with the same code, files and arguments"
                 )
 
     @contextmanager
@@ -209,7 +209,7 @@ def _timed_all_reduce(
     world: World,
     bucket: dist.GradBucket,  # type: ignore[name-defined]
 ) -> torch.futures.Future[Tensor]:
-    """Average gradients as DDP does by default, and measure the time until the result is there."""
+    """Average gradients as DDP does by default, and measure the time until the result arrives."""
     began = time.monotonic()
     work = dist.all_reduce(bucket.buffer().div_(world.size), async_op=True)
 
@@ -251,11 +251,11 @@ def connected(device: torch.device, *, timeout_seconds: float) -> Iterator[World
     try:
         # After a restart by torchrun, its store still holds the addresses of the former ranks.
         limit = timedelta(seconds=timeout_seconds)
-        meeting: Any = dist.rendezvous("env://", timeout=limit)  # type: ignore[attr-defined]
-        met, rank, size = next(meeting)
+        rendezvous: Any = dist.rendezvous("env://", timeout=limit)  # type: ignore[attr-defined]
+        base_store, rank, size = next(rendezvous)
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
         name = f"gpn_scale/attempt_{attempt}"
-        store = dist.PrefixStore(name, met)  # type: ignore[attr-defined]
+        store = dist.PrefixStore(name, base_store)  # type: ignore[attr-defined]
         dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=limit)
     except dist.DistNetworkError as error:
         address = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"

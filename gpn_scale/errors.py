@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 
 class GpnScaleError(Exception):
-    """The root of all errors that the caller can fix.
+    """Base class of all errors that the caller can fix.
 
     Args:
         message: One sentence.

@@ -82,7 +82,7 @@ class GPNClassifier:
         self.dtype = dtype
         self._trained: TrainedModel | None = None
         self._clusters_of = ""
-        """Fingerprint of the graph and clusters that the network's cluster evidence is of."""
+        """Fingerprint of the graph and clusters that the network's cluster evidence belongs to."""
 
     @property
     def trained(self) -> TrainedModel:
@@ -96,7 +96,7 @@ class GPNClassifier:
         return self._trained
 
     def check(self, graph: Graph) -> None:
-        """Refuse a graph that a GPN cannot be trained on.
+        """Check that a GPN can be trained on the graph.
 
         Raises:
             GraphError: the graph has fewer than two classes or no features.
@@ -104,15 +104,15 @@ class GPNClassifier:
         check_trainable(graph)
 
     def open_store(self, path: Path | str, graph: Graph) -> PPRStore:
-        """Open a store, checked to have rows of this graph and of the diffusion of predictions.
+        """Open a store, and check that its rows fit this graph and the diffusion of predictions.
 
         Raises:
-            StoreError: the store is of another graph or diffusion, or cannot be read.
+            StoreError: the store belongs to another graph or diffusion, or cannot be read.
         """
         return open_rows(path, graph, self.predicts_with)
 
     def trainer(self, graph: Graph, store: StoreLike | None = None) -> Trainer:
-        """Return a trainer at its start, for callers that drive or restore it themselves.
+        """Return a trainer that has not started, for callers that drive or restore it themselves.
 
         Args:
             graph: Graph with features and labels; gets the configured split if it has none.
@@ -169,18 +169,18 @@ class GPNClassifier:
     ) -> Prediction:
         """Return class probabilities and uncertainty of every node, by exact diffusion.
 
-        The graph may be another one than that of training, with the same feature columns.
+        The graph may differ from that of training, but must have the same feature columns.
 
         Args:
             graph: Graph with features.
             store: Rows of the graph; cluster evidence for `predict_nodes` and `predict_new` is
                 then collected too, and saved with the model.
-            memory_bytes: Memory budget beside graph and model.
-            scratch: Directory for what does not fit into the budget; None for the system's.
+            memory_bytes: Memory budget in addition to graph and model.
+            scratch: Directory for what does not fit into the budget; None for the system's default.
             progress: Called with the number of nodes done and the name of the phase.
 
         Raises:
-            GraphError: the graph has other feature columns than that of training.
+            GraphError: the graph has a different number of feature columns from that of training.
             ConfigError: the budget is too small; the message says what would suffice.
         """
         return self._predict(graph, None, store, memory_bytes, scratch, progress)
@@ -196,8 +196,8 @@ class GPNClassifier:
     ) -> tuple[Prediction, EvidenceSummary]:
         """Return the prediction of every node and the feature evidence that it was made from.
 
-        Arguments and errors are those of `predict`. `explain` takes the evidence, so that it is
-        computed once.
+        Arguments and errors are those of `predict`. Pass the evidence to `explain` to avoid
+        computing it again.
         """
         evidence = EvidenceSummary.empty(graph.num_nodes)
         prediction = self._predict(graph, evidence, store, memory_bytes, scratch, progress)
@@ -252,7 +252,7 @@ class GPNClassifier:
             features: Feature rows of the new nodes, with the columns of training.
             neighbours: Ids of the neighbours of each new node; N + j is the j-th new node.
             edge_weights: Weights of these edges; None for 1.
-            tolerance: What arrives at a node with less is not followed; 0 is exact.
+            tolerance: Amounts of mass below this are not followed further; 0 is exact.
 
         Raises:
             GraphError: the new nodes do not fit the graph or the model.
@@ -285,7 +285,7 @@ class GPNClassifier:
 
         Raises:
             ConfigError: the model diffuses logarithms of evidence, which have no shares.
-            StoreError: the graph is too large for exact rows, and no or other rows were given.
+            StoreError: the graph is too large for exact rows, and `rows` is None or does not fit.
         """
         self.trained.check_features(graph)
         require_sums(self.predicts_with, "explaining nodes")
@@ -313,7 +313,7 @@ class GPNClassifier:
             source: Where they are from, for messages.
 
         Raises:
-            RunError: the tensors are of another model.
+            RunError: the tensors belong to another model.
         """
         sizes = NetworkSizes.of(graph, tensors)
         self._keep(network_of(self.config, sizes, self.dtype, tensors, source))
@@ -386,7 +386,7 @@ class GPNClassifier:
     def _cluster_evidence(
         self, graph: Graph, tail: AbstractTail, store: PPRStore
     ) -> ClusterEvidence:
-        """Return the evidence of this graph's clusters; computed if the model has another's."""
+        """Return the evidence of this graph's clusters; compute it unless the model has it."""
         network = self.trained.network
         key = clusters_fingerprint(graph, store, self.config.minibatch.tail)
         if network.clusters is None or self._clusters_of != key:

@@ -28,8 +28,8 @@ def checks_choices(section: str = "") -> Callable[[type[T]], type[T]]:
         check_rest = getattr(cls, "__post_init__", None)
 
         def __post_init__(self: Any) -> None:
-            made: Any = type(self)
-            for name, kind in _choice_fields(made).items():
+            own_class: Any = type(self)
+            for name, kind in _choice_fields(own_class).items():
                 value, key = getattr(self, name), f"{section}.{name}" if section else name
                 require(_is_choice(kind, value), key, value, describe(kind))
             if check_rest is not None:
@@ -67,7 +67,7 @@ def require(condition: bool, name: str, value: object, expected: str) -> None:
 
     Args:
         condition: Whether the value is allowed.
-        name: The field, or several with ` + ` between them whose sum `value` is.
+        name: The field, or several joined by ` + ` if `value` is their sum.
         value: What was given.
         expected: What is allowed, as the end of a sentence.
     """
@@ -80,7 +80,7 @@ def parse_value(kind: Any, text: str, key: str) -> Any:
     """Return `text` as a value of the type `kind`; `key` names the field in messages.
 
     Raises:
-        ConfigError: the text is no such value.
+        ConfigError: the text is not a value of this type.
     """
     parsers: dict[Any, Callable[[str], Any]] = {int: int, float: float, str: str, bool: _as_bool}
     if get_origin(kind) in (Union, UnionType):
@@ -108,7 +108,7 @@ def _as_bool(text: str) -> bool:
 
 
 def describe(kind: Any) -> str:
-    """Describe which values a field of the type `kind` takes."""
+    """Return a description of the values that a field of the type `kind` takes."""
     if get_origin(kind) in (Union, UnionType):
         return " or ".join(describe(option) for option in get_args(kind))
     if get_origin(kind) is Literal:

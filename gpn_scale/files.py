@@ -31,13 +31,13 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace the content of the file `path` by `text`, atomically."""
+    """Replace the content of the file `path` with `text`, atomically."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Replace the content of the file `path` by `value` as indented JSON, atomically.
+    """Replace the content of the file `path` with `value` as indented JSON, atomically.
 
     Raises:
         ValueError: `value` holds NaN or infinity, which JSON does not have.

@@ -108,7 +108,7 @@ _RECIPE_OF = {
 def known_dataset(dataset: str) -> str | None:
     """Return the dataset of the paper that `dataset` is, or is a variant of; None if there is none.
 
-    A variant of X is called X, a hyphen and any text. Of several X that fit, the longest counts.
+    A variant of X is called X, a hyphen and any text. If several X fit, the longest counts.
 
     >>> known_dataset("CoraML"), known_dataset("ogbn-arxiv-small"), known_dataset("mine")
     ('CoraML', 'ogbn-arxiv', None)

@@ -1,4 +1,4 @@
-"""Choice of k, or of the accuracy, that reaches a target, from rows of a sample of roots.
+"""Choice of k or of the accuracy that reaches a target, from the rows of a sample of roots.
 
 A sample of roots is pushed once. Sample and choices depend only on graph, configuration and seed;
 measured times are used for estimates and nothing else.
@@ -55,7 +55,7 @@ class SampledChoice:
     num_sampled: int
     """Number of sampled roots."""
     kept_mass: NDArray[np.float64]
-    """Mean fraction of its full mass that a row keeps, for k = 1, 2, ...; rising."""
+    """Mean fraction of its full mass that a row keeps, for k = 1, 2, ...; never decreases."""
     mean_entries: float
     """Mean number of entries that a row has."""
     seconds_per_root: float
@@ -72,7 +72,7 @@ def choose_settings(
     sample_roots: int = SAMPLE_ROOTS,
     rng_seed: int = 0,
 ) -> SampledChoice:
-    """Push a sample of the roots and choose k or the accuracy.
+    """Return the settings that reach the target, chosen by pushes from a sample of the roots.
 
     Args:
         engine: The engine of the build.
@@ -166,7 +166,7 @@ def accuracy_for_recall(config: PPRConfig, recall: float) -> PPRConfig:
 
 
 def mean_recall(rows: PaddedRows, exact: PaddedRows, k: int) -> float:
-    """Return the mean fraction of each exact row's first k entries that are in that of `rows`."""
+    """Return the mean fraction of an exact row's first k entries that `rows` has in its first k."""
     recalls = [
         np.isin(exact.ids[i, : min(size, k)], rows.ids[i, : min(rows.sizes[i], k)]).mean()
         for i, size in enumerate(exact.sizes)
@@ -192,7 +192,7 @@ class RootSample:
         return rows
 
     def timed(self, tolerance: float) -> tuple[PaddedRows, float]:
-        """Return the rows, and the time in seconds that one of them took."""
+        """Return the rows, and the mean time of one of them in seconds."""
         if tolerance not in self._done:
             start = time.perf_counter()
             rows = self._push(self._roots, tolerance)
@@ -202,12 +202,12 @@ class RootSample:
         return self._done[tolerance]
 
     def coarsest(self, finest: float, recall: float, k: int) -> float:
-        """Return the coarsest tolerance whose rows recall enough of those of the finest."""
+        """Return the coarsest tolerance whose rows reach the recall, compared with the finest."""
         exact = self.timed(finest)[0]
         return next(t for t in TOLERANCES if mean_recall(self.timed(t)[0], exact, k) >= recall)
 
     def kept_mass(self, tolerance: float, totals: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the mean kept fraction of the full mass for k = 1, 2, ...; rising."""
+        """Return the mean kept fraction of the full mass for k = 1, 2, ...; it never decreases."""
         if not len(self._roots):
             return np.ones(self._entries)
         kept = np.cumsum(self.timed(tolerance)[0].weights, axis=1, dtype=np.float64)

@@ -26,7 +26,7 @@ from precompute.row_kernels import PaddedRows
 from precompute.scratch_memory import plan_slots
 
 ENGINE_VERSION = 2
-"""Part of a store's parameters; it rises when the same parameters give other bytes."""
+"""Part of a store's parameters; increased when the same parameters give different bytes."""
 MASS_TOLERANCE = 1e-6
 """Mass that the exact sums of an unlimited diffusion may leave undistributed."""
 
@@ -65,7 +65,7 @@ def store_parameters(config: PPRConfig, method: str) -> dict[str, Any]:
 
 
 def rows_per_shard(num_roots: int) -> int:
-    """Return the rows of a shard, which depend on the number of roots and on nothing else."""
+    """Return the number of rows per shard, which depends on the number of roots only."""
     return int(np.clip(-(-num_roots // 64), 256, 1 << 16))
 
 
@@ -105,7 +105,7 @@ def build_store(
         graph: The graph, the same in all ranks.
         config: The diffusion, and the size and accuracy of rows.
         out: Directory of the store.
-        roots: Rising node ids; None for all nodes.
+        roots: Sorted node ids; None for all nodes.
         comm: The ranks that share the work; None for this process alone.
         resources: Threads and memory; None for this machine's free ones.
         existing: What to do with a store in `out`: `refuse`, `resume` or `overwrite` it.
@@ -181,7 +181,7 @@ def _prepare(
     if slots < resources.threads:
         say(f"scratch memory allows {slots} of {resources.threads} threads")
     if not compiled_before():
-        say("compiling the kernels, which takes about half a minute, once")
+        say("compiling the kernels; this takes about half a minute, once only")
     diffusion = config.diffusion
     transition = transition_matrix(graph, diffusion.normalisation, diffusion.self_loops)
     engine = RowEngine(transition, config, comm, threads=slots)
@@ -242,17 +242,18 @@ def _total_mass(engine: RowEngine, roots: NodeIds | None) -> NDArray[np.float64]
 
 
 def check_same_graph(graph: Graph, comm: AbstractComm) -> None:
-    """Refuse ranks that loaded different graphs.
+    """Check that all ranks loaded the same graph.
 
     Raises:
         GraphError: a rank's graph differs from that of rank 0.
     """
-    prints = comm.allgather(graph.structure_fingerprint())
-    other = [rank for rank, value in enumerate(prints) if value != prints[0]]
+    fingerprints = comm.allgather(graph.structure_fingerprint())
+    other = [rank for rank, value in enumerate(fingerprints) if value != fingerprints[0]]
     if other:
         raise GraphError(
-            f"rank {other[0]} has another graph than rank 0 (fingerprint {prints[other[0]]} and "
-            f"{prints[0]}), expected the same: give all ranks the same files"
+            f"rank {other[0]} has a different graph from rank 0 (fingerprints "
+            f"{fingerprints[other[0]]} and {fingerprints[0]}), expected the same: give all ranks "
+            "the same files"
         )
 
 
@@ -302,7 +303,7 @@ class _Clock:
         self._former_seconds = writer.build_seconds
 
     def record(self) -> None:
-        """Record the time until now, if this rank is the one that does."""
+        """Record the time until now, if this rank is the one that records."""
         if self._active:
             self._writer.record_seconds(self._former_seconds + time.monotonic() - self._began)
 
@@ -325,7 +326,7 @@ class _ShardBuilder:
         self.cluster_of_node = writer.cluster_of_node
         self.mass_by_cluster = self._mass_by_cluster()
         if self.mass_by_cluster is not None and self.config.diffusion.normalisation == "sym":
-            # The sums over clusters, so that the cut masses add up to the missing mass.
+            # Use the sums over clusters, so that the cut masses add up to the missing mass.
             self.totals = np.asarray(self.mass_by_cluster.sum(1, dtype=np.float64))
 
     def _mass_by_cluster(self) -> NDArray[np.float32] | None:

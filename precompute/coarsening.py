@@ -43,7 +43,7 @@ class WeightedGraph(NamedTuple):
 
     @property
     def num_nodes(self) -> int:
-        """N."""
+        """Number of nodes N."""
         return len(self.indptr) - 1
 
     @property

@@ -64,12 +64,12 @@ def estimate_memory(
         scratch = sweep_scratch_bytes(engine, keep)
         blocks = len(sweep_blocks(num_nodes)) * engine.comm.size
         block = row_bytes(-(-num_nodes // blocks), keep) + 8 * num_nodes
-        former_rows = 0 if engine.steps == UNLIMITED else rows  # of the step before
+        former_rows = 0 if engine.steps == UNLIMITED else rows  # rows of the previous step
         # Scratch memory is freed before rows are written to shards.
         buffers = max(block + former_rows, shard - scratch)
     masses = 4 * num_nodes * (clusters + 1) if clusters else 0
     diffusion = masses + num_nodes * (8 * min(clusters, COLUMNS_AT_A_TIME) + 24)
-    dividing = partition_bytes(num_nodes, len(engine.indices)) if clusters > 1 else 0
+    clustering = partition_bytes(num_nodes, len(engine.indices)) if clusters > 1 else 0
     return MemoryEstimate(
         present=present,
         reached=reached,
@@ -79,7 +79,7 @@ def estimate_memory(
         scratch=scratch,
         buffers=buffers,
         mass_by_cluster=masses,
-        partition=max(diffusion, dividing) if clusters else 0,
+        partition=max(diffusion, clustering) if clusters else 0,
     )
 
 
@@ -89,7 +89,7 @@ def row_bytes(count: int, entries: int) -> int:
 
 
 def sweep_scratch_bytes(engine: RowEngine, keep: int) -> int:
-    """Return the size of the pages that sweeps use: `mass`, and lists of the longest row."""
+    """Return the bytes that sweeps touch: `mass`, and lists as long as the longest row."""
     longest = int(np.diff(engine.indptr).max(initial=0)) * keep + keep + 1
     return engine.threads * (4 * engine.num_nodes + 12 * min(engine.num_nodes, longest))
 

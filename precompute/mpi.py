@@ -250,7 +250,7 @@ class MPIComm(AbstractComm):
 
 
 def world() -> AbstractComm:
-    """Return the ranks that this process belongs to; itself alone without a launcher.
+    """Return the ranks that this process belongs to; without a launcher, a single process.
 
     Raises:
         ConfigError: a launcher started several ranks, but mpi4py cannot be loaded or belongs to

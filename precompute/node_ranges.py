@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 BLOCKS = 64
-"""Blocks of nodes that a sweep updates one after the other; more converge a little faster."""
+"""Number of blocks that a sweep updates one after the other; more converge a little faster."""
 MIN_BLOCK = 1024
-"""Smallest number of nodes in a block, where there are several."""
+"""Smallest number of nodes in a block, if there are several."""
 
 
 def sweep_blocks(num_nodes: int) -> list[tuple[int, int]]:
@@ -17,8 +17,8 @@ def sweep_blocks(num_nodes: int) -> list[tuple[int, int]]:
     They depend on N alone, because the computed rows depend on them.
     """
     count = max(1, min(BLOCKS, num_nodes // MIN_BLOCK))
-    edges = np.linspace(0, num_nodes, count + 1).astype(np.int64)
-    return [(int(a), int(b)) for a, b in pairwise(edges)]
+    cuts = np.linspace(0, num_nodes, count + 1).astype(np.int64)
+    return [(int(a), int(b)) for a, b in pairwise(cuts)]
 
 
 def split_by_cost(

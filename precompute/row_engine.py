@@ -49,7 +49,7 @@ def chosen_method(config: PPRConfig, num_roots: int, num_nodes: int) -> Method:
 
 
 def compiled_before() -> bool:
-    """Whether the compiled kernels are in numba's cache (or are not compiled at all)."""
+    """Return whether numba's cache has the compiled kernels, or none are compiled at all."""
     stats = getattr(sweep_block_into, "stats", None)
     if stats is None:  # NUMBA_DISABLE_JIT=1 leaves a plain Python function
         return True
@@ -57,7 +57,7 @@ def compiled_before() -> bool:
 
 
 class RowEngine:
-    """Computes rows of one diffusion on one graph; the same bytes for any threads and ranks.
+    """Computes rows of one diffusion on one graph; the bytes do not depend on threads or ranks.
 
     Args:
         transition: The transition matrix S.
@@ -85,12 +85,12 @@ class RowEngine:
         return UNLIMITED if steps == "inf" else steps
 
     def sweep(self, progress: ProgressCallback) -> PaddedRows:
-        """Compute unordered rows of all nodes in memory that the ranks of a machine share.
+        """Return unordered rows of all nodes, in memory that the ranks of a machine share.
 
-        Rows have up to `working_entries` entries. Unlimited diffusion: blocks of nodes are updated
-        one after the other (Gauss-Seidel between blocks, Jacobi within), forward and backward in
-        turn, until the mean mass of a row hardly grows. K steps: K rounds over all nodes, each from
-        the rows of the round before.
+        Rows have up to `working_entries` entries. In an unlimited diffusion, blocks of nodes are
+        updated one after the other (Gauss-Seidel between blocks, Jacobi within), forward and
+        backward in turn, until the mean mass of a row hardly grows. K steps are K rounds over all
+        nodes, each from the rows of the previous round.
         """
         rows = self._shared_rows()
         rows.ids[:, 0] = np.arange(self.num_nodes)
@@ -121,8 +121,8 @@ class RowEngine:
             # Each sweep shrinks the missing mass by a factor of at most 1 - t, so that all further
             # sweeps together add at most (1 - t) / t times the last gain (apart from the cut).
             teleport = self.config.diffusion.teleport
-            to_come = (mass - before) * (1.0 - teleport) / teleport
-            if not self.config.sweeps and to_come < self.config.sweep_tolerance:
+            further_gain = (mass - before) * (1.0 - teleport) / teleport
+            if not self.config.sweeps and further_gain < self.config.sweep_tolerance:
                 return
 
     def _update(
@@ -157,7 +157,7 @@ class RowEngine:
                 self.comm.share_rows(array, bounds)
 
     def mean_mass(self, rows: PaddedRows) -> float:
-        """Return the mean sum of a row, the same number in every rank."""
+        """Return the mean of the row sums, the same number in every rank."""
         return float(row_sums(rows).mean())
 
     def _shared_rows(self) -> PaddedRows:
@@ -173,7 +173,7 @@ class RowEngine:
         return new_work(self.num_nodes, self.threads, push=True)
 
     def push(self, roots: NodeIds) -> PaddedRows:
-        """Compute unordered rows of `roots`, each by itself."""
+        """Return unordered rows of `roots`, each computed by itself."""
         rows = new_rows(len(roots), self.config.k)
         push_roots_into(
             np.ascontiguousarray(roots, np.int64),
@@ -195,7 +195,7 @@ class RowEngine:
         cluster_of_node: NDArray[np.int32] | None = None,
         mass_by_cluster: NDArray[np.float32] | None = None,
     ) -> Rows:
-        """Cut `rows` to k entries, sort them, and account for the mass that is missing.
+        """Return the rows cut to k entries and sorted, with the mass that is missing from them.
 
         Args:
             rows: R rows, changed in place.

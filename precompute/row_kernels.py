@@ -83,7 +83,7 @@ def add_row_into(node, factor, rows, num_touched, mass, touched):
         reached = rows.ids[node, j]
         before = mass[reached]
         after = before + factor * rows.weights[node, j]
-        if before == 0.0 and after > 0.0:  # after an underflow to 0 the node may come again
+        if before == 0.0 and after > 0.0:  # after an underflow to 0, the node may be added later
             touched[num_touched] = reached
             num_touched += 1
         mass[reached] = after
@@ -163,7 +163,7 @@ def sweep_block_into(
 
 @njit(cache=True, nogil=True)
 def push_node_into(node, indptr, indices, weight, teleport, tolerance, slot, work):
-    """Forward push (Andersen et al., 2006) from one root, first in, first out.
+    """Push forward from one root (Andersen et al., 2006), in first-in, first-out order.
 
     The invariant pi_v = mass + sum_x residual_x pi_x makes `mass` a lower bound. A node is pushed
     while its residual is at least `tolerance` times its number of out-edges; loops are solved for.
@@ -219,8 +219,9 @@ def push_node_into(node, indptr, indices, weight, teleport, tolerance, slot, wor
 def walk_node_into(node, indptr, indices, weight, teleport, steps, tolerance, slot, work):
     """Compute K diffusion steps from one root, level by level; amounts below `tolerance` stop.
 
-    `mass` is a lower bound of t sum_{i<K} (1-t)^i S^i + (1-t)^K S^K, row of the root. `queue` holds
-    the nodes of the current level; `candidate` collects those of the next.
+    `mass` is a lower bound on the root's row of t sum_{i<K} (1-t)^i S^i + (1-t)^K S^K. `queue`
+    holds the nodes of the current level; `candidate` collects those of the next. Returns the number
+    of touched nodes.
     """
     mass, amount = work.mass[slot], work.residual[slot]
     touched, level = work.touched[slot], work.queue[slot]
@@ -297,7 +298,7 @@ def clear_into(candidate, candidate_mass, count):
 
 @njit(cache=True, nogil=True, parallel=True)
 def copy_rows_into(first, from_ids, from_weights, from_sizes, ids, weights, sizes):
-    """Copy rows over the rows from `first` on."""
+    """Copy the `from_` rows over the target rows that start at `first`."""
     for at in prange(len(from_sizes)):
         entries = from_sizes[at]
         sizes[first + at] = entries

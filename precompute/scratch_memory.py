@@ -10,7 +10,7 @@ from precompute.row_kernels import PaddedRows, Work
 SWEEP_BYTES = 16
 """Bytes per node and slot: mass, touched, candidate and candidate mass."""
 PUSH_BYTES = 24
-"""Bytes per node and slot: the same, residual and queue."""
+"""Bytes per node and slot: those of a sweep, plus residual and queue."""
 
 
 @dataclass(frozen=True, slots=True)

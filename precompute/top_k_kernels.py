@@ -5,7 +5,7 @@ from numba import njit
 
 @njit(cache=True, nogil=True, inline="always")
 def precedes(mass_a, id_a, mass_b, id_b):
-    """Whether entry a comes before b: the larger mass, or with equal mass the smaller id."""
+    """Return whether entry a precedes b: by larger mass, or with equal mass by smaller id."""
     return mass_a > mass_b or (mass_a == mass_b and id_a < id_b)
 
 

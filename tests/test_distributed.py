@@ -81,7 +81,7 @@ def test_two_ranks_add_up_and_refuse_together(tmp_path):
     for results in (first, second):
         kind, message = results["differs"]
         assert kind is (RunError if results is first else ElsewhereError)
-        assert "rank 1 has another configuration than rank 0" in message
+        assert "rank 1 has a different configuration from rank 0" in message
         kind, message = results["exact"]
         assert kind is ConfigError
         assert "trains in one process, got 2 ranks" in message
@@ -119,7 +119,9 @@ def test_a_port_in_use_is_said_so(monkeypatch):
         for name, value in facts.items():
             monkeypatch.setenv(name, str(value))
         with (
-            pytest.raises(ConfigError, match=r"cannot meet at 127\.0\.0\.1:\d+ .*another port"),
+            pytest.raises(
+                ConfigError, match=r"cannot meet at 127\.0\.0\.1:\d+ .*another master port"
+            ),
             connected(torch.device("cpu"), timeout_seconds=5.0),
         ):
             pass

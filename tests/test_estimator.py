@@ -199,7 +199,7 @@ def test_the_state_makes_the_same_classifier(small_graph):
     again = GPNClassifier(SHORT)
     again.load_state(small_graph, classifier.state(), "memory")
     assert same(again.predict(small_graph), classifier.predict(small_graph))
-    with pytest.raises(RunError, match=r"memory has .* it is of another model"):
+    with pytest.raises(RunError, match=r"memory has .* it belongs to another model"):
         again.load_state(two_triangles(), classifier.state(), "memory")
 
 

@@ -26,7 +26,7 @@ MAX_NODES = MAX_COLUMNS = 2**31 - 1
 """Limits of int32, the type of neighbour ids and of columns of sparse features."""
 
 MAX_CLASSES = 1_000_000
-"""Limit that catches ids given as labels; the model has a density per class."""
+"""Limit on the number of classes, which catches ids given as labels."""
 
 _CHUNK_ROWS = 1 << 16
 

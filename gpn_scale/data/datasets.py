@@ -1,4 +1,4 @@
-"""Graphs by the name of their dataset, from the data folder or by download.
+"""Load graphs by dataset name, from the data folder or by download.
 
 Sole user of `torch_geometric.datasets`.
 """

@@ -48,7 +48,7 @@ def scale_features(features: Features, scaling: FeatureScaling) -> Features:
 
 
 def take_rows(features: Features, nodes: NodeIds) -> Features:
-    """Return a copy of the rows of `nodes`, in this order; a memory map is read only there."""
+    """Return a copy of the rows of `nodes`, in this order; of a memory map, only these are read."""
     if not isinstance(features, CSRFeatures):
         rows: Features = features[nodes]
         return rows

@@ -33,7 +33,7 @@ class CSRFeatures:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(N, F)."""
+        """Numbers of nodes and feature columns, (N, F)."""
         return len(self.indptr) - 1, self.num_columns
 
     def rows(self, start: int, stop: int) -> "CSRFeatures":
@@ -179,7 +179,7 @@ class Graph:
     def structure_fingerprint(self) -> str:
         """Return a hash of what a diffusion depends on: adjacency, weights, direction.
 
-        It is computed once per graph, which reads these arrays.
+        The first call reads these arrays; later calls return the kept hash.
         """
         if "structure" not in self._fingerprints:
             self._fingerprints["structure"] = _hash(self._structure())
@@ -188,7 +188,7 @@ class Graph:
     def fingerprint(self) -> str:
         """Return a hash of everything that training depends on; names do not count.
 
-        It is computed once per graph, which reads every array.
+        The first call reads every array; later calls return the kept hash.
         """
         if "all" not in self._fingerprints:
             self._fingerprints["all"] = _hash(self._content())

@@ -145,7 +145,7 @@ def _check_shape(path: Path, array: NDArray[Any], expected: tuple[int, int]) -> 
 
 def _read_csv(path: Path, kind: pa.DataType) -> NDArray[Any]:
     """Return the numbers of a `.csv.gz` file without a header, (rows, columns)."""
-    with _one_sentence(path):
+    with _read_errors(path):
         options = arrow_csv.ReadOptions(autogenerate_column_names=True)
         with arrow_csv.open_csv(path, read_options=options) as first_block:
             names = first_block.schema.names
@@ -162,7 +162,8 @@ def _read_csv(path: Path, kind: pa.DataType) -> NDArray[Any]:
 
 
 @contextmanager
-def _one_sentence(path: Path) -> Iterator[None]:
+def _read_errors(path: Path) -> Iterator[None]:
+    """Turn errors of reading `path` into a `GraphError`."""
     try:
         yield
     except (OSError, pa.ArrowException) as error:

@@ -92,18 +92,18 @@ def shifted_edges(graph: Graph, fraction: float, kind: EdgeShift, rng_seed: int)
     source_E, target_E = _undirected_edges(graph)
     count = round(fraction * len(source_E))
     if kind == "random":
-        removed, pairs = rng.choice(len(source_E), count, replace=False), None
-        added = count
+        removed = rng.choice(len(source_E), count, replace=False)
+        added, labels = count, None
     else:
         known_E = graph.labels[source_E] != MISSING_LABEL
         within = np.flatnonzero(known_E & (graph.labels[source_E] == graph.labels[target_E]))
         wanted = rng.binomial(count, 0.5)
         removed = rng.choice(within, min(wanted, len(within)), replace=False)
-        added, pairs = count - len(removed), graph.labels
+        added, labels = count - len(removed), graph.labels
     stays_E = np.ones(len(source_E), bool)
     stays_E[removed] = False
     source_E, target_E = source_E[stays_E], target_E[stays_E]
-    new_source, new_target = _new_pairs(graph.num_nodes, source_E, target_E, added, pairs, rng)
+    new_source, new_target = _new_pairs(graph.num_nodes, source_E, target_E, added, labels, rng)
     moved = build_graph(
         np.append(source_E, new_source),
         np.append(target_E, new_target),

@@ -18,9 +18,9 @@ def stratified_split(
 ) -> Graph:
     """Return the same graph with a random split that has the same fractions of every class.
 
-    A class has at least one training node and, if two nodes are left then, at least one validation
-    node; the rest are test nodes. Marked nodes are never used for training or validation: those
-    with a label are test nodes, and the fractions refer to the unmarked nodes.
+    Every class gets at least one training node and, if two or more nodes remain, at least one
+    validation node; the rest are test nodes. Marked nodes are never used for training or
+    validation: those with a label are test nodes, and the fractions refer to the unmarked nodes.
 
     Args:
         graph: Any graph with labels; its own split, if any, is replaced.
@@ -73,11 +73,11 @@ def _class_counts(num_nodes: int, train: float, val: float) -> tuple[int, int]:
 
 
 def leave_out_classes(graph: Graph, count: int) -> Graph:
-    """Return the same graph with the labels of the last `count` classes hidden; split it first.
+    """Return the same graph with the labels of the last `count` classes hidden.
 
-    Nodes and edges of these classes stay, their labels become `MISSING_LABEL`, and they leave the
-    split. Their test nodes become unknown nodes, with the mark `left_out_classes`. Other marks
-    stay, so a node may have two.
+    The graph must have a split. Nodes and edges of these classes stay, their labels become
+    `MISSING_LABEL`, and they leave the split. Their test nodes become unknown nodes, with the mark
+    `left_out_classes`. Other marks stay, so a node may have two.
 
     Raises:
         GraphError: the graph has no split, or fewer than two classes would stay.

@@ -48,7 +48,7 @@ class SyntheticConfig:
     isolated: float = 0.01
     """Fraction of nodes that have a known class but no edges; they have the mark `isolated`."""
     foreign: float = 0.01
-    """Fraction of nodes of known classes with features far from all; mark `foreign_features`."""
+    """Fraction of known-class nodes with features far from every class; mark `foreign_features`."""
     unseen: float = 0.1
     """Fraction of nodes in unseen classes; ignored if there are no such classes."""
     rng_seed: int = 1
@@ -122,7 +122,7 @@ def synthetic_graph(config: SyntheticConfig) -> Graph:
     would expect more than one edge between them; every node without the mark `isolated` has a
     neighbour. Features are the mean of the class plus standard normal noise.
 
-    Marks are disjoint, and empty ones are absent. Nodes of `unseen_class` form ordinary blocks but
+    Marks are disjoint; empty ones are left out. Nodes of `unseen_class` form ordinary blocks but
     have no labels. Nodes with `foreign_features` keep their edges and labels, `isolated` nodes
     their features and labels. The graph has no split.
 
@@ -173,7 +173,7 @@ def _draw_marked(
 
 
 class _Line(NamedTuple):
-    """Nodes as intervals of a line, block by block; the pointers hold where these begin."""
+    """Nodes as intervals of a line, block by block; `ptr` and `block_ptr` say where they begin."""
 
     node: NDArray[np.int32]
     block: NDArray[np.int32]

@@ -100,7 +100,7 @@ class BlockDiffusion:
         self._column_N1 = torch.from_numpy(factors.column_N).to(device, dtype).unsqueeze(1)
         pull_N = (1.0 - config.teleport) * factors.row_N * factors.column_N
         self._pull_N1 = torch.from_numpy(pull_N).to(device, dtype).unsqueeze(1)
-        self._loop_N1: Tensor | None = None  # None where all nodes have a loop
+        self._loop_N1: Tensor | None = None  # None if all nodes have a loop
         if not factors.loop_N.all():
             self._loop_N1 = torch.from_numpy(factors.loop_N).to(device).unsqueeze(1)
 
@@ -131,5 +131,5 @@ class BlockDiffusion:
 
 
 def _tensor(array: NDArray[np.int32] | NDArray[np.float32]) -> Tensor:
-    """Wrap an array as a tensor; copies it only if it is read-only, of which torch would warn."""
+    """Return an array as a tensor; only a read-only one, about which torch warns, is copied."""
     return torch.from_numpy(np.require(array, requirements="W"))

@@ -19,8 +19,8 @@ def diffusion_rows(graph: Graph, diffusion: DiffusionConfig, nodes: NodeIds) -> 
     """Return the rows of `nodes` in the diffusion matrix, (B, N).
 
     Entry (b, v) is the weight of node v's evidence in that of `nodes[b]`. A row is a column of the
-    transposed matrix, and the transposed iteration makes it from an indicator. Memory is 24 bytes
-    x N x B, and about 70 bytes an edge for both matrices.
+    transposed matrix, so the transposed iteration computes it from an indicator vector. Memory is
+    24 bytes x N x B, plus about 70 bytes per edge for both matrices.
     """
     power = exact_diffusion(graph, diffusion, torch.device("cpu"), torch.float64)
     indicator_NB = torch.zeros(graph.num_nodes, len(nodes), dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""Nodes that join a graph after training: their edges, and the transition matrix S of both.
+"""Nodes that join a graph after training: their edges, and the matrix S of the grown graph.
 
 The known graph is only read, never copied: a row of the grown S is the known row, plus a patch
 where a new node is its neighbour. `push` diffuses over it. `transition` makes all of S at once,
@@ -66,12 +66,12 @@ def new_nodes(
     neighbours: Sequence[ArrayLike],
     edge_weights: Sequence[ArrayLike] | None = None,
 ) -> NewNodes:
-    """Check nodes that join `graph`, and merge their edges to known nodes and to each other.
+    """Return checked nodes that join `graph`, with their edges to known nodes and to each other.
 
     Edges merge as in `build_graph`: self-loops are dropped; repeated edges collapse, or add up when
-    weighted. Undirected: an edge holds in both directions, however often it is listed, and of two
-    weights the larger holds. Directed: new nodes point to their neighbours, known nodes never to
-    new ones.
+    weighted. In an undirected graph an edge gets both directions; if both are listed, the larger
+    weight counts. In a directed graph new nodes point to their neighbours, and known nodes never
+    point to new ones.
 
     >>> triangle = build_graph([0, 1, 2], [1, 2, 0], features=[[0.0], [1.0], [2.0]])
     >>> new = new_nodes(triangle, [[0.5], [1.5]], [[0, 2], [3]])  # the second joins the first
@@ -165,7 +165,7 @@ class GrownTransition:
         new: Nodes that join it.
         normalisation: `sym` or `rw`.
         self_loops: Whether every node also counts as its own neighbour.
-        weights: `in_weights(graph)` where the caller has kept it; used by `sym` only.
+        weights: `in_weights(graph)`, if the caller has it; used by `sym` only.
     """
 
     def __init__(
@@ -216,11 +216,11 @@ class GrownTransition:
         return csr_rows(product.data, reached[product.indices], product.indptr, self.num_nodes)
 
     def largest_sum(self, rows: SparseRows) -> NDArray[np.float64]:
-        """Return a bound of the row sums of `rows @ S^j` that holds for every j >= 1; (R,).
+        """Return a bound on the row sums of `rows @ S^j` that holds for every j >= 1; (R,).
 
-        `rw`: S keeps sums. `sym`: S has no singular value above 1 (Cauchy-Schwarz), so a sum is at
-        most sqrt(N + M) |row|_2. Undirected, S also keeps d^1/2, the roots of the weights: e_u S^j
-        sums to at most (d_u / min d)^1/2.
+        With `rw`, S preserves sums. With `sym`, S has no singular value above 1 (Cauchy-Schwarz),
+        so a sum is at most sqrt(N + M) |row|_2. If the graph is undirected, S also preserves d^1/2,
+        the square roots of the weights, so e_u S^j sums to at most (d_u / min d)^1/2.
         """
         if self.normalisation == "rw":
             return _row_sums(rows, rows.data)
@@ -258,7 +258,7 @@ class GrownTransition:
 
     @cached_property
     def _least_weight(self) -> float:
-        """Lower bound of all weights d of an undirected grown graph, with loops."""
+        """Lower bound on all weights d of an undirected grown graph, with loops."""
         known = self._in_weights
         # A node without edges has a loop of 1 in any case.
         least = 1.0 + known.min() if self.self_loops else known.min(where=known > 0, initial=1.0)

@@ -1,4 +1,4 @@
-"""The diffusion of all nodes at once: the reference that every other implementation must meet.
+"""The diffusion of all nodes at once: the reference that every other implementation must match.
 
 It holds S and the evidence of all nodes in memory and has gradients, so exact training, validation
 and perturbations use it. Graphs that are too large for that are predicted by `blocks`.
@@ -53,8 +53,8 @@ class PowerIteration:
         return aggregated_NC
 
     def iterate(self, start_NC: Tensor, matrix: SparseMatrix) -> Tensor:
-        """Run the K steps with `matrix` in place of S, outside of autograd."""
-        current_NC = start_NC.clone()  # autograd wants no alias of its input, even for K = 0
+        """Return the result of K steps with `matrix` in place of S, without autograd."""
+        current_NC = start_NC.clone()  # autograd allows no alias of its input, even for K = 0
         for _ in range(self.steps):
             current_NC = matrix.multiply_add(
                 current_NC, start_NC, scale=1.0 - self.teleport, weight=self.teleport
@@ -83,7 +83,7 @@ def exact_diffusion(
 
 
 def config_steps(config: DiffusionConfig) -> int:
-    """Return K; for `inf` the fewest steps that leave at most `tolerance` of the mass moving."""
+    """Return K; for `inf`, the fewest steps that distribute all but `tolerance` of the mass."""
     if config.steps == "inf":
         return steps_to_tolerance(config.teleport, config.tolerance)
     return config.steps

@@ -19,12 +19,12 @@ from gpn_scale.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PushedRows:
-    """Rows of a K-step diffusion, each weight a lower bound of the exact one."""
+    """Rows of a K-step diffusion, each weight a lower bound on the exact one."""
 
     weight: SparseRows
     """Weights, (R, N + M); no entry is above the exact one."""
     dropped: NDArray[np.float64]
-    """Upper bound of what is missing from the sum of each row, (R,); 0 with tolerance 0."""
+    """Upper bound on what is missing from the sum of each row, (R,); 0 with tolerance 0."""
 
 
 def push_rows(
@@ -32,11 +32,11 @@ def push_rows(
 ) -> PushedRows:
     """Return rows of t sum_{i<K} (1-t)^i S^i + (1-t)^K S^K: K steps of B <- (1-t) S B + t I.
 
-    Level by level: of what arrives at a node, the fraction t stays and the rest moves on along S;
-    after K levels all stays. What arrives with less than `tolerance` leaves its t and is not
-    pushed on: exact rows minus kept ones are then x (1-t) S B summed over all such x, which is
-    non-negative and of bounded sum (`GrownTransition.largest_sum`). Memory grows with the number
-    of roots times the nodes they reach, so many roots should be given in blocks.
+    Mass moves level by level: of what arrives at a node, the fraction t stays and the rest moves on
+    along S; after K levels, all of it stays. An amount x below `tolerance` leaves its fraction t
+    and is not pushed on. An exact row then exceeds the computed one by x (1-t) S B, summed over all
+    such x, which is non-negative and has a bounded sum (`GrownTransition.largest_sum`). Memory
+    grows with the number of roots times the nodes they reach, so pass many roots in blocks.
 
     >>> from gpn_scale.data.building import build_graph
     >>> from gpn_scale.diffusion.growth import new_nodes

@@ -1,7 +1,7 @@
 """The transition matrix S of a diffusion, from the adjacency of a graph; NumPy only.
 
-`transition_matrix` holds S with a weight per edge, for implementations that keep it in memory.
-`transition_factors` holds vectors from which S follows, for those that read the graph from disk.
+`transition_matrix` returns S with a weight per edge, for implementations that keep it in memory.
+`transition_factors` returns vectors from which S follows, for those that read the graph from disk.
 `precompute` uses this module and must not load torch.
 """
 
@@ -39,8 +39,9 @@ class Transition:
 def transition_matrix(graph: Graph, normalisation: Normalisation, self_loops: bool) -> Transition:
     """Return S = D^-1/2 A D^-1/2 (`sym`) or D^-1 A (`rw`), where A has loops of weight 1.
 
-    A node without out-edges keeps its walk: it gets a loop even when the others do not. For a
-    directed graph `sym` divides by the roots of the row's out-weight and the column's in-weight.
+    A node without out-edges gets a loop even if the others do not, so that walks stay there. For a
+    directed graph, `sym` divides by the square roots of the row's out-weight and the column's
+    in-weight.
     """
     indptr, indices, weight = _with_loops(graph, self_loops)
     row = np.repeat(np.arange(graph.num_nodes, dtype=np.int32), np.diff(indptr))
@@ -99,7 +100,7 @@ def transition_factors(
 
 
 def row_blocks(indptr: NDArray[np.int64], entries: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of rows, in order, of at most `entries` entries; longer rows go alone."""
+    """Yield ranges of rows with at most `entries` entries, in order; a longer row stays alone."""
     start, num_rows = 0, len(indptr) - 1
     while start < num_rows:
         last = int(np.searchsorted(indptr, indptr[start] + entries, side="right")) - 1
@@ -109,7 +110,7 @@ def row_blocks(indptr: NDArray[np.int64], entries: int) -> Iterator[tuple[int, i
 
 
 def steps_to_tolerance(teleport: float, tolerance: float) -> int:
-    """Return the smallest K whose moving mass, (1 - teleport)^K, is at most `tolerance`."""
+    """Return the smallest K whose undistributed mass, (1 - teleport)^K, is at most `tolerance`."""
     return math.ceil(math.log(tolerance) / math.log1p(-teleport))
 
 

@@ -54,17 +54,17 @@ def predict_all(
     Args:
         trained: The model.
         graph: Graph with features; may be a memory map.
-        memory_bytes: The budget, beside graph and model, for main and device memory alike.
-        scratch: Directory for what does not fit; None for the system's.
+        memory_bytes: The budget in addition to graph and model, for main and device memory alike.
+        scratch: Directory for what does not fit; None for the system's default.
         progress: Called as work proceeds; half of it is evidence, half diffusion.
-        observers: Called with the feature evidence of all nodes as it streams by.
+        observers: Called with the feature evidence of all nodes as it is computed.
         observer_bytes: Memory that the observers hold, which counts as part of the budget.
         plan: How to divide the work; None for the cheapest plan within the budget.
         world: The processes that share the work: each encodes some of the nodes and diffuses some
             of the classes, and all get the whole result.
 
     Raises:
-        ConfigError: the budget is too small (the message says what would suffice), or the disk is.
+        ConfigError: the budget (the message says what would suffice) or the disk is too small.
         GraphError: the graph has no features, or features that cannot be scaled.
     """
     world = world or World()
@@ -124,7 +124,7 @@ def _evidence_into(
     observe: Observer,
     evidence: NDArray[np.float32],
 ) -> None:
-    """Write the feature evidence of all nodes, (N, C), and show it to `observe` in order."""
+    """Write the feature evidence of all nodes, (N, C), and pass it to `observe` in order."""
     own = world.part.slice_of(graph.num_nodes)
     if world.size > 1:
         evidence[:] = 0.0

@@ -17,12 +17,12 @@ from gpn_scale.ppr.tails import AbstractTail
 
 
 class ClusterSummary:
-    """Mean and largest evidence of every cluster, collected while evidence streams by.
+    """Mean and largest evidence of every cluster, collected while evidence is computed.
 
     Sums are in float64. Pass `observe` to `predict_all`, then call `result`.
 
     Args:
-        tail: Tells the cluster of each node and the node's weight in it. A tail without clusters
+        tail: Gives the cluster of each node and the node's weight in it. A tail without clusters
             counts as one cluster, so that its rows have a bound, too.
         num_classes: Number C of classes.
         device: Device of the evidence.
@@ -36,7 +36,7 @@ class ClusterSummary:
         self.largest_total_P = zeros_P.clone()
 
     def observe(self, start: int, stop: int, evidence_NC: Tensor) -> None:
-        """Add the evidence of the nodes `start` to `stop`, an `Observer`."""
+        """Add the evidence of the nodes `start` to `stop`; this method is an `Observer`."""
         nodes = np.arange(start, stop)
         device = self.sum_PC.device
         cluster_N = torch.from_numpy(self.tail.cluster_of(nodes)).to(device)
@@ -57,7 +57,7 @@ class ClusterSummary:
 
 
 def summarise_clusters(trained: TrainedModel, graph: Graph, tail: AbstractTail) -> ClusterEvidence:
-    """Compute the cluster evidence of a graph by itself, for callers that do not predict it."""
+    """Return the cluster evidence of a graph, for callers that do not predict all nodes anyway."""
     summary = ClusterSummary(tail, trained.num_classes, trained.device)
     for start, stop, evidence_NC in node_evidence(trained, graph):
         summary.observe(start, stop, evidence_NC)
@@ -65,7 +65,7 @@ def summarise_clusters(trained: TrainedModel, graph: Graph, tail: AbstractTail) 
 
 
 def clusters_fingerprint(graph: Graph, store: PPRStore, tail: TailKind) -> str:
-    """Return a text of all that cluster evidence depends on beside the weights.
+    """Return a text that identifies what cluster evidence depends on besides the weights.
 
     It begins with the fingerprint of the graph.
     """

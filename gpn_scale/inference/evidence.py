@@ -25,7 +25,7 @@ Observer = Callable[[int, int, Tensor], None]
 class EvidenceSummary:
     """Feature evidence of all nodes, reduced over classes: 16 bytes per node.
 
-    `predict_all` fills it while the evidence streams by, if its `observe` is among the observers.
+    `predict_all` fills it if its `observe` is among the observers.
     """
 
     total: NDArray[np.float64]
@@ -44,13 +44,13 @@ class EvidenceSummary:
         return self.total.nbytes + self.leading_class.nbytes
 
     def observe(self, start: int, stop: int, evidence_NC: Tensor) -> None:
-        """Store the evidence of the nodes `start` to `stop`, an `Observer`."""
+        """Store the evidence of the nodes `start` to `stop`; this method is an `Observer`."""
         self.total[start:stop] = evidence_NC.double().sum(1).cpu().numpy()
         self.leading_class[start:stop] = evidence_NC.argmax(1).cpu().numpy()
 
 
 def summarise_evidence(trained: TrainedModel, graph: Graph) -> EvidenceSummary:
-    """Compute the summary by itself, for callers that do not predict all nodes anyway."""
+    """Return the summary of a graph, for callers that do not predict all nodes anyway."""
     summary = EvidenceSummary.empty(graph.num_nodes)
     for start, stop, evidence_NC in node_evidence(trained, graph):
         summary.observe(start, stop, evidence_NC)
@@ -63,7 +63,7 @@ def node_evidence(
     """Yield the feature evidence of all nodes in order: (start, stop, evidence (stop - start, C)).
 
     Features are read and scaled chunk by chunk. Batch normalisation uses its running moments; the
-    network is back in the mode it was in whenever a chunk is handed out.
+    network is back in its former mode whenever a chunk is yielded.
 
     Args:
         trained: The model.

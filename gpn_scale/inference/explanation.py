@@ -31,7 +31,7 @@ class Explanation:
     node: NodeIds
     """Ids of the explained nodes, (B,)."""
     contributors: Contributors
-    """The nodes that supply most of each node's evidence, by falling share."""
+    """The nodes that supply most of each node's evidence, by decreasing share."""
     evidence: NDArray[np.float64]
     """Aggregated evidence, summed over classes, (B,)."""
     own_evidence: NDArray[np.float64]
@@ -49,10 +49,10 @@ def explain_nodes(
     evidence: EvidenceSummary | None = None,
     predict_stored: Callable[[NodeIds], NodesPrediction] | None = None,
 ) -> Explanation:
-    """Explain nodes by complete rows of the diffusion, or by stored rows if the graph is large.
+    """Return an explanation of nodes by complete rows, or by stored rows if the graph is large.
 
     Args:
-        trained: The model, whose diffusion is of evidence and not of its logarithm.
+        trained: The model, which must diffuse evidence and not its logarithm.
         graph: Graph with features.
         nodes: A node id, or several.
         count: Number M of contributors to name per node.
@@ -61,7 +61,7 @@ def explain_nodes(
 
     Raises:
         GraphError: an id is not a node of the graph.
-        ConfigError: less than one contributor is wanted.
+        ConfigError: `count` is below 1.
         StoreError: the graph is too large for complete rows, and there are no stored ones.
     """
     if count < 1:
@@ -83,25 +83,25 @@ def explain_nodes(
 def explain_exactly(
     trained: TrainedModel, graph: Graph, nodes: NodeIds, evidence: EvidenceSummary, count: int
 ) -> Explanation:
-    """Explain `nodes` by their complete rows of the diffusion.
+    """Return an explanation of `nodes` by their complete rows of the diffusion.
 
     Args:
-        trained: The model, whose diffusion is of evidence and not of its logarithm.
+        trained: The model, which must diffuse evidence and not its logarithm.
         graph: The graph of the nodes.
         nodes: Node ids, (B,).
         evidence: Feature evidence of all nodes of the graph.
         count: Number M of contributors to name per node.
     """
     weight_BN = diffusion_rows(graph, trained.diffusion, nodes)
-    given_BN = weight_BN * evidence.total
-    evidence_B = given_BN.sum(1)
-    top_BM = np.argsort(-given_BN, axis=1, kind="stable")[:, :count].astype(np.int64)
-    given_BM = np.take_along_axis(given_BN, top_BM, axis=1)
+    supplied_BN = weight_BN * evidence.total
+    evidence_B = supplied_BN.sum(1)
+    top_BM = np.argsort(-supplied_BN, axis=1, kind="stable")[:, :count].astype(np.int64)
+    supplied_BM = np.take_along_axis(supplied_BN, top_BM, axis=1)
     return Explanation(
         node=nodes,
         contributors=Contributors(
-            node=np.where(given_BM > 0.0, top_BM, -1),
-            share=given_BM / evidence_B[:, None],
+            node=np.where(supplied_BM > 0.0, top_BM, -1),
+            share=supplied_BM / evidence_B[:, None],
             weight=np.take_along_axis(weight_BN, top_BM, axis=1),
             leading_class=evidence.leading_class[top_BM],
             tail_share=np.zeros(len(nodes)),
@@ -113,7 +113,7 @@ def explain_exactly(
 
 
 def explain_stored(predicted: NodesPrediction) -> Explanation:
-    """Explain nodes by what was predicted for them, with contributors, from their stored rows."""
+    """Return the explanation in a prediction from stored rows, which must have contributors."""
     assert predicted.contributors is not None
     prior = predicted.prediction.probabilities.shape[1]
     return Explanation(

@@ -37,7 +37,7 @@ class InferencePlan:
     chunk_bytes: int
     """Memory for computing the evidence of a chunk of nodes, in bytes."""
     predicted_bytes: int
-    """Largest memory in use at any time, beside the graph and the model, in bytes."""
+    """Largest memory in use at any time, in addition to the graph and the model, in bytes."""
 
 
 def plan_inference(
@@ -56,7 +56,7 @@ def plan_inference(
         num_nodes: Number N of nodes.
         num_edges: Number of stored edges.
         num_classes: Number C of classes.
-        memory_bytes: The budget, beside what the process already holds.
+        memory_bytes: The budget, in addition to what the process already holds.
         max_degree: Number of edges of the longest row, which is never cut.
         itemsize: Bytes of a real number in the diffusion.
         extra_bytes: Memory that the caller fills meanwhile, which counts as part of the budget.
@@ -81,7 +81,7 @@ def plan_inference(
         edge_work = _READ_WORK if plan.keep_adjacency else _REBUILD_WORK
         return passes * (lines * _LINE_WORK + edge_work)
 
-    return min(fitting, key=work)  # of equals the first: in memory, and the larger blocks
+    return min(fitting, key=work)  # the first of equals: in memory, with larger blocks
 
 
 def modest_bytes(

@@ -35,19 +35,19 @@ class NewNodesPrediction:
     prediction: Prediction
     """Prediction from the kept part of the rows."""
     alpha_0_lower: NDArray[np.float64]
-    """Lower bound of the exact alpha_0, up to the round-off of the dtype, (M,)."""
+    """Lower bound on the exact alpha_0, up to the round-off of the dtype, (M,)."""
     alpha_0_upper: NDArray[np.float64]
-    """Upper bound of the exact alpha_0, (M,)."""
+    """Upper bound on the exact alpha_0, (M,)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KnownGraph:
-    """What a caller knows of the graph already, so that it need not be computed."""
+    """Facts about the graph that the caller has already, so that they need not be computed."""
 
     evidence: EvidenceOf | None = None
     """Feature evidence of known nodes; None to compute that of the touched nodes."""
     largest_evidence: float | None = None
-    """Bound of any known node's evidence, summed over classes, for `alpha_0_upper`.
+    """Bound on any known node's evidence, summed over classes, for `alpha_0_upper`.
 
     None for the bound that the model's clamp sets, which is far too large unless the tolerance is
     0."""
@@ -65,9 +65,9 @@ def predict_new(
     known: KnownGraph | None = None,
     block_size: int = 64,
 ) -> NewNodesPrediction:
-    """Return the prediction of new nodes, as exact diffusion on the grown graph gives it.
+    """Return the prediction of new nodes by diffusion on the grown graph.
 
-    Work grows with the nodes that the rows touch, not with the graph: `sym` alone reads all edges
+    Work grows with the nodes that the rows touch, not with the graph: only `sym` reads all edges
     of a weighted or directed graph once, unless `known.in_weights` is given. Memory grows with
     `block_size` times the touched nodes.
 
@@ -88,7 +88,7 @@ def predict_new(
         trained: The model.
         graph: Graph of the known nodes.
         new: Nodes from `new_nodes(graph, ...)`.
-        tolerance: What arrives at a node with less than this is not pushed on; 0 is exact.
+        tolerance: Amounts of mass below this are not pushed on; 0 is exact.
         known: What the caller knows of `graph` already.
         block_size: Number of new nodes whose rows are computed together.
 
@@ -122,7 +122,7 @@ def predict_new(
     )
     lower_M = output.with_network.total_N.double().cpu().numpy()
     bound = _evidence_bound(network, own_MC, known.largest_evidence)
-    # Not 0 times a bound that may be infinite.
+    # Avoid 0 times a bound that may be infinite.
     lost_M = np.multiply(dropped_M, bound, out=np.zeros(new.num_new), where=dropped_M > 0)
     return NewNodesPrediction(
         prediction=Prediction.from_output(output),
@@ -149,7 +149,7 @@ def _aggregated(
 
 
 def _evidence_bound(network: GPN, own_MC: Tensor, largest_known: float | None) -> float:
-    """Return a bound of every node's total evidence; new nodes may exceed all known ones."""
+    """Return a bound on every node's total evidence; new nodes may exceed all known ones."""
     if largest_known is None:
         with np.errstate(over="ignore"):
             return float(network.flow.num_classes * np.exp(network.evidence.log_limit))

@@ -51,8 +51,8 @@ class Perturbed:
     def isolated(self, nodes: NodeIds, rows_of: RowsOf) -> Prediction:
         """Return the prediction of each of `nodes` if it alone had other features, (B,).
 
-        A node's aggregated evidence then changes by that of its own, times its weight in its own
-        row; the rows themselves do not depend on features.
+        A node's aggregated evidence then changes as much as its own evidence, times its weight in
+        its own row; the rows themselves do not depend on features.
         """
         new_BC, place = self._evidence(rows_of, len(nodes)), self._ids(nodes)
         old_BC, around_BC = self.evidence_NC[place], self.aggregated_NC[place]
@@ -81,7 +81,7 @@ class Perturbed:
     ) -> FloatArray | None:
         """Return the score `epistemic_local`: minus the evidence in the nodes' own rows, (B,).
 
-        Nothing stands for what the rows cut, so evidence from far away does not count.
+        What the rows cut is not estimated, so evidence from far away does not count.
 
         Args:
             nodes: Nodes to score, (B,).

@@ -34,7 +34,7 @@ _ROUND_OFF = 1e-5
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Contributors:
-    """The nodes that supply most of each node's evidence, by falling share."""
+    """The nodes that supply most of each node's evidence, by decreasing share."""
 
     node: NodeIds
     """Node ids, (B, M); -1 where a row has fewer."""
@@ -60,9 +60,9 @@ class NodesPrediction:
     prediction: Prediction
     """Prediction of these nodes, in this order."""
     alpha_0_lower: NDArray[np.float64]
-    """Lower bound of the exact alpha_0: prior plus kept evidence, (B,)."""
+    """Lower bound on the exact alpha_0: prior plus kept evidence, (B,)."""
     alpha_0_upper: NDArray[np.float64]
-    """Upper bound: cut mass times the largest evidence, cluster by cluster, on top; (B,)."""
+    """Upper bound: adds the cut mass times the largest evidence of each cluster, (B,)."""
     contributors: Contributors | None
     """The nodes that supply most evidence, if they were requested."""
 
@@ -81,7 +81,7 @@ class _Block:
         return np.asarray(self.evidence_NC.double().sum(1).cpu().numpy())
 
     def prediction(self) -> Prediction:
-        """Prediction of the block's nodes."""
+        """Return the prediction of the block's nodes."""
         root_local_B = torch.from_numpy(self.batch.root_local).to(self.evidence_NC.device)
         output = GPNOutput(
             with_network=DirichletPosterior.from_evidence(self.aggregated_BC),
@@ -161,15 +161,15 @@ def predict_nodes(
         # The tail may have changed weights; what is certified are the rows as they were stored.
         rows = store.rows(block.batch.root_global)
         entry_local_E = np.searchsorted(block.batch.support_global, rows.ids)
-        given_E = rows.weights * block.total_N[entry_local_E]
-        kept_B = np.bincount(rows.row_of_entry(), given_E, minlength=rows.num_rows)
+        supplied_E = rows.weights * block.total_N[entry_local_E]
+        kept_B = np.bincount(rows.row_of_entry(), supplied_E, minlength=rows.num_rows)
         lower.append((num_classes + kept_B) * (1.0 - _ROUND_OFF))
         bound_B = _tail_bound(rows, largest_P)
         upper.append((num_classes + kept_B + bound_B) * (1.0 + _ROUND_OFF))
         if explain:
             total_B = block.aggregated_BC.double().sum(1).cpu().numpy()
             leading_E = block.evidence_NC.argmax(1).cpu().numpy()[entry_local_E]
-            contributors.append(_contributors(rows, given_E, total_B, leading_E, explain))
+            contributors.append(_contributors(rows, supplied_E, total_B, leading_E, explain))
     return NodesPrediction(
         node=nodes,
         prediction=_joined(predictions),
@@ -197,7 +197,7 @@ def _blocks(
 
 
 def _tail_bound(rows: Rows, largest_P: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return an upper bound of the evidence that each row has cut, (B,)."""
+    """Return an upper bound on the evidence that each row has cut, (B,)."""
     by_cluster = rows.cut_mass.shape[1] == len(largest_P)
     cut_BP = rows.cut_mass if by_cluster else rows.missing_mass[:, None]
     bound_B: NDArray[np.float64] = cut_BP.astype(np.float64) @ (
@@ -208,14 +208,14 @@ def _tail_bound(rows: Rows, largest_P: NDArray[np.float64]) -> NDArray[np.float6
 
 def _contributors(
     rows: Rows,
-    given_E: NDArray[np.float64],
+    supplied_E: NDArray[np.float64],
     total_B: NDArray[np.float64],
     leading_E: NDArray[np.int64],
     count: int,
 ) -> Contributors:
     """Return the `count` entries of each row that supply most evidence."""
     row_E = rows.row_of_entry()
-    order = np.lexsort((-given_E, row_E))
+    order = np.lexsort((-supplied_E, row_E))
     rank_E = np.arange(len(order)) - rows.row_ptr[row_E[order]]
     first = rank_E < count
     entry, place = order[first], (row_E[order][first], rank_E[first])
@@ -225,10 +225,10 @@ def _contributors(
         filled[place] = values[entry]
         return filled
 
-    kept_B = np.bincount(row_E, given_E, minlength=len(total_B))
+    kept_B = np.bincount(row_E, supplied_E, minlength=len(total_B))
     return Contributors(
         node=table(rows.ids.astype(np.int64), -1),
-        share=table(given_E / total_B[row_E], 0.0),
+        share=table(supplied_E / total_B[row_E], 0.0),
         weight=table(rows.weights.astype(np.float64), 0.0),
         leading_class=table(leading_E, -1),
         tail_share=np.maximum(1.0 - kept_B / total_B, 0.0),

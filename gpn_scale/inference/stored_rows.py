@@ -1,4 +1,4 @@
-"""Stored rows as a model may use them: of its graph, of its diffusion, and of evidence."""
+"""Checks that stored rows fit a model: its graph, its diffusion, and sums of evidence."""
 
 from pathlib import Path
 
@@ -12,10 +12,10 @@ StoreLike = PPRStore | Path | str
 
 
 def open_rows(store: StoreLike, graph: Graph, diffusion: DiffusionConfig) -> PPRStore:
-    """Open a store, checked to have rows of this graph and this diffusion.
+    """Open a store, and check that its rows fit this graph and this diffusion.
 
     Raises:
-        StoreError: the store is of another graph or diffusion, or cannot be read.
+        StoreError: the store belongs to another graph or diffusion, or cannot be read.
     """
     path = store.path if isinstance(store, PPRStore) else store
     opened = PPRStore.open(path, graph_fingerprint=graph.structure_fingerprint())
@@ -23,15 +23,15 @@ def open_rows(store: StoreLike, graph: Graph, diffusion: DiffusionConfig) -> PPR
         stored = opened.parameters.get(name)
         if stored != value:
             raise StoreError(
-                f"{path} has rows of {name} {stored}, the model diffuses with {value}: build the "
-                f"store with {name} {value}, or train with diffusion.{name}={stored}",
+                f"{path} has rows with {name}={stored}, the model diffuses with {name}={value}: "
+                f"build the store with {name}={value}, or train with diffusion.{name}={stored}",
                 arguments=(f"diffusion.{name}",),
             )
     return opened
 
 
 def require_sums(diffusion: DiffusionConfig, what: str) -> None:
-    """Refuse a diffusion of logarithms, of which rows do not give sums of evidence.
+    """Refuse a diffusion of logarithms, whose rows do not add up evidence.
 
     Args:
         diffusion: The diffusion.

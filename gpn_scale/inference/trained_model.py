@@ -1,4 +1,4 @@
-"""A trained network together with all that turns feature rows into its evidence.
+"""A trained network together with everything that turns feature rows into its evidence.
 
 Shapes: B nodes, C classes, D latent dimensions, F feature columns.
 """
@@ -52,7 +52,7 @@ class TrainedModel:
         return len(self.network.encoder.first.shift_F)
 
     def check_features(self, graph: Graph) -> None:
-        """Refuse a graph with other feature columns than that of training.
+        """Check that the graph has as many feature columns as that of training.
 
         Raises:
             GraphError: the number of columns differs.
@@ -77,7 +77,7 @@ class TrainedModel:
         return self._in_chunks(self.network.feature_evidence, self.num_classes, features, nodes)
 
     def latent(self, features: Features, nodes: NodeIds) -> Tensor:
-        """Return the latent positions of `nodes` in their order, (B, D); arguments as above."""
+        """Return the latent positions of `nodes` in order, (B, D); arguments as in `evidence`."""
         return self._in_chunks(self.network.encoder, self.network.flow.latent, features, nodes)
 
     @contextmanager

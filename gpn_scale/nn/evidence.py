@@ -19,7 +19,7 @@ class Evidence(nn.Module):
         class_prior_C: Class frequencies in the training set; positive, summing to 1.
         latent: D, the latent dimension.
         budget: `latent` for N_H, `latent_classes` for N_H C, `one` for 1.
-        log_limit: Bound of the clamp.
+        log_limit: Bound on the absolute log-evidence.
     """
 
     log_prior_C: Tensor

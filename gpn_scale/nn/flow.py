@@ -104,15 +104,15 @@ class RadialFlow(nn.Module):
             return self.chunked_log_density(z_ND)
         layers = [layer for layer in self.layers if isinstance(layer, RadialLayer)]
         dtype = torch.promote_types(z_ND.dtype, layers[0].centre_CD.dtype)
-        own = torch.promote_types(dtype, torch.float32)  # products over layers need the range
-        centre_RCD = torch.stack([layer.centre_CD for layer in layers]).to(own)
-        radial_scale_RC = softplus(torch.stack([layer.raw_scale_C for layer in layers]).to(own))
-        raw_strength_RC = torch.stack([layer.raw_strength_C for layer in layers]).to(own)
+        wide = torch.promote_types(dtype, torch.float32)  # products over layers need the range
+        centre_RCD = torch.stack([layer.centre_CD for layer in layers]).to(wide)
+        radial_scale_RC = softplus(torch.stack([layer.raw_scale_C for layer in layers]).to(wide))
+        raw_strength_RC = torch.stack([layer.raw_strength_C for layer in layers]).to(wide)
         radial_strength_RC = softplus(raw_strength_RC) - radial_scale_RC
         has_float64 = z_ND.device.type != "mps"
         if not (has_float64 and radial.is_representable(radial_scale_RC, radial_strength_RC)):
             return self.chunked_log_density(z_ND)
-        rows, workers = self.fused_rows(own), self.fused_workers(own)
+        rows, workers = self.fused_rows(wide), self.fused_workers(wide)
         log_density_NC: Tensor = radial.RadialLogDensity.apply(  # type: ignore[no-untyped-call]
             z_ND, centre_RCD, radial_scale_RC, radial_strength_RC, rows, workers
         )

@@ -123,7 +123,7 @@ class _Activation:
             self.shift_H = beta_H - self.factor_H * layer.moments.mean_H
 
     def __call__(self, input_MH: Tensor, out_MH: Tensor, scratch_MH: Tensor, start: int) -> None:
-        """Write a into `out_MH`."""
+        """Write the activation a into `out_MH`."""
         if self.factor_H is None:
             torch.clamp_min(input_MH, 0.0, out=out_MH)
         else:

@@ -89,7 +89,7 @@ class GPN(nn.Module):
         aggregate: Aggregation,
         noise: Noise | None = None,
     ) -> GPNOutput:
-        """Return both posteriors of features (N, F); noise turns dropout on."""
+        """Return both posteriors of the nodes with features (N, F); noise turns dropout on."""
         evidence_NC = self.feature_evidence(inputs, noise)
         return GPNOutput(
             with_network=DirichletPosterior.from_evidence(aggregate(evidence_NC)),

@@ -1,4 +1,4 @@
-"""Random bits of a training step, equal for a row whichever rank computes it."""
+"""Random bits of a training step; a row gets the same bits on every rank."""
 
 from dataclasses import dataclass, replace
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 NOISE_ROWS = 128
-"""Rows that share a generator; ranks divide batches at multiples of it."""
+"""Number of rows that share a generator; ranks divide batches at multiples of it."""
 
 _MASK = 2**64 - 1
 
@@ -25,7 +25,7 @@ class Noise:
 
     @classmethod
     def drawn(cls, generator: torch.Generator, first_row: int = 0) -> "Noise":
-        """Draw the noise of a run's next step from its generator."""
+        """Return the noise of a run's next step, drawn from the run's generator."""
         draw = torch.randint(2**63 - 1, (), generator=generator, device=generator.device)
         return cls(int(draw), first_row)
 

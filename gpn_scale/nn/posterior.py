@@ -61,7 +61,7 @@ class DirichletPosterior:
 
 
 def _class_term(a: Tensor) -> Tensor:
-    """lgamma(a) - (a - 1) digamma(a) + a, for a >= 1."""
+    """Return lgamma(a) - (a - 1) digamma(a) + a, for a >= 1."""
     direct = torch.lgamma(a) - (a - 1.0) * torch.digamma(a) + a
     large = a.clamp_min(_SERIES_FROM)
     series = _lgamma_minus_leading(large) - _a_digamma_minus_leading(large) + torch.digamma(large)
@@ -71,7 +71,7 @@ def _class_term(a: Tensor) -> Tensor:
 
 
 def _total_term(a: Tensor) -> Tensor:
-    """-lgamma(a) + a digamma(a) - a, for a >= 1."""
+    """Return -lgamma(a) + a digamma(a) - a, for a >= 1."""
     direct = -torch.lgamma(a) + a * torch.digamma(a) - a
     large = a.clamp_min(_SERIES_FROM)
     series = 0.5 * large.log() - 0.5
@@ -80,12 +80,12 @@ def _total_term(a: Tensor) -> Tensor:
 
 
 def _lgamma_minus_leading(a: Tensor) -> Tensor:
-    """lgamma(a) - (a - 1/2) log a + a, by Stirling's series."""
+    """Return lgamma(a) - (a - 1/2) log a + a, by Stirling's series."""
     x = 1.0 / (a * a)
     return 0.5 * math.log(2.0 * math.pi) + (1 / 12 - x * (1 / 360 - x * (1 / 1260 - x / 1680))) / a
 
 
 def _a_digamma_minus_leading(a: Tensor) -> Tensor:
-    """digamma(a) a - a log a + 1/2, by its asymptotic series."""
+    """Return digamma(a) a - a log a + 1/2, by its asymptotic series."""
     x = 1.0 / (a * a)
     return -(1 / 12 - x * (1 / 120 - x * (1 / 252 - x / 240))) / a

@@ -31,10 +31,10 @@ from torch import Tensor
 from gpn_scale.nn.threads import run_in_order
 
 CACHE_ELEMENTS = 30720
-"""Nodes x classes of a chunk; measured in benchmarks/results/flow_2cores_202611.md."""
+"""Number of nodes x classes in a chunk; measured in benchmarks/results/flow_2cores_202611.md."""
 
 _MAX_ROWS = 4096
-"""Most nodes of a chunk: with few classes, float64 start distances per node dominate."""
+"""Largest number of nodes of a chunk: with few classes, float64 start distances dominate."""
 
 
 def is_representable(radial_scale_RC: Tensor, radial_strength_RC: Tensor) -> bool:

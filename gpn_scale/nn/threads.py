@@ -17,7 +17,8 @@ def _one_thread(device: torch.device) -> Iterator[int]:
     """Restrict operations to the calling thread; yield the number of threads torch had.
 
     A chunk of the flows has hundreds of operations of a few microseconds each. Dividing each of
-    them between two threads gains almost nothing, and on a busy core each waits for milliseconds.
+    them between two threads gains almost nothing, and on a busy core each operation then waits for
+    milliseconds.
     """
     # Without OpenMP, torch cannot change the number of threads later.
     openmp: bool = torch.backends.openmp.is_available()  # type: ignore[no-untyped-call]

@@ -1,1 +1,1 @@
-"""Stores of top-k personalised-PageRank rows, and batches of them, without torch and numba."""
+"""Stores of top-k personalised-PageRank rows, and batches of them, without torch or numba."""

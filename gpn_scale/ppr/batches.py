@@ -64,7 +64,7 @@ class PPRBatch:
     num_roots: int
     """Number of roots of the whole batch."""
     support_global: NodeIds
-    """All nodes that the batch encodes (in rows, roots and drawn), distinct and rising, (N,)."""
+    """All nodes that the batch encodes (in rows, roots and drawn), distinct and sorted, (N,)."""
     encoded: slice
     """Range of the support that this rank encodes."""
     root_local: NDArray[np.int64]
@@ -202,7 +202,7 @@ class BatchLoader:
 
 
 def check_roots(nodes: NodeIds, store: PPRStore) -> None:
-    """Refuse nodes without a row, with the store's message, without reading the other rows.
+    """Check that every node has a row in the store, without reading the rows.
 
     Raises:
         StoreError: a node is out of range or has no row.
@@ -214,14 +214,14 @@ def check_roots(nodes: NodeIds, store: PPRStore) -> None:
 
 
 def epoch_cost(root_batches: Iterable[NodeIds], store: PPRStore) -> EpochCost:
-    """Count the encodings of batches with these roots, such as `BatchLoader.epoch_roots` gives."""
+    """Return the encodings of batches with these roots, e.g. of `BatchLoader.epoch_roots`."""
     supports = [np.union1d(store.rows(roots).ids, roots) for roots in root_batches]
     encoded = np.concatenate([np.empty(0, np.int64), *supports])
     return EpochCost(encodings=len(encoded), distinct=len(np.unique(encoded)))
 
 
 def _generator(rng_seed: int, *place: int) -> np.random.Generator:
-    # A seed of `[rng_seed, *place]` would not do: it ignores a last 0.
+    # A seed of `[rng_seed, *place]` would not do: a trailing 0 is ignored.
     return np.random.default_rng(np.random.SeedSequence(rng_seed, spawn_key=place))
 
 

@@ -27,7 +27,7 @@ class Rows:
     row_ptr: NDArray[np.int64]
     """Offsets of the rows in `ids` and `weights`, (B + 1,)."""
     ids: NDArray[np.integer[Any]]
-    """Kept nodes, by falling weight within a row: node ids, or positions in a support; (E,)."""
+    """Kept nodes, by decreasing weight within a row: node ids, or positions in a support; (E,)."""
     weights: NDArray[np.float32]
     """Weights of the kept nodes, (E,)."""
     missing_mass: NDArray[np.float32]
@@ -37,12 +37,12 @@ class Rows:
 
     @property
     def num_rows(self) -> int:
-        """B."""
+        """Number of rows B."""
         return len(self.missing_mass)
 
     @property
     def num_entries(self) -> int:
-        """E."""
+        """Number of entries E."""
         return len(self.ids)
 
     def row_of_entry(self) -> NDArray[np.int64]:

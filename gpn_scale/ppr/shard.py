@@ -1,8 +1,8 @@
 """File formats of a store: shards of rows, and JSON that contains its own checksum.
 
 A shard holds the rows of consecutive roots: the length of the header (8 bytes, little-endian), the
-header (JSON, padded with spaces), and the data section, which starts at a multiple of 64 bytes. So
-does every array in it; the header gives its offset from the start of the section. The header is a
+header (JSON, padded with spaces), and the data section. The section and every array in it start at
+multiples of 64 bytes; the header gives the offsets of the arrays in the section. The header is a
 function of `ShardInfo`, so a reader can compare it byte by byte, and a flipped bit is detected by
 `read_shard_info` or by `check_shard_data`.
 
@@ -51,11 +51,11 @@ class ShardInfo:
     first: int
     """Position of the first row in the list of roots."""
     rows: int
-    """R."""
+    """Number of rows R."""
     entries: int
-    """E."""
+    """Number of kept entries E."""
     num_clusters: int
-    """P."""
+    """Number of clusters P; 0 without clusters."""
     checksum: str = ""
     """blake2b-128 hash of the data section."""
 
@@ -171,13 +171,13 @@ def map_shard(path: Path, info: ShardInfo) -> Rows:
 
 
 def sealed(value: Mapping[str, Any]) -> str:
-    """Return `value` as JSON text, the same for equal values, with a checksum of the rest in it."""
+    """Return `value` as JSON text with its own checksum in it; equal values give equal texts."""
     bare = {key: part for key, part in value.items() if key != "checksum"}
     return _to_json(bare | {"checksum": checksum(_to_json(bare).encode())})
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
-    """Read a file whose text is from `sealed`.
+    """Return the value of a file whose text is from `sealed`.
 
     Raises:
         StoreError: it is missing, damaged, of another kind or of another format version.
@@ -188,9 +188,9 @@ def read_sealed(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise StoreError(f"{path} is missing or cannot be read ({error})") from error
     except ValueError as error:
-        raise StoreError(f"{path} is corrupt or not of a PPR store ({error})") from error
+        raise StoreError(f"{path} is corrupt or not part of a PPR store ({error})") from error
     if not isinstance(value, dict) or value.get("format") != FORMAT:
-        raise StoreError(f"{path} is corrupt or not of a PPR store")
+        raise StoreError(f"{path} is corrupt or not part of a PPR store")
     if (version := value.get("format_version")) != FORMAT_VERSION:
         raise StoreError(
             f"{path}: format version: stored {version!r}, wanted {FORMAT_VERSION}; {REBUILD}",
@@ -207,7 +207,7 @@ def read_sealed(path: Path) -> dict[str, Any]:
 def differences(
     stored: Mapping[str, Any], wanted: Mapping[str, Any], *, exact: bool = False
 ) -> str:
-    """Describe where `stored` differs from `wanted`, as a clause; empty if it does not.
+    """Return a clause that says where `stored` differs from `wanted`; empty if it does not.
 
     With `exact`, entries of `stored` that `wanted` does not have count as well, and 1 differs from
     1.0.
@@ -248,7 +248,7 @@ def file_checksum(path: Path, start: int = 0) -> str:
 
 @contextmanager
 def replacing_file(path: Path, num_bytes: int) -> Iterator[BinaryIO]:
-    """Open a file for `num_bytes` that replaces `path` if the block ends without an error.
+    """Yield a file of `num_bytes` that replaces `path` if the block ends without an error.
 
     Raises:
         StoreError: the disk is full or not writable; no temporary file is left.

@@ -8,7 +8,7 @@ Files, in the order in which they are written:
 - `shard-*.ppr` hold the rows of consecutive roots; several processes may write them;
 - `cut.npy`, with clusters, holds the mass that all rows together cut from every node;
 - `manifest.json` makes the store complete;
-- `build_seconds.json`, beside these, holds the time that the build took so far.
+- `build_seconds.json`, written along the way, holds the time that the build took so far.
 
 Every file is renamed into place, and equal builds have equal bytes (apart from the time), so a
 killed build can be resumed.
@@ -64,7 +64,7 @@ class Build:
     parameters: Mapping[str, Any]
     """Everything that the rows depend on besides the graph."""
     num_nodes: int
-    """N."""
+    """Number of nodes N."""
     num_roots: int
     """Number of rows."""
     roots: str | None
@@ -74,7 +74,7 @@ class Build:
     k: int
     """Largest number of entries of a row."""
     num_clusters: int
-    """P."""
+    """Number of clusters P; 0 without clusters."""
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> "Build":
@@ -164,7 +164,7 @@ class PPRStore:
             wanted["graph_fingerprint"] = graph_fingerprint
         if different := differences(manifest, wanted):
             raise StoreError(
-                f"{directory} is not the store wanted: {different}; {REBUILD}",
+                f"{directory} is not the requested store: {different}; {REBUILD}",
                 arguments=REBUILD_ARGUMENTS,
             )
         try:
@@ -179,7 +179,7 @@ class PPRStore:
 
     @cached_property
     def roots(self) -> NDArray[np.int64]:
-        """Node ids of the stored rows, rising; (num_roots,)."""
+        """Node ids of the stored rows, sorted; (num_roots,)."""
         return self._ended_roots[:-1]
 
     @cached_property
@@ -206,7 +206,7 @@ class PPRStore:
 
     @cached_property
     def cut_mass_of_node(self) -> NDArray[np.float32] | None:
-        """Mass that all rows together cut from every node, memory-mapped, (N,); or None."""
+        """Mass that all rows together cut from every node, like `cluster_of_node`, (N,)."""
         return self._of_nodes(CUT)
 
     def _of_nodes(self, name: str) -> NDArray[Any] | None:
@@ -231,12 +231,12 @@ class PPRStore:
         return " ".join(files[name]["checksum"] for name in (CLUSTERS, CUT))
 
     def row(self, node: int) -> tuple[NDArray[np.integer[Any]], NDArray[np.float32]]:
-        """Return the kept nodes of the root `node` and their weights, by falling weight."""
+        """Return the kept nodes of the root `node` and their weights, by decreasing weight."""
         rows = self.rows([node])
         return rows.ids, rows.weights
 
     def rows(self, nodes: ArrayLike) -> Rows:
-        """Return the rows of `nodes`, in any order and with repeats, at the cost of their size.
+        """Return the rows of `nodes`, which may have any order and repeats; no other rows are read.
 
         Raises:
             StoreError: `nodes` are not integers, or one is out of range or not among the roots.
@@ -287,8 +287,8 @@ class PPRStore:
         wrong = ids[(ids < 0) | (ids >= self.num_nodes)]
         if len(wrong):
             raise StoreError(
-                f"node {wrong[0]} is out of range: {self.path} is of a graph of {self.num_nodes} "
-                f"nodes, expected ids in [0, {self.num_nodes})"
+                f"node {wrong[0]} is out of range: {self.path} belongs to a graph of "
+                f"{self.num_nodes} nodes, expected ids in [0, {self.num_nodes})"
             )
         ids = ids.astype(np.int64)
         if self._build.roots is None:
@@ -322,7 +322,7 @@ def shard_entry(index: int, info: ShardInfo) -> dict[str, Any]:
 
 
 def read_manifest(directory: Path) -> dict[str, Any]:
-    """Read the manifest of the store in `directory`.
+    """Return the manifest of the store in `directory`.
 
     Raises:
         StoreError: there is no manifest, or it is damaged.
@@ -350,7 +350,7 @@ def read_build_seconds(directory: Path) -> float:
 
 
 def is_store(directory: Path) -> bool:
-    """Whether `directory` holds a store or a part of one, of any version, even a damaged one."""
+    """Return whether `directory` holds (part of) a store, even damaged or of another version."""
     mark = f'"format": "{FORMAT}"'.encode()
     paths = [directory / BUILD, directory / MANIFEST]
     return any(path.is_file() and mark in path.read_bytes() for path in paths)

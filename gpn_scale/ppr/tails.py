@@ -28,7 +28,8 @@ from gpn_scale.ppr.store import PPRStore
 ClusterWeight = NDArray[np.float32]
 """Weight (B, P) that each row gives to the mean evidence of each cluster."""
 
-_LEAST_WEIGHT = np.float32(1e-9)  # of nodes that no row has cut, for clusters without other nodes
+_LEAST_WEIGHT = np.float32(1e-9)
+"""Weight of nodes that no row has cut, which counts only in clusters without other nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -36,7 +37,7 @@ class Drawn:
     """Random nodes from which the mean evidence of clusters is estimated."""
 
     node_global: NodeIds
-    """Distinct node ids, rising, (T,)."""
+    """Distinct node ids, sorted, (T,)."""
     cluster: NDArray[np.int64]
     """Cluster of each node, (T,)."""
     weight: NDArray[np.float32]
@@ -116,14 +117,14 @@ class ClusterTail(AbstractTail):
     """Gives the cut mass to clusters: the store's, or one of all nodes.
 
     A node's weight in its cluster's mean is the mass that all rows together cut from it, so that
-    over all rows the means give back what was cut; without `cut_mass_of_node`, it is the node's
+    over all rows the means restore what was cut; without `cut_mass_of_node`, it is the node's
     weight in the diffusion's far field.
 
     The nodes cut from a cluster resemble the kept ones more than they resemble the cluster's mean,
-    the more so the more was kept. So the kept neighbours in a cluster share its cut mass with the
+    especially if much was kept. So the kept neighbours in a cluster share its cut mass with the
     mean, in proportion to their weights, where the mean counts as `prior_mass` of weight. This is
     the posterior mean of a cluster's evidence as the root sees it. The root itself is never cut,
-    so it says nothing about the nodes that are.
+    so it says nothing about the nodes that were.
 
     Args:
         graph: The graph of the rows.

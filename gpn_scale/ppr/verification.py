@@ -23,7 +23,7 @@ def verify_store(path: Path | str) -> list[str]:
     problems = _complaints(read_manifest, directory)
     known = directory / MANIFEST
     if problems and known.exists():
-        # Behind a damaged manifest other files may be damaged: build.json names the shards too.
+        # Check the other files as well: build.json also says which shards there are.
         known = directory / BUILD
         problems += _complaints(read_sealed, known)
     if problems and (len(problems) > 1 or known.name == MANIFEST):

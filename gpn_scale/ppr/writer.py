@@ -50,7 +50,7 @@ from gpn_scale.ppr.store import (
 )
 
 Existing = Literal["refuse", "resume", "overwrite"]
-"""Treatment of a store that is in the directory already."""
+"""What to do with a store that already exists in the directory."""
 
 _OWN = (
     r"(manifest\.json|build\.json|build_seconds\.json|roots\.npy|clusters\.npy|cut\.npy"
@@ -91,7 +91,7 @@ class StoreWriter:
             graph_fingerprint: `Graph.structure_fingerprint()` of the graph.
             parameters: Everything that the rows depend on besides the graph; a flat JSON dict.
             num_nodes: N, at most 2**31.
-            roots: Rising node ids without repeats; None for all nodes.
+            roots: Sorted node ids without repeats; None for all nodes.
             num_clusters: P; 0 for none.
             rows_per_shard: Rows of each shard but the last.
             k: Largest number of entries of a row.
@@ -100,8 +100,8 @@ class StoreWriter:
 
         Raises:
             StoreError: the directory is not empty and not a store, holds a store that `existing`
-                does not allow to change, holds another build than the one to resume, or is not
-                writable.
+                does not allow changing, holds a different build from the one to resume, or is
+                not writable.
         """
         assert 0 <= num_nodes <= 2**31
         assert min(rows_per_shard, k) >= 1
@@ -139,7 +139,7 @@ class StoreWriter:
         return self._build.shard_rows(index)
 
     def is_done(self, index: int) -> bool:
-        """Whether shard `index` exists, belongs to this build and is intact; reads all of it."""
+        """Return whether shard `index` of this build exists and is intact; reads all of it."""
         try:
             info = self._build.shard_info(self.path, index, self._clusters)
             check_shard_data(self.path / shard_name(index), info)
@@ -300,7 +300,8 @@ def _check_resumable(directory: Path, build: Build) -> None:
             ) from error
     if different := differences(asdict(stored), asdict(build), exact=True):
         raise StoreError(
-            f"{directory} is of another build: {different}; {REBUILD}", arguments=REBUILD_ARGUMENTS
+            f"{directory} belongs to another build: {different}; {REBUILD}",
+            arguments=REBUILD_ARGUMENTS,
         )
 
 
@@ -314,7 +315,8 @@ def _root_file(roots: NDArray[np.integer[Any]] | None, num_nodes: int) -> bytes 
         )
     if (place := np.flatnonzero(roots[1:] <= roots[:-1])).size:
         raise StoreError(
-            f"roots must rise without repeats, got {roots[place[0]]} before {roots[place[0] + 1]}"
+            f"roots must be sorted without repeats, got {roots[place[0]]} before "
+            f"{roots[place[0] + 1]}"
         )
     if len(roots) and not (roots[0] >= 0 and roots[-1] < num_nodes):
         wrong = roots[0] if roots[0] < 0 else roots[-1]

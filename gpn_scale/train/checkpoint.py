@@ -18,11 +18,11 @@ from gpn_scale.train.trainer import Trainer
 
 FORMAT = 1
 _MAY_DIFFER = {"train.patience", "flow.memory_mib", "minibatch.workers"}
-"""Fields that change length, memory or speed of training, but not its steps up to round-off."""
+"""Fields that change length, memory or speed of training, but, up to round-off, not its steps."""
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-    """Replace `path` atomically by the tensors, with `facts` as JSON in the file's header.
+    """Replace `path` atomically with the tensors, with `facts` as JSON in the file's header.
 
     Equal contents give equal bytes: the header has one entry, since safetensors would write several
     in random order.
@@ -72,8 +72,8 @@ def check_tensors(
         got, wanted = (_described(each.get(name)) for each in (tensors, expected))
         if got != wanted:
             raise RunError(
-                f"{source} has {got} for {name!r}, expected {wanted}: it is of another model or "
-                "version, train again"
+                f"{source} has {got} for {name!r}, expected {wanted}: it belongs to another model "
+                "or version, train again"
             )
 
 
@@ -105,7 +105,7 @@ def restore_checkpoint(path: Path, trainer: Trainer, config: RunConfig, graph: s
     """Set `trainer` to the state of the saved one.
 
     Raises:
-        RunError: the file cannot be read, or is of another configuration or graph.
+        RunError: the file cannot be read, or belongs to another configuration or graph.
     """
     tensors, facts = load_tensors(path)
     _check_same_run(path, facts, config, graph)

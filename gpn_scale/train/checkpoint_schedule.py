@@ -1,4 +1,4 @@
-"""When the checkpoints of a run are written."""
+"""Schedule of the checkpoints of a run."""
 
 import time
 
@@ -16,7 +16,7 @@ class CheckpointSchedule:
         config: Configuration of the run.
         directory: Directory of the run.
         fingerprint: Fingerprint of graph and rows.
-        pause: Least number of seconds between two checkpoints.
+        pause: Minimum number of seconds between two checkpoints.
     """
 
     def __init__(

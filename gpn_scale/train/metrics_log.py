@@ -12,9 +12,9 @@ from gpn_scale.train.trainer import EpochRecord, Timing
 
 
 class MetricsLog:
-    """Writes one line per epoch to `metrics.jsonl`; speed and times go to TensorBoard alone.
+    """Writes one line per epoch to `metrics.jsonl`; speed and times go to TensorBoard only.
 
-    Without times in it, the file is equal for equal runs.
+    Since it contains no times, the file is equal for equal runs.
 
     Args:
         path: File of JSON lines, which is appended to.

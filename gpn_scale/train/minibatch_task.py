@@ -206,7 +206,7 @@ class MinibatchTask(AbstractTask):
         return posterior.mean_NC
 
     def _joined(self, batch: PPRBatch, aggregate: Aggregation) -> Aggregation:
-        """Let `aggregate` take the evidence of the nodes that this process has encoded."""
+        """Return `aggregate` as a function of the evidence that this process has computed."""
         count = len(batch.support_global)
         return lambda own_NC: aggregate(self.world.joined(own_NC, batch.encoded, count))
 

@@ -16,7 +16,7 @@ from gpn_scale.train.checkpoint import check_tensors, load_tensors, save_tensors
 from gpn_scale.train.new_trainer import new_network
 
 _FACTS = {"config", "num_features", "num_classes", "num_clusters", "summary_of"}
-"""Entries that every model file has beside its tensors."""
+"""Entries that every model file has besides its tensors."""
 _FIRST_WEIGHT, _CLUSTER_MEANS = "encoder.first.weight", "clusters.mean_PC"
 
 
@@ -31,7 +31,7 @@ class SavedModel:
     predicts_with: DiffusionConfig
     """Diffusion of its predictions."""
     clusters_of: str
-    """Fingerprint of the graph and clusters that its cluster evidence is of; empty if of none."""
+    """Fingerprint of the graph and clusters that its cluster evidence belongs to; empty if none."""
     dtype: torch.dtype
     """Type of its real numbers."""
 
@@ -53,7 +53,7 @@ class NetworkSizes:
 
 
 def save_model(path: Path, model: SavedModel) -> None:
-    """Replace `path` by the model; equal models give equal bytes."""
+    """Replace `path` with the model; equal models give equal bytes."""
     network = model.network
     facts: dict[str, Any] = {
         "config": model.config.to_dict(),
@@ -68,7 +68,7 @@ def save_model(path: Path, model: SavedModel) -> None:
 
 
 def load_model(path: Path) -> SavedModel:
-    """Read a model file.
+    """Return the model in the file `path`.
 
     Raises:
         RunError: the file is missing, damaged, not a model file, or of another version.
@@ -98,7 +98,7 @@ def network_of(
     tensors: Mapping[str, Tensor],
     source: Path | str,
 ) -> GPN:
-    """Return the network of these tensors, on the CPU, in evaluation mode.
+    """Return the network with these tensors, on the CPU, in evaluation mode.
 
     Args:
         config: Configuration of the training.
@@ -108,7 +108,7 @@ def network_of(
         source: Where the tensors are from, for messages.
 
     Raises:
-        RunError: the tensors are of another network.
+        RunError: the tensors belong to another network.
     """
     prior_C = torch.full((sizes.num_classes,), 1.0 / sizes.num_classes)
     network = new_network(config, sizes.num_features, prior_C, sizes.num_clusters).to(dtype)

@@ -1,4 +1,4 @@
-"""A configuration and a graph turned into a network, a task and a trainer at its start."""
+"""Construction of a network, a task and a trainer from a configuration and a graph."""
 
 import torch
 from torch import Tensor
@@ -26,7 +26,7 @@ def new_trainer(
     dtype: torch.dtype,
     world: World,
 ) -> Trainer:
-    """Return a trainer at its start.
+    """Return a trainer that has not started yet.
 
     Args:
         config: What to build and how to train it.
@@ -60,7 +60,7 @@ def new_trainer(
 
 
 def check_trainable(graph: Graph) -> None:
-    """Refuse a graph that a GPN cannot be trained on.
+    """Check that a GPN can be trained on the graph.
 
     Raises:
         GraphError: the graph has fewer than two classes or no features.

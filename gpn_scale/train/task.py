@@ -44,7 +44,7 @@ class Validation:
 
 
 Forward = Callable[..., GPNOutput]
-"""The model, or its wrapper where several processes train one."""
+"""The model, or its wrapper if several processes train it."""
 
 
 class AbstractTask(ABC):
@@ -128,7 +128,7 @@ class ExactTask(AbstractTask):
 
     @property
     def num_steps(self) -> int:
-        """One step, since it sees all training nodes."""
+        """Number of optimiser steps of an epoch: 1, which sees all training nodes."""
         return 1
 
     def losses(  # noqa: D102

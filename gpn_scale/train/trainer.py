@@ -109,9 +109,10 @@ class Interrupted(Exception):
 class Trainer:
     """Trains a model on a task, epoch by epoch, and remembers its best state.
 
-    `records()` may be left after any step: `state`, the model, `optimiser` and `generator` then
-    hold everything that a later trainer needs to reach the same weights. Set `observe_step` to see
-    the steps of long epochs, and `stop_asked` to have all processes stop when one is asked.
+    Iteration over `records()` may end after any step: `state`, the model, `optimiser` and
+    `generator` then hold everything that a later trainer needs to reach the same weights. Set
+    `observe_step` to see the steps of long epochs, and `stop_asked` to have all processes stop when
+    one is asked.
 
     Args:
         model: Network to train, changed in place.
@@ -142,7 +143,7 @@ class Trainer:
         self.optimiser = self.new_optimiser(self.phase(1))
 
     def new_optimiser(self, phase: str) -> Adam:
-        """Return Adam over the flows (`warmup`), or over all with encoder decay (`main`)."""
+        """Return Adam for the flows (`warmup`) or for all, with decay of the encoder (`main`)."""
         flows = {"params": list(self.model.flow.parameters()), "weight_decay": 0.0}
         encoder = {
             "params": list(self.model.encoder.parameters()),

@@ -163,7 +163,7 @@ def test_stores_that_do_not_fit_are_refused(folder, nodes, tmp_path, capsys):
     assert_one_sentence(capsys, "is not a PPR store")
     more = [*some(folder, nodes), "--dataset", SMALL.replace("nodes=300", "nodes=310")]
     assert predict(folder, tmp_path / "out.parquet", *more) == 2
-    assert_one_sentence(capsys, "is not the store wanted: graph fingerprint")
+    assert_one_sentence(capsys, "is not the requested store: graph fingerprint")
 
 
 def test_the_output_is_not_written_over_and_has_a_place(folder, nodes, tmp_path, capsys):

@@ -142,7 +142,7 @@ def test_ranks_with_different_options_are_refused(tmp_path, alone):
     arguments = [*QUICK, "--ppr", alone / "store", "--out", tmp_path / "run"]
     code, _, err = finished(torchrun(*arguments, script=script))
     assert code != 0
-    assert err.count("error: rank 1 has another configuration than rank 0") == 1, err
+    assert err.count("error: rank 1 has a different configuration from rank 0") == 1, err
     assert not (tmp_path / "run" / "model.safetensors").exists()
 
 

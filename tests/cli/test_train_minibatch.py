@@ -156,13 +156,13 @@ def test_the_store_must_be_one_and_is_for_minibatches_only(tmp_path, store, caps
 def test_a_store_of_another_graph_or_diffusion_is_refused(tmp_path, store, capsys):
     other = SMALL.replace("nodes=300", "nodes=310")
     assert run(tmp_path / "run", "--ppr", str(store), dataset=other) == 2
-    assert_one_sentence(capsys, r"is not the store wanted: graph fingerprint: .*--overwrite")
+    assert_one_sentence(capsys, r"is not the requested store: graph fingerprint: .*--overwrite")
     more = ["--ppr", str(store), "--set", "diffusion.teleport=0.3"]
     assert run(tmp_path / "run", *more) == 2
     assert_one_sentence(
         capsys,
-        r"rows of teleport 0.2, the model diffuses with 0.3: build the store with "
-        r"teleport 0.3, or train with diffusion.teleport=0.2 .*--set diffusion.teleport=VALUE",
+        r"rows with teleport=0.2, the model diffuses with teleport=0.3: build the store with "
+        r"teleport=0.3, or train with diffusion.teleport=0.2 .*--set diffusion.teleport=VALUE",
     )
 
 

@@ -106,7 +106,10 @@ def test_more_shards_than_may_be_mapped_at_once(tmp_path):
 @pytest.mark.parametrize(
     ("nodes", "message"),
     [
-        ([0, 7], r"node 7 is out of range: .*s is of a graph of 7 nodes, expected ids in \[0, 7\)"),
+        (
+            [0, 7],
+            r"node 7 is out of range: .*s belongs to a graph of 7 nodes, expected ids in \[0, 7\)",
+        ),
         ([-1], "node -1 is out of range"),
         ([2, 4], "node 4 is not among the 5 roots of .*; .*with roots=None"),
         ([0.5], "vector of integer ids, got float64"),
@@ -142,7 +145,7 @@ def test_a_directory_that_is_no_store_is_not_opened(tmp_path):
         with pytest.raises(StoreError, match=r"is not a PPR store \(no manifest.json\)"):
             PPRStore.open(path)
     (tmp_path / "manifest.json").write_text("{}")
-    with pytest.raises(StoreError, match=r"manifest.json is corrupt or not of a PPR store"):
+    with pytest.raises(StoreError, match=r"manifest.json is corrupt or not part of a PPR store"):
         PPRStore.open(tmp_path)
 
 

@@ -155,7 +155,8 @@ def test_overwriting_removes_the_files_of_the_store_only(built):
 )
 def test_another_build_is_not_resumed(built, changes, message):
     before = content(built)
-    with pytest.raises(StoreError, match=f"is of another build: .*{message}.*existing='overwrite'"):
+    expected = f"belongs to another build: .*{message}.*existing='overwrite'"
+    with pytest.raises(StoreError, match=expected):
         example(**changes).begin(built, "resume")
     assert content(built) == before
 
@@ -187,8 +188,8 @@ def test_joining_needs_a_build(tmp_path):
 @pytest.mark.parametrize(
     ("roots", "message"),
     [
-        ([1, 1], "rise without repeats, got 1 before 1"),
-        ([3, 2], "rise without repeats, got 3 before 2"),
+        ([1, 1], "sorted without repeats, got 1 before 1"),
+        ([3, 2], "sorted without repeats, got 3 before 2"),
         ([-1, 2], r"root -1 is out of range, expected ids in \[0, 7\)"),
         ([0, 7], "root 7 is out of range"),
         ([[0]], "vector of integer node ids"),

@@ -160,7 +160,7 @@ def test_ranks_with_different_graphs_are_refused(graph):
         def allgather(self, value):
             return [value, "another"]
 
-    with pytest.raises(GraphError, match="rank 1 has another graph than rank 0"):
+    with pytest.raises(GraphError, match="rank 1 has a different graph from rank 0"):
         check_same_graph(graph, Disagreeing())
 
 

@@ -86,7 +86,7 @@ def test_the_first_use_says_that_it_compiles(data, tmp_path, compiling_environme
         result = subprocess.run(
             command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=True
         )
-        assert ("compiling the kernels, which takes" in result.stderr) is expected
+        assert ("compiling the kernels; this takes" in result.stderr) is expected
 
 
 def test_no_torch_is_loaded():
