@@ -28,7 +28,7 @@ from gpn_scale.inference.explanation import Explanation, explain_nodes
 from gpn_scale.inference.new_nodes import KnownGraph, NewNodesPrediction, predict_new
 from gpn_scale.inference.perturbed import Perturbed
 from gpn_scale.inference.some_nodes import NodesPrediction, predict_nodes
-from gpn_scale.inference.stored_rows import StoreLike, open_rows, require_sums
+from gpn_scale.inference.stored_rows import StoreLike, open_rows, require_evidence_diffusion
 from gpn_scale.inference.trained_model import TrainedModel
 from gpn_scale.nn.aggregation import ClusterEvidence
 from gpn_scale.nn.model import GPN
@@ -81,7 +81,7 @@ class GPNClassifier:
         self.device = pick_device(device) if self.world.size == 1 else self.world.device
         self.dtype = dtype
         self._trained: TrainedModel | None = None
-        self._clusters_of = ""
+        self._clusters_fingerprint = ""
         """Fingerprint of the graph and clusters that the network's cluster evidence belongs to."""
 
     @property
@@ -220,12 +220,12 @@ class GPNClassifier:
             StoreError: the store does not fit, or a node has no row.
         """
         self.trained.check_features(graph)
-        require_sums(self.predicts_with, "predicting single nodes from rows")
+        require_evidence_diffusion(self.predicts_with, "predicting single nodes from rows")
         if explain < 0:
             raise ConfigError(
                 f"explain is {explain}, expected at least 0 contributors", arguments=("explain",)
             )
-        store, tail = self._rows(rows, graph)
+        store, tail = self._store_and_tail(rows, graph)
         return predict_nodes(
             self.trained,
             graph,
@@ -257,9 +257,9 @@ class GPNClassifier:
         Raises:
             GraphError: the new nodes do not fit the graph or the model.
         """
-        require_sums(self.predicts_with, "predicting new nodes")
+        require_evidence_diffusion(self.predicts_with, "predicting new nodes")
         clusters, largest = self.trained.network.clusters, None
-        if clusters is not None and self._clusters_of.startswith(graph.fingerprint()):
+        if clusters is not None and self._clusters_fingerprint.startswith(graph.fingerprint()):
             largest = float(clusters.largest_total_P.max())
         new = new_nodes(graph, features, neighbours, edge_weights)
         known = KnownGraph(largest_evidence=largest)
@@ -288,7 +288,7 @@ class GPNClassifier:
             StoreError: the graph is too large for exact rows, and `rows` is None or does not fit.
         """
         self.trained.check_features(graph)
-        require_sums(self.predicts_with, "explaining nodes")
+        require_evidence_diffusion(self.predicts_with, "explaining nodes")
         stored = None
         if rows is not None:
             stored = partial(self.predict_nodes, graph, rows=rows, explain=count)
@@ -320,7 +320,7 @@ class GPNClassifier:
 
     def save(self, path: Path | str) -> None:
         """Write weights, cluster evidence and configuration to one safetensors file."""
-        facts = (self.config, self.predicts_with, self._clusters_of, self.dtype)
+        facts = (self.config, self.predicts_with, self._clusters_fingerprint, self.dtype)
         save_model(Path(path), SavedModel(self.trained.network, *facts))
 
     @classmethod
@@ -345,7 +345,7 @@ class GPNClassifier:
             self.device,
             self.dtype,
         )
-        self._clusters_of = clusters_of
+        self._clusters_fingerprint = clusters_of
 
     def _predict(
         self,
@@ -359,8 +359,8 @@ class GPNClassifier:
         self.trained.check_features(graph)
         observers = [] if evidence is None else [evidence.observe]
         if store is not None:
-            require_sums(self.predicts_with, "cluster evidence")
-            opened, tail = self._rows(store, graph)
+            require_evidence_diffusion(self.predicts_with, "cluster evidence")
+            opened, tail = self._store_and_tail(store, graph)
             summary = ClusterSummary(tail, self.trained.num_classes, self.device)
             observers.append(summary.observe)
         prediction = predict_all(
@@ -375,10 +375,10 @@ class GPNClassifier:
         )
         if store is not None:
             self.trained.network.clusters = summary.result(self.dtype)
-            self._clusters_of = clusters_fingerprint(graph, opened, self.config.minibatch.tail)
+            self._clusters_fingerprint = clusters_fingerprint(graph, opened, tail)
         return prediction
 
-    def _rows(self, store: StoreLike, graph: Graph) -> tuple[PPRStore, AbstractTail]:
+    def _store_and_tail(self, store: StoreLike, graph: Graph) -> tuple[PPRStore, AbstractTail]:
         """Return the checked store, and the configured tail for its rows."""
         opened = open_rows(store, graph, self.predicts_with)
         return opened, make_tail(self.config.minibatch, opened, graph, self.predicts_with)
@@ -388,7 +388,8 @@ class GPNClassifier:
     ) -> ClusterEvidence:
         """Return the evidence of this graph's clusters; compute it unless the model has it."""
         network = self.trained.network
-        key = clusters_fingerprint(graph, store, self.config.minibatch.tail)
-        if network.clusters is None or self._clusters_of != key:
-            network.clusters, self._clusters_of = summarise_clusters(self.trained, graph, tail), key
+        key = clusters_fingerprint(graph, store, tail)
+        if network.clusters is None or self._clusters_fingerprint != key:
+            network.clusters = summarise_clusters(self.trained, graph, tail)
+            self._clusters_fingerprint = key
         return network.clusters

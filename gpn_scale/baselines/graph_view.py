@@ -19,7 +19,7 @@ from gpn_scale.data.features import scale_features, take_rows
 from gpn_scale.data.graph import CSRFeatures, Features, Graph, NodeIds
 from gpn_scale.diffusion.transition import transition_matrix
 from gpn_scale.inference.encoder_inputs import as_inputs, required_features
-from gpn_scale.inference.perturbed import RowsOf
+from gpn_scale.inference.perturbed import FeaturesOf
 from gpn_scale.inference.trained_model import CHUNK_ROWS
 from gpn_scale.nn.encoder import Inputs
 from gpn_scale.nn.sparse import SparseMatrix
@@ -116,7 +116,7 @@ class GraphView:
     device: torch.device
     replaced: NodeIds | None = None
     """Nodes whose features are replaced; None for none."""
-    rows_of: RowsOf | None = None
+    rows_of: FeaturesOf | None = None
     """Function that returns the new features of the replaced nodes."""
 
     @classmethod
@@ -162,7 +162,7 @@ class GraphView:
             dense[position] = self.rows_of(slice(0, len(self.replaced)))[source]
         return dense
 
-    def with_features(self, nodes: NodeIds, rows_of: RowsOf) -> "GraphView":
+    def with_features(self, nodes: NodeIds, rows_of: FeaturesOf) -> "GraphView":
         """Return this view with other features at `nodes`."""
         return replace(self, replaced=nodes, rows_of=rows_of)
 

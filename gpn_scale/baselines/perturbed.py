@@ -9,7 +9,7 @@ import numpy as np
 
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.evaluation.scored_prediction import ScoredPrediction
-from gpn_scale.inference.perturbed import RowsOf
+from gpn_scale.inference.perturbed import FeaturesOf
 from gpn_scale.ppr.rows import Rows
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class PerturbedBaseline:
         """Predict all nodes of the unchanged graph, (N,)."""
         return self._model.predict_view(self._view)
 
-    def isolated(self, nodes: NodeIds, rows_of: RowsOf) -> ScoredPrediction:
+    def isolated(self, nodes: NodeIds, rows_of: FeaturesOf) -> ScoredPrediction:
         """Predict each of `nodes` as if it alone had other features, (B,).
 
         Only the part of the graph that a node's prediction depends on is evaluated.
@@ -52,7 +52,7 @@ class PerturbedBaseline:
             predictions.append(self._model.predict_nodes(view, np.array([position])))
         return ScoredPrediction.joined(predictions)
 
-    def with_features(self, nodes: NodeIds, rows_of: RowsOf) -> ScoredPrediction:
+    def with_features(self, nodes: NodeIds, rows_of: FeaturesOf) -> ScoredPrediction:
         """Predict all nodes as if `nodes` had other features, (N,)."""
         return self._model.predict_view(self._view.with_features(nodes, rows_of))
 

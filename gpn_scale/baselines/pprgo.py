@@ -17,8 +17,8 @@ from gpn_scale.baselines.layers import no_mixing
 from gpn_scale.baselines.training import random_batches
 from gpn_scale.data.graph import NodeIds
 from gpn_scale.errors import StoreError
+from gpn_scale.inference.stored_rows import open_rows
 from gpn_scale.nn.sparse import SparseMatrix
-from gpn_scale.ppr.store import PPRStore
 
 
 class PPRGo(AbstractDiffusedNetwork):
@@ -39,16 +39,7 @@ class PPRGo(AbstractDiffusedNetwork):
                 "PPRGo trains on the rows of a PPR store, and none was given: pass store=",
                 arguments=("store",),
             )
-        fingerprint = view.graph.structure_fingerprint()
-        self._rows = PPRStore.open(store, graph_fingerprint=fingerprint)
-        for name, value in self.config.diffusion.store_parameters.items():
-            stored = self._rows.parameters.get(name)
-            if stored != value:
-                raise StoreError(
-                    f"{store} has rows with {name}={stored}, the model diffuses with {name}="
-                    f"{value}: build the store again, or set diffusion.{name}={stored}",
-                    arguments=(f"diffusion.{name}",),
-                )
+        self._rows = open_rows(store, view.graph, self.config.diffusion)
 
     def losses(self, view: GraphView, generator: torch.Generator, epoch: int) -> Iterator[Tensor]:
         """Yield the losses of random batches that contain every training node once."""

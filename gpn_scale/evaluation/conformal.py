@@ -23,6 +23,9 @@ from numpy.typing import NDArray
 from gpn_scale.data.graph import NodeIds
 from gpn_scale.errors import ConfigError
 
+DEFAULT_MISS = 0.1
+"""Probability with which the sets of reports and experiments may miss the true class."""
+
 
 @dataclass(frozen=True, slots=True)
 class ConformalSets:

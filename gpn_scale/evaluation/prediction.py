@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpn_scale.data.graph import NodeIds
-from gpn_scale.evaluation.scores import SCORES
+from gpn_scale.evaluation.scores import PAGE_SCORES, SCORES
 from gpn_scale.nn.model import GPNOutput
 
 ROW_BLOCK = 1 << 17
@@ -87,13 +87,13 @@ class Prediction(AbstractPrediction):
         return cls(
             probabilities=with_network.mean_NC.float().cpu().numpy(),
             probabilities_no_network=without.mean_NC.float().cpu().numpy(),
-            alpha_0=with_network.total_N.float().cpu().numpy(),
-            alpha_0_no_network=without.total_N.float().cpu().numpy(),
+            alpha_0=with_network.alpha_0_N.float().cpu().numpy(),
+            alpha_0_no_network=without.alpha_0_N.float().cpu().numpy(),
         )
 
-    def score(self, name: str) -> FloatArray:
+    def score(self, name: str) -> FloatArray | None:
         """Return the score called `name` of every node, (N,); a GPN has all of `PAGE_SCORES`."""
-        score: FloatArray = getattr(self, name)
+        score: FloatArray | None = getattr(self, name) if name in PAGE_SCORES else None
         return score
 
     @property

@@ -14,7 +14,7 @@ from gpn_scale.data.shifts import (
     shifted_edges,
     shifted_nodes,
 )
-from gpn_scale.evaluation.conformal import conformal_summary
+from gpn_scale.evaluation.conformal import DEFAULT_MISS, conformal_summary
 from gpn_scale.evaluation.detection import detection_metrics, known_and_unknown
 from gpn_scale.evaluation.metrics import accuracy, expected_calibration_error
 from gpn_scale.evaluation.prediction import AbstractPrediction, FloatArray
@@ -28,8 +28,6 @@ from gpn_scale.experiments.trained import Trained
 
 ISOLATED_NODES = 100
 """Number of test nodes whose features `isolated` replaces, one node at a time."""
-CONFORMAL_MISS = 0.1
-"""Probability with which conformal sets may miss the true class."""
 FEATURE_NOISES: tuple[FeatureNoise, ...] = ("bernoulli", "normal")
 """Kinds of noise that replace features."""
 EDGE_SHIFTS: tuple[EdgeShift, ...] = ("random", "dice")
@@ -134,7 +132,7 @@ def _conformal_metrics(trained: Trained) -> Metrics:
         trained.test_nodes,
         num_nodes=trained.graph.num_nodes,
         rng_seed=trained.rng_seed,
-        miss=CONFORMAL_MISS,
+        miss=DEFAULT_MISS,
     )
     return {"conformal_coverage": summary.coverage, "conformal_size": summary.mean_size}
 

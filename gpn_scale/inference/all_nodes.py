@@ -85,7 +85,7 @@ def predict_all(
             observer(start, stop, evidence_NC)
         posterior = DirichletPosterior.from_evidence(evidence_NC)
         without_network[start:stop] = posterior.mean_NC.cpu().numpy()
-        alpha_0_no_network[start:stop] = posterior.total_N.cpu().numpy()
+        alpha_0_no_network[start:stop] = posterior.alpha_0_N.cpu().numpy()
         release_pages(with_network, without_network)
 
     chunk = chunk_rows(trained, required_features(graph), plan.chunk_bytes)

@@ -7,7 +7,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpn_scale.config import TailKind
 from gpn_scale.data.graph import Graph
 from gpn_scale.inference.evidence import node_evidence
 from gpn_scale.inference.trained_model import TrainedModel
@@ -30,7 +29,7 @@ class ClusterSummary:
 
     def __init__(self, tail: AbstractTail, num_classes: int, device: torch.device) -> None:
         self.tail = tail
-        zeros_P = torch.zeros(num_summarised(tail), device=device, dtype=torch.float64)
+        zeros_P = torch.zeros(num_tracked_clusters(tail), device=device, dtype=torch.float64)
         self.sum_PC = zeros_P.unsqueeze(1).repeat(1, num_classes)
         self.weight_P = zeros_P.clone()
         self.largest_total_P = zeros_P.clone()
@@ -64,15 +63,15 @@ def summarise_clusters(trained: TrainedModel, graph: Graph, tail: AbstractTail) 
     return summary.result(trained.dtype)
 
 
-def clusters_fingerprint(graph: Graph, store: PPRStore, tail: TailKind) -> str:
+def clusters_fingerprint(graph: Graph, store: PPRStore, tail: AbstractTail) -> str:
     """Return a text that identifies what cluster evidence depends on besides the weights.
 
     It begins with the fingerprint of the graph.
     """
-    clusters = store.clusters_checksum if tail == "clustered" else "one cluster"
+    clusters = store.clusters_checksum if tail.uses_store_clusters else "one cluster"
     return f"{graph.fingerprint()} {clusters}"
 
 
-def num_summarised(tail: AbstractTail) -> int:
+def num_tracked_clusters(tail: AbstractTail) -> int:
     """Return the number of clusters that a model tracks for this tail, at least 1."""
     return max(tail.num_clusters, 1)

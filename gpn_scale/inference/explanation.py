@@ -75,7 +75,7 @@ def explain_nodes(
             f"the graph has {graph.num_nodes:,} nodes and {graph.num_edges:,} edges; above "
             f"{MAX_EXACT_NODES:,} or {MAX_EXACT_EDGES:,} an explanation needs stored rows, and "
             "none were given",
-            arguments=("store",),
+            arguments=("rows",),
         )
     return explain_stored(predict_stored(ids))
 

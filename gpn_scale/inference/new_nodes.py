@@ -120,7 +120,7 @@ def predict_new(
         with_network=DirichletPosterior.from_evidence(aggregated_MC),
         without_network=DirichletPosterior.from_evidence(own_MC),
     )
-    lower_M = output.with_network.total_N.double().cpu().numpy()
+    lower_M = output.with_network.alpha_0_N.double().cpu().numpy()
     bound = _evidence_bound(network, own_MC, known.largest_evidence)
     # Avoid 0 times a bound that may be infinite.
     lost_M = np.multiply(dropped_M, bound, out=np.zeros(new.num_new), where=dropped_M > 0)

@@ -22,7 +22,7 @@ from gpn_scale.nn.model import GPNOutput
 from gpn_scale.nn.posterior import DirichletPosterior
 from gpn_scale.ppr.rows import Rows
 
-RowsOf = Callable[[slice], NDArray[np.float32]]
+FeaturesOf = Callable[[slice], NDArray[np.float32]]
 """Maps positions among the perturbed nodes to their new feature rows, already scaled."""
 
 _COLUMNS = 32  # nodes whose own weight in the diffusion is computed together
@@ -48,7 +48,7 @@ class Perturbed:
         return _prediction(self.aggregated_NC, self.evidence_NC)
 
     @torch.no_grad()
-    def isolated(self, nodes: NodeIds, rows_of: RowsOf) -> Prediction:
+    def isolated(self, nodes: NodeIds, rows_of: FeaturesOf) -> Prediction:
         """Return the prediction of each of `nodes` if it alone had other features, (B,).
 
         A node's aggregated evidence then changes as much as its own evidence, times its weight in
@@ -65,7 +65,7 @@ class Perturbed:
         return _prediction(aggregated_BC, new_BC)
 
     @torch.no_grad()
-    def with_features(self, nodes: NodeIds, rows_of: RowsOf) -> Prediction:
+    def with_features(self, nodes: NodeIds, rows_of: FeaturesOf) -> Prediction:
         """Return the prediction of all nodes if `nodes` had other features, (N,)."""
         evidence_NC = self.evidence_NC.clone()
         evidence_NC[self._ids(nodes)] = self._evidence(rows_of, len(nodes))
@@ -100,7 +100,7 @@ class Perturbed:
         trained = self._trained
         return exact_diffusion(graph, trained.diffusion, trained.device, trained.dtype)
 
-    def _evidence(self, rows_of: RowsOf, count: int) -> Tensor:
+    def _evidence(self, rows_of: FeaturesOf, count: int) -> Tensor:
         """Return the evidence of rows that are made in chunks, (B, C)."""
         trained = self._trained
         parts = [self.evidence_NC.new_empty(0, self.evidence_NC.shape[1])]

@@ -30,7 +30,7 @@ def open_rows(store: StoreLike, graph: Graph, diffusion: DiffusionConfig) -> PPR
     return opened
 
 
-def require_sums(diffusion: DiffusionConfig, what: str) -> None:
+def require_evidence_diffusion(diffusion: DiffusionConfig, what: str) -> None:
     """Refuse a diffusion of logarithms, whose rows do not add up evidence.
 
     Args:

@@ -13,7 +13,7 @@ from torch import Tensor
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.evaluation.prediction import AbstractPrediction, FloatArray
-from gpn_scale.inference.perturbed import RowsOf
+from gpn_scale.inference.perturbed import FeaturesOf
 from gpn_scale.ppr.rows import Rows
 
 
@@ -24,10 +24,10 @@ class PerturbedClassifier(Protocol):
     def unchanged(self) -> AbstractPrediction:
         """Predict all nodes of the unchanged graph, (N,)."""
 
-    def isolated(self, nodes: NodeIds, rows_of: RowsOf) -> AbstractPrediction:
+    def isolated(self, nodes: NodeIds, rows_of: FeaturesOf) -> AbstractPrediction:
         """Predict each of `nodes` as if it alone had other features, (B,)."""
 
-    def with_features(self, nodes: NodeIds, rows_of: RowsOf) -> AbstractPrediction:
+    def with_features(self, nodes: NodeIds, rows_of: FeaturesOf) -> AbstractPrediction:
         """Predict all nodes as if `nodes` had other features, (N,)."""
 
     def with_edges(self, graph: Graph) -> AbstractPrediction:

@@ -31,7 +31,7 @@ from gpn_scale.models.hyper_parameters import (
     without_diffusion,
 )
 from gpn_scale.models.setting import ModelSetting
-from gpn_scale.models.spec import GPNSpec, ModelSpec, RivalSpec
+from gpn_scale.models.spec import BaselineSpec, GPNSpec, ModelSpec
 from gpn_scale.recipes import in_minibatches
 
 _VGCN = tuned(dropout=0.8, large_dropout=0.5)
@@ -46,30 +46,32 @@ MODELS: dict[str, ModelSpec] = {
     "PostNet": GPNSpec(without_diffusion),
     "PostNet-Diff": GPNSpec(without_diffusion, predicts_with_recipe=True),
     "GPN-LOG-beta": GPNSpec(averaging_logs),
-    "LP": RivalSpec(LabelPropagation, _PLAIN),
-    "GKDE": RivalSpec(KernelDirichlet, _PLAIN),
-    "GGP": RivalSpec(FeatureProcess, _NO_DECAY),
-    "Matern-GGP": RivalSpec(MaternProcess, _NO_DECAY),
-    "APPNP": RivalSpec(APPNP, _PLAIN),
-    "VGCN": RivalSpec(VGCN, _VGCN),
-    "RGCN": RivalSpec(RobustGCN, tuned(dropout=0.5, weight_decay=0.0, hidden_fraction=0.5)),
-    "VGCN-Dropout": RivalSpec(DropoutGCN, _VGCN),
-    "DropEdge": RivalSpec(DropEdge, _PLAIN),
-    "VGCN-Energy": RivalSpec(EnergyGCN, _VGCN),
-    "VGCN-Ensemble": RivalSpec(Ensemble, _VGCN),
-    "VGCN-BNN": RivalSpec(BayesianGCN, tuned(dropout=0.0, weight_decay=0.0, hidden_fraction=0.5)),
-    "GKDE-GCN": RivalSpec(KernelGCN, _PLAIN, kernel_gcn_options),
-    "PPRGo": RivalSpec(PPRGo, in_batches(_PLAIN)),
-    "VGCN-minibatch": RivalSpec(_BATCHED_VGCN, _BATCHED),
-    "VGCN-Dropout-minibatch": RivalSpec(in_neighbour_batches(DropoutGCN), _BATCHED),
-    "VGCN-Energy-minibatch": RivalSpec(in_neighbour_batches(EnergyGCN), _BATCHED),
-    "VGCN-Ensemble-minibatch": RivalSpec(ensemble_of(_BATCHED_VGCN), _BATCHED),
-    **{f"VGCN+{method}": RivalSpec(on_top_of(VGCN, method), _VGCN) for method in POST_HOC},
+    "LP": BaselineSpec(LabelPropagation, _PLAIN),
+    "GKDE": BaselineSpec(KernelDirichlet, _PLAIN),
+    "GGP": BaselineSpec(FeatureProcess, _NO_DECAY),
+    "Matern-GGP": BaselineSpec(MaternProcess, _NO_DECAY),
+    "APPNP": BaselineSpec(APPNP, _PLAIN),
+    "VGCN": BaselineSpec(VGCN, _VGCN),
+    "RGCN": BaselineSpec(RobustGCN, tuned(dropout=0.5, weight_decay=0.0, hidden_fraction=0.5)),
+    "VGCN-Dropout": BaselineSpec(DropoutGCN, _VGCN),
+    "DropEdge": BaselineSpec(DropEdge, _PLAIN),
+    "VGCN-Energy": BaselineSpec(EnergyGCN, _VGCN),
+    "VGCN-Ensemble": BaselineSpec(Ensemble, _VGCN),
+    "VGCN-BNN": BaselineSpec(
+        BayesianGCN, tuned(dropout=0.0, weight_decay=0.0, hidden_fraction=0.5)
+    ),
+    "GKDE-GCN": BaselineSpec(KernelGCN, _PLAIN, kernel_gcn_options),
+    "PPRGo": BaselineSpec(PPRGo, in_batches(_PLAIN)),
+    "VGCN-minibatch": BaselineSpec(_BATCHED_VGCN, _BATCHED),
+    "VGCN-Dropout-minibatch": BaselineSpec(in_neighbour_batches(DropoutGCN), _BATCHED),
+    "VGCN-Energy-minibatch": BaselineSpec(in_neighbour_batches(EnergyGCN), _BATCHED),
+    "VGCN-Ensemble-minibatch": BaselineSpec(ensemble_of(_BATCHED_VGCN), _BATCHED),
+    **{f"VGCN+{method}": BaselineSpec(on_top_of(VGCN, method), _VGCN) for method in POST_HOC},
     **{
-        f"VGCN-minibatch+{method}": RivalSpec(on_top_of(_BATCHED_VGCN, method), _BATCHED)
+        f"VGCN-minibatch+{method}": BaselineSpec(on_top_of(_BATCHED_VGCN, method), _BATCHED)
         for method in POST_HOC
     },
-    **{f"APPNP+{method}": RivalSpec(on_top_of(APPNP, method), _PLAIN) for method in POST_HOC},
+    **{f"APPNP+{method}": BaselineSpec(on_top_of(APPNP, method), _PLAIN) for method in POST_HOC},
 }
 """Models by name; GPN and its ablations come first."""
 ABLATION = ("PostNet", "PostNet-Diff", "GPN", "GPN-LOG-beta")

@@ -86,7 +86,7 @@ class GPNSetting(ModelSetting):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RivalSetting(ModelSetting):
+class BaselineSetting(ModelSetting):
     """A comparison model."""
 
     model: type[AbstractBaseline]

@@ -8,7 +8,7 @@ from gpn_scale.baselines.baseline import AbstractBaseline
 from gpn_scale.baselines.options import changed_options
 from gpn_scale.config import RunConfig, override
 from gpn_scale.data.graph import Graph
-from gpn_scale.models.setting import GPNSetting, ModelSetting, RivalSetting
+from gpn_scale.models.setting import BaselineSetting, GPNSetting, ModelSetting
 
 Changes = Sequence[tuple[str, str]]
 """Keys of fields and the texts of their new values."""
@@ -51,7 +51,7 @@ class GPNSpec:
 
 
 @dataclass(frozen=True)
-class RivalSpec:
+class BaselineSpec:
     """A comparison model; changes by the user come after `configure` and `options`."""
 
     model: type[AbstractBaseline]
@@ -67,7 +67,7 @@ class RivalSpec:
         own = [pair for pair in changes if pair[0].startswith("model.")]
         shared = [pair for pair in changes if not pair[0].startswith("model.")]
         options = self.model.Options() if self.options is None else self.options(recipe)
-        return RivalSetting(
+        return BaselineSetting(
             kind=kind,
             config=override(self.configure(recipe), shared),
             options=changed_options(kind, options, own),

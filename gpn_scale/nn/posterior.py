@@ -29,14 +29,14 @@ class DirichletPosterior:
         return cls(1.0 + evidence_NC)
 
     @property
-    def total_N(self) -> Tensor:
+    def alpha_0_N(self) -> Tensor:
         """alpha_0: the number of classes plus the total evidence, (N,)."""
         return self.alpha_NC.sum(-1)
 
     @property
     def mean_NC(self) -> Tensor:
         """Expected class probabilities alpha / alpha_0."""
-        return self.alpha_NC / self.total_N.unsqueeze(-1)
+        return self.alpha_NC / self.alpha_0_N.unsqueeze(-1)
 
     def expected_nll(self, label_N: Tensor) -> Tensor:
         """Return E[-log p_y] = digamma(alpha_0) - digamma(alpha_y), (N,).
@@ -44,7 +44,7 @@ class DirichletPosterior:
         The uncertainty-aware cross-entropy (Charpentier et al., 2020), not reduced.
         """
         alpha_y_N = self.alpha_NC.gather(-1, label_N.unsqueeze(-1)).squeeze(-1)
-        return torch.digamma(self.total_N) - torch.digamma(alpha_y_N)
+        return torch.digamma(self.alpha_0_N) - torch.digamma(alpha_y_N)
 
     def entropy(self) -> Tensor:
         """Return the differential entropy, (N,), without the cancellation of the textbook form.
@@ -55,9 +55,9 @@ class DirichletPosterior:
         logarithmic size and an accurate series for large arguments.
         """
         num_classes = self.alpha_NC.shape[-1]
-        total_N = self.total_N
+        alpha_0_N = self.alpha_0_N
         per_class_N = _class_term(self.alpha_NC).sum(-1)
-        return per_class_N + _total_term(total_N) - num_classes * torch.digamma(total_N)
+        return per_class_N + _total_term(alpha_0_N) - num_classes * torch.digamma(alpha_0_N)
 
 
 def _class_term(a: Tensor) -> Tensor:

@@ -161,7 +161,7 @@ def curves(
     parts += [_band(panel, line, place) for place, line in enumerate(lines)]
     for place, line in enumerate(lines):
         path = line_path(panel.across(line.x), panel.up(line.y))
-        parts.append(tag("path", d=path, class_=f"line s{place} k{_LINE_COLOURS[place]}"))
+        parts.append(tag("path", d=path, class_=f"line s{place} k{_line_colour(place)}"))
         if line.label:
             parts.append(_legend_row(place, line.label))
     return Plot(
@@ -179,19 +179,23 @@ MOST_LINES = len(_LINE_COLOURS)
 """Number of curves that can be told apart in one plot."""
 
 
+def _line_colour(place: int) -> int:
+    return _LINE_COLOURS[place % MOST_LINES]
+
+
 def _band(panel: Panel, line: Line, place: int) -> str:
     if line.error is None or not np.isfinite(line.error).any():
         return ""
     half = np.nan_to_num(line.error)
     around = np.concatenate([line.y + half, (line.y - half)[::-1]])
     outline = line_path(panel.across(np.concatenate([line.x, line.x[::-1]])), panel.up(around))
-    return tag("path", d=outline + "Z", class_=f"area k{_LINE_COLOURS[place]}")
+    return tag("path", d=outline + "Z", class_=f"area k{_line_colour(place)}")
 
 
 def _legend_row(place: int, label: str) -> str:
     y = HEIGHT + 14 + LEGEND_ROW * place
     swatch = line_path([12, 48], [y - 4, y - 4])
-    return tag("path", d=swatch, class_=f"line s{place} k{_LINE_COLOURS[place]}") + text(
+    return tag("path", d=swatch, class_=f"line s{place} k{_line_colour(place)}") + text(
         56, y, label, "label"
     )
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from gpn_scale.data.graph import Graph
-from gpn_scale.evaluation.conformal import ConformalSummary, conformal_summary
+from gpn_scale.evaluation.conformal import DEFAULT_MISS, ConformalSummary, conformal_summary
 from gpn_scale.evaluation.metrics import expected_calibration_error, negative_log_likelihood
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.evaluation.risk_coverage import risk_coverage
@@ -13,8 +13,6 @@ from gpn_scale.evaluation.scores import PAGE_SCORES
 from gpn_scale.evaluation.temperature import fitted_temperature, scaled
 from gpn_scale.page.facts import ScoreCurve, TemperatureFacts
 
-MISS = 0.1
-"""Accepted probability that a conformal set misses the true class."""
 _CURVE_POINTS = 200
 _RNG_SEED = 0
 _LOG_TEMPERATURES = np.linspace(-0.7, 0.7, 29)
@@ -49,7 +47,7 @@ def conformal_facts(prediction: Prediction, graph: Graph) -> ConformalSummary | 
         test,
         num_nodes=graph.num_nodes,
         rng_seed=_RNG_SEED,
-        miss=MISS,
+        miss=DEFAULT_MISS,
     )
 
 

@@ -115,7 +115,7 @@ def assemble_batch(
     entry_local, root_local, _ = np.split(
         local, [rows.num_entries, rows.num_entries + len(root_global)]
     )
-    cluster, weight_in_cluster = _cluster_weights(support, source.tail, sampling)
+    cluster, weight_in_cluster = _weights_in_clusters(support, source.tail, sampling)
     own = source.part.slice_of(len(root_global))
     encoded = source.part.slice_of(len(support), block=source.block)
     features = None
@@ -135,7 +135,7 @@ def assemble_batch(
     )
 
 
-def _cluster_weights(
+def _weights_in_clusters(
     support: NodeIds, tail: AbstractTail, sampling: ClusterSampling | None
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Return each support node's cluster, and its weight for an unbiased estimate of the mean."""

@@ -69,8 +69,13 @@ class AbstractTail(ABC):
     def apply(self, root_global: NodeIds, rows: Rows) -> tuple[Rows, ClusterWeight]:
         """Return the stored `rows` of the roots with new weights, and the clusters' weights."""
 
+    @property
+    def uses_store_clusters(self) -> bool:
+        """Whether the clusters are those of the store, rather than one of all nodes."""
+        return self._cluster_of_node is not None
+
     def cluster_of(self, nodes: NodeIds) -> NDArray[np.int64]:
-        """Return the cluster of each of `nodes`, in [0, num_clusters)."""
+        """Return the cluster of each of `nodes`; 0 if the tail does not use the store's."""
         if self._cluster_of_node is None:
             return np.zeros(len(nodes), np.int64)
         return self._cluster_of_node[nodes].astype(np.int64)

@@ -8,9 +8,9 @@ from gpn_scale.data.graph import Graph
 from gpn_scale.data.splits import class_prior, prepare_graph
 from gpn_scale.distributed import World
 from gpn_scale.errors import ConfigError, GraphError, StoreError
-from gpn_scale.inference.cluster_summary import num_summarised
+from gpn_scale.inference.cluster_summary import num_tracked_clusters
 from gpn_scale.inference.encoder_inputs import column_moments, required_features
-from gpn_scale.inference.stored_rows import StoreLike, open_rows, require_sums
+from gpn_scale.inference.stored_rows import StoreLike, open_rows, require_evidence_diffusion
 from gpn_scale.nn.model import GPN
 from gpn_scale.train.minibatch_task import MinibatchTask
 from gpn_scale.train.task import AbstractTask, ExactTask
@@ -48,7 +48,7 @@ def new_trainer(
     # Initial values are drawn on the CPU, so that a seed means the same on every device.
     generator = torch.Generator().manual_seed(config.train.rng_seed)
     prior_C = torch.from_numpy(class_prior(graph)).to(dtype)
-    num_clusters = num_summarised(task.tail) if isinstance(task, MinibatchTask) else 0
+    num_clusters = num_tracked_clusters(task.tail) if isinstance(task, MinibatchTask) else 0
     network = new_network(config, graph.num_features, prior_C, num_clusters, generator)
     network = network.to(device, dtype)
     if config.encoder.standardise:
@@ -120,6 +120,6 @@ def _new_task(
             "`python -m precompute` and pass store=",
             arguments=("store",),
         )
-    require_sums(config.diffusion, "mode='minibatch'")
+    require_evidence_diffusion(config.diffusion, "mode='minibatch'")
     rows = open_rows(store, graph, config.diffusion)
     return MinibatchTask(graph, config, rows, device, dtype, world)

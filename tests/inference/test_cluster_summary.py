@@ -16,7 +16,7 @@ from gpn_scale.data.building import build_graph
 from gpn_scale.inference.cluster_summary import (
     ClusterSummary,
     clusters_fingerprint,
-    num_summarised,
+    num_tracked_clusters,
     summarise_clusters,
 )
 from gpn_scale.inference.evidence import node_evidence
@@ -83,7 +83,7 @@ def test_a_tail_without_clusters_counts_as_one(tmp_path, kind):
     graph = build_graph([0, 1], [1, 2])
     tail = tail_of(tmp_path, graph, kind, "rw", clusters=0)
     assert tail.num_clusters == 0
-    assert num_summarised(tail) == 1
+    assert num_tracked_clusters(tail) == 1
     clusters = summarised(tail, torch.tensor([[1.0], [2.0], [6.0]]), [(0, 3)])
     # Out-weights with their loops: 2, 3, 2.
     assert clusters.mean_PC.tolist() == [[pytest.approx(20 / 7)]]

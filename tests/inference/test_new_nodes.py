@@ -78,11 +78,11 @@ def test_without_tolerance_it_is_the_exact_model(case, config, scaling):
     graph, new = joined(case, scaling)
     got = predict(graph, new, config, tolerance=0.0, scaling=scaling, block_size=2)
     exact = exact_output(graph, new, config, scaling)
-    total = exact.with_network.total_N.numpy()[new.ids]
+    total = exact.with_network.alpha_0_N.numpy()[new.ids]
     np.testing.assert_allclose(got.alpha_0_lower, total, rtol=1e-9)
     np.testing.assert_array_equal(got.alpha_0_lower, got.alpha_0_upper)
     for field, posterior in (("", exact.with_network), ("_no_network", exact.without_network)):
-        mean, alpha_0 = posterior.mean_NC.numpy()[new.ids], posterior.total_N.numpy()[new.ids]
+        mean, alpha_0 = posterior.mean_NC.numpy()[new.ids], posterior.alpha_0_N.numpy()[new.ids]
         values = getattr(got.prediction, f"probabilities{field}")
         np.testing.assert_allclose(values, mean, rtol=1e-6)
         np.testing.assert_allclose(getattr(got.prediction, f"alpha_0{field}"), alpha_0, rtol=1e-6)
@@ -94,10 +94,10 @@ def test_the_exact_alpha_0_lies_in_the_interval(case, config, tolerance, sharp):
     graph, new = joined(case)
     exact = exact_output(graph, new, config)
     # Of the known nodes alone: what new nodes hold must be seen to by the function.
-    evidence = exact.without_network.total_N[: graph.num_nodes] - 3.0
+    evidence = exact.without_network.alpha_0_N[: graph.num_nodes] - 3.0
     largest = float(evidence.max()) if sharp else None
     got = predict(graph, new, config, tolerance=tolerance, known={"largest_evidence": largest})
-    total = exact.with_network.total_N.numpy()[new.ids]
+    total = exact.with_network.alpha_0_N.numpy()[new.ids]
     assert (got.alpha_0_lower <= total * (1 + 1e-12)).all()
     assert (total <= got.alpha_0_upper * (1 + 1e-12)).all()
     np.testing.assert_allclose(got.prediction.alpha_0, got.alpha_0_lower, rtol=1e-6)
@@ -109,7 +109,7 @@ def test_the_bound_counts_the_evidence_of_new_nodes_too():
     new = new_nodes(graph, np.zeros((2, NUM_FEATURES)), [[3], []])
     config = DiffusionConfig(normalisation="rw")
     got = predict(graph, new, config, tolerance=2.0, known={"largest_evidence": 0.0})
-    exact = exact_output(graph, new, config).with_network.total_N.numpy()[new.ids]
+    exact = exact_output(graph, new, config).with_network.alpha_0_N.numpy()[new.ids]
     assert (got.alpha_0_lower < exact).all()
     assert (exact <= got.alpha_0_upper * (1 + 1e-12)).all()
 
@@ -146,7 +146,7 @@ def test_features_out_of_reach_are_not_read():
     poisoned[:490] = poisoned[511:] = np.nan
     config = DiffusionConfig(steps=10)
     got = predict(replace(graph, features=poisoned), new, config, tolerance=0.0)
-    expected = exact_output(graph, new, config).with_network.total_N.numpy()[new.ids]
+    expected = exact_output(graph, new, config).with_network.alpha_0_N.numpy()[new.ids]
     np.testing.assert_allclose(got.alpha_0_lower, expected, rtol=1e-9)
 
 
@@ -162,7 +162,7 @@ def test_given_evidence_and_weights_give_the_same_answer(small_graph, monkeypatc
         "in_weights": in_weights(graph),
     }
     got = predict(graph, new, config, tolerance=0.0, known=known)
-    exact = exact_output(graph, new, config).with_network.total_N.numpy()[new.ids]
+    exact = exact_output(graph, new, config).with_network.alpha_0_N.numpy()[new.ids]
     np.testing.assert_allclose(got.alpha_0_lower, exact, rtol=1e-9)
     computed = predict(graph, new, config, tolerance=0.0)
     np.testing.assert_allclose(computed.alpha_0_lower, exact, rtol=1e-9)

@@ -7,7 +7,7 @@ import pytest
 
 from gpn_scale.config import DiffusionConfig
 from gpn_scale.errors import ConfigError, StoreError
-from gpn_scale.inference.stored_rows import open_rows, require_sums
+from gpn_scale.inference.stored_rows import open_rows, require_evidence_diffusion
 from tests.ppr.stored import write_store
 
 DIFFUSION = DiffusionConfig()
@@ -48,6 +48,6 @@ def test_rows_of_another_graph_are_refused(small_graph, store):
 
 
 def test_averages_of_logarithms_are_no_sums():
-    require_sums(DIFFUSION, "this")
+    require_evidence_diffusion(DIFFUSION, "this")
     with pytest.raises(ConfigError, match=r"this adds up evidence, got diffusion.of=log_evidence"):
-        require_sums(DiffusionConfig(of="log_evidence"), "this")
+        require_evidence_diffusion(DiffusionConfig(of="log_evidence"), "this")

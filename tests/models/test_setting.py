@@ -6,7 +6,7 @@ from gpn_scale.baselines.gcn import VGCN
 from gpn_scale.config import DiffusionConfig, RunConfig
 from gpn_scale.errors import GpnScaleError, GraphError
 from gpn_scale.models.registry import setting_of
-from gpn_scale.models.setting import GPNSetting, RivalSetting
+from gpn_scale.models.setting import BaselineSetting, GPNSetting
 from gpn_scale.recipes import citation
 from tests.baselines.graphs import unsplit_graph
 
@@ -23,13 +23,13 @@ def test_fingerprints_of_finished_matrices_stay_valid():
 
 
 def test_a_rivals_fingerprint_follows_every_field_and_the_revision(monkeypatch):
-    first = RivalSetting(kind="VGCN", config=RunConfig(), model=VGCN).fingerprint
-    assert RivalSetting(kind="VGCN", config=RunConfig(), model=VGCN).fingerprint == first
+    first = BaselineSetting(kind="VGCN", config=RunConfig(), model=VGCN).fingerprint
+    assert BaselineSetting(kind="VGCN", config=RunConfig(), model=VGCN).fingerprint == first
     changed = replace(RunConfig(), mode="minibatch")
-    assert RivalSetting(kind="VGCN", config=changed, model=VGCN).fingerprint != first
-    assert RivalSetting(kind="Other", config=RunConfig(), model=VGCN).fingerprint != first
+    assert BaselineSetting(kind="VGCN", config=changed, model=VGCN).fingerprint != first
+    assert BaselineSetting(kind="Other", config=RunConfig(), model=VGCN).fingerprint != first
     monkeypatch.setattr(VGCN, "revision", 1)
-    assert RivalSetting(kind="VGCN", config=RunConfig(), model=VGCN).fingerprint != first
+    assert BaselineSetting(kind="VGCN", config=RunConfig(), model=VGCN).fingerprint != first
 
 
 def test_rows_are_those_of_predictions_that_add_up():

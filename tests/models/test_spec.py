@@ -3,7 +3,7 @@ from dataclasses import replace
 from gpn_scale.baselines.gcn import EnergyGCN, EnergyOptions
 from gpn_scale.config import RunConfig
 from gpn_scale.models.hyper_parameters import without_diffusion
-from gpn_scale.models.spec import GPNSpec, RivalSpec
+from gpn_scale.models.spec import BaselineSpec, GPNSpec
 from tests.baselines.graphs import unsplit_graph
 
 GRAPH = unsplit_graph()
@@ -23,11 +23,11 @@ def test_rivals_are_configured_before_the_users_changes():
     def configure(config):
         return replace(config, train=replace(config.train, epochs=9, patience=4))
 
-    spec = RivalSpec(EnergyGCN, configure, lambda config: EnergyOptions(temperature=3.0))
+    spec = BaselineSpec(EnergyGCN, configure, lambda config: EnergyOptions(temperature=3.0))
     setting = spec.setting("E", RunConfig(), [("train.epochs", "5")], GRAPH)
     assert (setting.config.train.epochs, setting.config.train.patience) == (5, 4)
     assert setting.options == EnergyOptions(temperature=3.0)
     own = spec.setting("E", RunConfig(), [("model.temperature", "2")], GRAPH)
     assert own.options == EnergyOptions(temperature=2.0)
     assert own.fingerprint != setting.fingerprint
-    assert RivalSpec(EnergyGCN).setting("E", RunConfig(), [], GRAPH).options == EnergyOptions()
+    assert BaselineSpec(EnergyGCN).setting("E", RunConfig(), [], GRAPH).options == EnergyOptions()

@@ -65,10 +65,10 @@ def test_a_more_certain_node_makes_its_neighbours_more_certain(
     config = DiffusionConfig(normalisation=normalisation)
     diffusion = exact_diffusion(small_graph, config, CPU, torch.float64)
     evidence = torch.rand(small_graph.num_nodes, 3, generator=generator).double()
-    total = DirichletPosterior.from_evidence(diffusion(evidence)).total_N
+    total = DirichletPosterior.from_evidence(diffusion(evidence)).alpha_0_N
     node = int(np.argmax(small_graph.out_degree))
     evidence[node] *= 10.0
-    raised = DirichletPosterior.from_evidence(diffusion(evidence)).total_N
+    raised = DirichletPosterior.from_evidence(diffusion(evidence)).alpha_0_N
     row = slice(small_graph.indptr[node], small_graph.indptr[node + 1])
     neighbours = torch.from_numpy(small_graph.indices[row].astype(np.int64))
     assert (raised[neighbours] > total[neighbours]).all()
@@ -82,7 +82,7 @@ def star_prediction(neighbour_evidence: torch.Tensor) -> Prediction:
     diffusion = exact_diffusion(star, RunConfig().diffusion, CPU, torch.float64)
     evidence = torch.cat([neighbour_evidence.new_zeros(1, 3), neighbour_evidence])
     posterior = DirichletPosterior.from_evidence(diffusion(evidence))
-    mean, total = posterior.mean_NC[:1].float().numpy(), posterior.total_N[:1].float().numpy()
+    mean, total = posterior.mean_NC[:1].float().numpy(), posterior.alpha_0_N[:1].float().numpy()
     return Prediction(
         probabilities=mean,
         probabilities_no_network=mean,

@@ -29,7 +29,7 @@ def test_mean_and_total(generator):
     posterior = random_alpha(generator)
     reference = Dirichlet(posterior.alpha_NC)
     torch.testing.assert_close(posterior.mean_NC, reference.mean)
-    torch.testing.assert_close(posterior.total_N, reference.concentration.sum(-1))
+    torch.testing.assert_close(posterior.alpha_0_N, reference.concentration.sum(-1))
 
 
 def test_expected_nll_is_the_mean_over_samples(generator):

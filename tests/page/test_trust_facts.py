@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from gpn_scale.evaluation.conformal import conformal_summary
+from gpn_scale.evaluation.conformal import DEFAULT_MISS, conformal_summary
 from gpn_scale.evaluation.risk_coverage import risk_coverage
 from gpn_scale.evaluation.scores import PAGE_SCORES
 from gpn_scale.evaluation.temperature import fitted_temperature
-from gpn_scale.page.trust_facts import MISS, conformal_facts, risk_curves, temperature_facts
+from gpn_scale.page.trust_facts import conformal_facts, risk_curves, temperature_facts
 from tests.page.test_run_facts import with_test_nodes
 
 
@@ -34,7 +34,12 @@ def test_every_score_has_a_curve(prediction, small_graph):
 def test_conformal_sets_are_those_of_the_test_nodes(prediction, small_graph):
     test = small_graph.split.test
     expected = conformal_summary(
-        prediction.probabilities[test], small_graph.labels[test], test, 300, rng_seed=0, miss=MISS
+        prediction.probabilities[test],
+        small_graph.labels[test],
+        test,
+        300,
+        rng_seed=0,
+        miss=DEFAULT_MISS,
     )
     assert conformal_facts(prediction, small_graph) == expected
     for count in (0, 1):

@@ -18,7 +18,7 @@ from gpn_scale.config import (
 from gpn_scale.data.splits import class_prior
 from gpn_scale.errors import ConfigError, StoreError
 from gpn_scale.estimator import GPNClassifier
-from gpn_scale.inference.cluster_summary import num_summarised
+from gpn_scale.inference.cluster_summary import num_tracked_clusters
 from gpn_scale.nn.model import GPN
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.train.minibatch_task import MinibatchTask
@@ -98,7 +98,7 @@ def test_with_all_entries_it_is_the_exact_model(
     )
     config = run_config(diffusion, tail=tail, tail_nodes=small_graph.num_nodes)
     task = MinibatchTask(small_graph, config, all_rows(diffusion, maker), CPU, torch.float64)
-    model = model_for(small_graph, config, num_summarised(task.tail))
+    model = model_for(small_graph, config, num_tracked_clusters(task.tail))
     loss, gradients = losses_and_gradients(task, model)
     exact = ExactTask(small_graph, config, CPU, torch.float64)
     expected, exact_gradients = losses_and_gradients(exact, model)
@@ -136,7 +136,7 @@ def test_the_clustered_tail_has_a_gradient_and_is_nearer_to_the_truth(small_grap
     for tail in ("clustered", "truncated"):
         config = run_config(diffusion, tail=tail, tail_nodes=small_graph.num_nodes)
         task = MinibatchTask(small_graph, config, store, CPU, torch.float64)
-        model = model_for(small_graph, config, num_summarised(task.tail))
+        model = model_for(small_graph, config, num_tracked_clusters(task.tail))
         _, gradients = losses_and_gradients(task, model)
         _, truth = losses_and_gradients(exact, model)
         gap[tail] = sum((gradients[name] - truth[name]).norm() for name in truth).item()
