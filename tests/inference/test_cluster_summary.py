@@ -116,12 +116,17 @@ def test_the_fingerprint_tells_graphs_and_clusters_apart(tmp_path, small_graph):
         for count in (2, 3)
     ]
     other = replace(small_graph, features=small_graph.features + 1)
+
+    def fingerprint(graph, store, kind):
+        tail = make_tail(MinibatchConfig(tail=kind), store, graph, diffusion)
+        return clusters_fingerprint(graph, store, tail)
+
     keys = {
-        clusters_fingerprint(graph, store, "clustered")
+        fingerprint(graph, store, "clustered")
         for graph in (small_graph, other)
         for store in stores
     }
     assert len(keys) == 4
-    whole = {clusters_fingerprint(small_graph, store, "stationary") for store in stores}
+    whole = {fingerprint(small_graph, store, "stationary") for store in stores}
     assert len(whole) == 1
     assert all(key.startswith(small_graph.fingerprint()) for key in whole)

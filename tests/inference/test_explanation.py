@@ -94,7 +94,7 @@ def test_large_graphs_are_explained_by_stored_rows_or_not_at_all(small_graph, mo
     assert explanation.own_evidence.tolist() == [2.0, 2.0]
     with pytest.raises(StoreError, match=r"has 300 nodes .* needs stored rows, and none") as caught:
         explain_nodes(trained, small_graph, [5], count=1)
-    assert caught.value.arguments == ("store",)
+    assert caught.value.arguments == ("rows",)
 
 
 def test_wrong_requests_are_refused(small_graph):

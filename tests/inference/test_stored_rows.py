@@ -29,10 +29,10 @@ def test_a_store_is_opened_by_its_path_or_again(small_graph, store):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"teleport": 0.3}, r"rows of teleport 0.1, .* with 0.3: .* diffusion.teleport=0.1"),
-        ({"normalisation": "rw"}, r"rows of normalisation sym, .* with rw"),
-        ({"steps": "inf"}, r"rows of steps 10, .* with inf"),
-        ({"self_loops": False}, r"rows of self_loops True"),
+        ({"teleport": 0.3}, r"teleport=0.1, .* with teleport=0.3: .* diffusion.teleport=0.1"),
+        ({"normalisation": "rw"}, r"normalisation=sym, .* with normalisation=rw"),
+        ({"steps": "inf"}, r"steps=10, .* with steps=inf"),
+        ({"self_loops": False}, r"rows with self_loops=True"),
     ],
 )
 def test_rows_of_another_diffusion_are_refused(small_graph, store, change, message):
