@@ -122,9 +122,7 @@ def test_the_fingerprint_tells_graphs_and_clusters_apart(tmp_path, small_graph):
         return clusters_fingerprint(graph, store, tail)
 
     keys = {
-        fingerprint(graph, store, "clustered")
-        for graph in (small_graph, other)
-        for store in stores
+        fingerprint(graph, store, "clustered") for graph in (small_graph, other) for store in stores
     }
     assert len(keys) == 4
     whole = {fingerprint(small_graph, store, "stationary") for store in stores}
