@@ -169,7 +169,7 @@ def test_a_store_of_another_graph_or_diffusion_is_refused(tmp_path, store, capsy
 def test_rows_without_self_loops_train_a_model_without_them(tmp_path, store, capsys):
     more = ["--ppr", str(store), "--set", "diffusion.self_loops=false"]
     assert run(tmp_path / "run", *more) == 2
-    assert "build the store with self_loops False" in capsys.readouterr().err
+    assert "build the store with self_loops=False" in capsys.readouterr().err
     again = rows_of(tmp_path / "store", "--self-loops", "off", "--k", "8", "--clusters", "4")
     assert run(tmp_path / "run", *more[2:], "--ppr", str(again)) == 0
 

@@ -93,7 +93,7 @@ FIRST, MEAN = "encoder.first.weight", "clusters.mean_PC"
         ),
         (
             lambda t, f: t.update({MEAN: torch.zeros(5, 3)}),
-            r"of shape \[5, 3\] for 'clusters.mean_PC', expected .*\[4, 3\]: it is of another",
+            r"of shape \[5, 3\] for 'clusters.mean_PC', expected .*\[4, 3\]: it belongs to another",
         ),
         (lambda t, f: f.update(num_classes=4), "expected"),
         (lambda t, f: f.update(num_clusters=0), r"for 'clusters.* expected nothing"),
