@@ -157,8 +157,8 @@ def smallest_k(kept_mass: NDArray[np.float64], target: float) -> int:
 def accuracy_for_recall(config: PPRConfig, recall: float) -> PPRConfig:
     """Return settings of sweeps for a recall, which a sample of roots cannot determine.
 
-    This is a cautious rule: on ogbn-arxiv-sim, sweeps with the default tolerance that keep 2 k
-    entries find 0.96 of the exact top 32 (benchmarks/results/ppr_2cores_202611.md).
+    This is a cautious rule: on a graph of ogbn-arxiv's size, sweeps with the default tolerance that
+    keep 2 k entries find 0.96 of the exact top 32 (benchmarks/results/ppr_2cores_202611.md).
     """
     keep = (2 if recall <= 0.95 else 4) * config.k
     tolerance = 8e-3 if recall <= 0.93 else 4e-3 if recall <= 0.95 else 1e-3
