@@ -232,6 +232,27 @@ class TrainConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@checks_choices("opinion")
+class OpinionConfig:
+    """The opinion of GPN+: a perceptron beside GPN's encoder, whose logits are diffused."""
+
+    dropout: float = 0.5
+    """Fraction of hidden units dropped in training."""
+    weight_decay: float = 1e-4
+    """Weight decay of all parameters; the loss is the mean over the training nodes."""
+    epochs: int = 100_000
+    """Maximum number of epochs; `train.epochs` limits them as well."""
+    patience: int = 50
+    """Number of epochs without a better validation cross-entropy after which training stops."""
+
+    def __post_init__(self) -> None:
+        require(0.0 <= self.dropout < 1.0, "opinion.dropout", self.dropout, "a fraction in [0, 1)")
+        require(self.weight_decay >= 0, "opinion.weight_decay", self.weight_decay, "at least 0")
+        require(self.epochs >= 0, "opinion.epochs", self.epochs, "at least 0")
+        require(self.patience >= 1, "opinion.patience", self.patience, "at least 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 @checks_choices("minibatch")
 class MinibatchConfig:
     """The batches of minibatch mode."""
@@ -283,6 +304,8 @@ class MinibatchConfig:
 class RunConfig:
     """Configuration of a whole run; `gpn_scale.recipes` has the paper's settings."""
 
+    model: Literal["GPN+", "GPN"] = "GPN+"
+    """`GPN+` joins feature evidence, opinion and label evidence; `GPN` is the paper's model."""
     mode: Literal["exact", "minibatch"] = "exact"
     """`exact`: full-batch training by power iteration; `minibatch`: batches of roots."""
     data: DataConfig = field(default_factory=DataConfig)
@@ -293,6 +316,27 @@ class RunConfig:
     diffusion: DiffusionConfig = field(default_factory=DiffusionConfig)
     minibatch: MinibatchConfig = field(default_factory=MinibatchConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
+    opinion: OpinionConfig = field(default_factory=OpinionConfig)
+
+    def __post_init__(self) -> None:
+        if self.model == "GPN+" and self.diffusion.of != "evidence":
+            raise ConfigError(
+                f"diffusion.of is {self.diffusion.of!r}, expected 'evidence' for model='GPN+': use "
+                "model='GPN' for other diffusions",
+                arguments=("diffusion.of", "model"),
+            )
+
+    @property
+    def opinion_training(self) -> TrainConfig:
+        """How the opinion of GPN+ is trained: as the rest, but for its own fields."""
+        return replace(
+            self.train,
+            epochs=min(self.train.epochs, self.opinion.epochs),
+            patience=self.opinion.patience,
+            weight_decay=self.opinion.weight_decay,
+            warmup_steps=0,
+            schedule="constant",
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as nested dictionaries of plain values, for JSON."""
@@ -301,6 +345,8 @@ class RunConfig:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "RunConfig":
         """Return the configuration that `to_dict` turned into `values`; absent fields get defaults.
+
+        Files without `model` were written before there was more than one, so they are of a GPN.
 
         Raises:
             ConfigError: a field is unknown, or a value is not allowed.
@@ -313,11 +359,13 @@ class RunConfig:
             if f"{section}.{name}" not in _FORMER_FIELDS
         ]
         top = [(name, str(v)) for name, v in values.items() if not isinstance(v, Mapping)]
-        return override(cls(), top + flat)
+        return override(cls(), [("model", "GPN"), *top, *flat])
 
     def fingerprint(self) -> str:
         """Return a hash of the values of all fields."""
         values = self.to_dict()
+        if self.model == "GPN":  # as before there was another model
+            del values["model"], values["opinion"]
         for key, value in _FORMER_FIELDS.items():
             section, _, name = key.partition(".")
             values[section][name] = value

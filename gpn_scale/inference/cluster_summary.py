@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from gpn_scale.data.graph import Graph
-from gpn_scale.inference.evidence import node_evidence
-from gpn_scale.inference.trained_model import TrainedModel
+from gpn_scale.inference.evidence import node_values
+from gpn_scale.inference.opinion_values import is_training_node, with_labels
+from gpn_scale.inference.trained_model import TrainedModel, TrainedOpinion
 from gpn_scale.nn.aggregation import ClusterEvidence
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import AbstractTail
@@ -58,9 +59,47 @@ class ClusterSummary:
 def summarise_clusters(trained: TrainedModel, graph: Graph, tail: AbstractTail) -> ClusterEvidence:
     """Return the cluster evidence of a graph, for callers that do not predict all nodes anyway."""
     summary = ClusterSummary(tail, trained.num_classes, trained.device)
-    for start, stop, evidence_NC in node_evidence(trained, graph):
+    for start, stop, evidence_NC in node_values(trained, graph):
         summary.observe(start, stop, evidence_NC)
     return summary.result(trained.dtype)
+
+
+class OpinionSummary:
+    """Mean logits and fraction of training nodes of every cluster, collected as they are computed.
+
+    Pass `observe` to `predict_all` as an opinion observer, then call `result`.
+
+    Args:
+        tail: Gives the cluster of each node and the node's weight in it.
+        graph: The graph, whose split names the training nodes.
+        num_classes: Number C of classes.
+        device: Device of the logits.
+    """
+
+    def __init__(
+        self, tail: AbstractTail, graph: Graph, num_classes: int, device: torch.device
+    ) -> None:
+        self.means = ClusterSummary(tail, num_classes + 1, device)
+        self.is_training = is_training_node(graph)
+
+    def observe(self, start: int, stop: int, logits_NC: Tensor) -> None:
+        """Add the logits of the nodes `start` to `stop`; this method is an `Observer`."""
+        is_training = np.zeros(stop - start)
+        if self.is_training is not None:
+            is_training = self.is_training[start:stop]
+        self.means.observe(start, stop, with_labels(logits_NC, is_training))
+
+    def result(self, dtype: torch.dtype) -> Tensor:
+        """Return the means of all values added so far, (P, C + 1)."""
+        return self.means.result(dtype).mean_PC
+
+
+def summarise_opinion(opinion: TrainedOpinion, graph: Graph, tail: AbstractTail) -> Tensor:
+    """Return the cluster means of an opinion, for callers that do not predict all nodes anyway."""
+    summary = OpinionSummary(tail, graph, opinion.num_classes, opinion.device)
+    for start, stop, logits_NC in node_values(opinion, graph):
+        summary.observe(start, stop, logits_NC)
+    return summary.result(opinion.dtype)
 
 
 def clusters_fingerprint(graph: Graph, store: PPRStore, tail: AbstractTail) -> str:

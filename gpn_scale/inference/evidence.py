@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gpn_scale.data.graph import CSRFeatures, Features, Graph
 from gpn_scale.inference.encoder_inputs import required_features
-from gpn_scale.inference.trained_model import CHUNK_ROWS, TrainedModel
+from gpn_scale.inference.trained_model import CHUNK_ROWS, AbstractTrainedPart, TrainedModel
 from gpn_scale.scratch import release_pages
 
 Observer = Callable[[int, int, Tensor], None]
@@ -52,21 +52,25 @@ class EvidenceSummary:
 def summarise_evidence(trained: TrainedModel, graph: Graph) -> EvidenceSummary:
     """Return the summary of a graph, for callers that do not predict all nodes anyway."""
     summary = EvidenceSummary.empty(graph.num_nodes)
-    for start, stop, evidence_NC in node_evidence(trained, graph):
+    for start, stop, evidence_NC in node_values(trained, graph):
         summary.observe(start, stop, evidence_NC)
     return summary
 
 
-def node_evidence(
-    trained: TrainedModel, graph: Graph, *, chunk: int = CHUNK_ROWS, nodes: slice | None = None
+def node_values(
+    trained: AbstractTrainedPart,
+    graph: Graph,
+    *,
+    chunk: int = CHUNK_ROWS,
+    nodes: slice | None = None,
 ) -> Iterator[tuple[int, int, Tensor]]:
-    """Yield the feature evidence of all nodes in order: (start, stop, evidence (stop - start, C)).
+    """Yield evidence or logits of all nodes in order: (start, stop, values (stop - start, C)).
 
     Features are read and scaled chunk by chunk. Batch normalisation uses its running moments; the
     network is back in its former mode whenever a chunk is yielded.
 
     Args:
-        trained: The model.
+        trained: The part of the model whose values are computed.
         graph: Graph with features; may be a memory map.
         chunk: Number of nodes computed at a time.
         nodes: Range of nodes; None for all.
@@ -77,19 +81,15 @@ def node_evidence(
         stop = min(start + chunk, nodes.stop)
         inputs = trained.inputs(_rows(features, start, stop))
         with torch.no_grad(), trained.evaluating():
-            evidence_NC = trained.network.feature_evidence(inputs)
+            values_NC = trained.values(inputs)
         del inputs
         release_pages(*_arrays(features))
-        yield start, stop, evidence_NC
+        yield start, stop, values_NC
 
 
-def chunk_rows(trained: TrainedModel, features: Features, memory_bytes: int) -> int:
+def chunk_rows(trained: AbstractTrainedPart, features: Features, memory_bytes: int) -> int:
     """Return how many nodes the network can take at a time within `memory_bytes`, at least 1."""
-    encoder, classes, itemsize = (
-        trained.network.encoder,
-        trained.num_classes,
-        trained.dtype.itemsize,
-    )
+    encoder, classes, itemsize = trained.encoder, trained.num_classes, trained.dtype.itemsize
     widths = [len(layer.get_parameter("bias")) for layer in (encoder.first, *encoder.further)]
     hidden, latent = max(widths), widths[-1]
     # Upper bounds: a linear map, its norm, ReLU and the next map; positions and offsets of a flow.

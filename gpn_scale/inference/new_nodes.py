@@ -19,7 +19,8 @@ from gpn_scale.diffusion.push import push_rows
 from gpn_scale.errors import ConfigError, GraphError
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.inference.encoder_inputs import required_features
-from gpn_scale.inference.trained_model import TrainedModel
+from gpn_scale.inference.opinion_values import OpinionValues, with_labels
+from gpn_scale.inference.trained_model import TrainedModel, TrainedOpinion
 from gpn_scale.nn.model import GPN, GPNOutput
 from gpn_scale.nn.posterior import DirichletPosterior
 from gpn_scale.nn.sparse import SparseMatrix
@@ -67,6 +68,8 @@ def predict_new(
 ) -> NewNodesPrediction:
     """Return the prediction of new nodes by diffusion on the grown graph.
 
+    The prediction of a GPN+ is not calibrated yet.
+
     Work grows with the nodes that the rows touch, not with the graph: only `sym` reads all edges
     of a weighted or directed graph once, unless `known.in_weights` is given. Memory grows with
     `block_size` times the touched nodes.
@@ -105,6 +108,7 @@ def predict_new(
     own_MC = trained.evidence(new.features, np.arange(new.num_new))
     known_evidence = known.evidence or partial(trained.evidence, required_features(graph))
     aggregated_MC, dropped_M = torch.empty_like(own_MC), np.zeros(new.num_new)
+    opinion = None if trained.opinion is None else _NewOpinion(trained.opinion, graph, new)
     for start in range(0, new.num_new, block_size):
         block = slice(start, start + block_size)
         pushed = push_rows(
@@ -116,6 +120,8 @@ def predict_new(
         )
         dropped_M[block] = pushed.dropped
         aggregated_MC[block] = _aggregated(pushed.weight, known_evidence, own_MC, new)
+        if opinion is not None:
+            opinion.diffuse(pushed.weight)
     output = GPNOutput(
         with_network=DirichletPosterior.from_evidence(aggregated_MC),
         without_network=DirichletPosterior.from_evidence(own_MC),
@@ -124,11 +130,30 @@ def predict_new(
     bound = _evidence_bound(network, own_MC, known.largest_evidence)
     # Avoid 0 times a bound that may be infinite.
     lost_M = np.multiply(dropped_M, bound, out=np.zeros(new.num_new), where=dropped_M > 0)
+    prediction = Prediction.from_output(output)
     return NewNodesPrediction(
-        prediction=Prediction.from_output(output),
+        prediction=prediction if opinion is None else opinion.explained(prediction),
         alpha_0_lower=lower_M,
         alpha_0_upper=lower_M + lost_M,
     )
+
+
+class _NewOpinion:
+    """The opinion and label evidence of new nodes, block by block; new nodes have no labels."""
+
+    def __init__(self, opinion: TrainedOpinion, graph: Graph, new: NewNodes) -> None:
+        self.values, self.new = OpinionValues.of_graph(opinion, graph), new
+        own_MC = opinion.values_of(new.features, np.arange(new.num_new))
+        self.own_MS = with_labels(own_MC, np.zeros(new.num_new))
+        self.diffused: list[Tensor] = [self.own_MS[:0]]
+
+    def diffuse(self, rows: SparseRows) -> None:
+        """Add the diffused values of the next block's nodes."""
+        self.diffused.append(_aggregated(rows, self.values.of, self.own_MS, self.new))
+
+    def explained(self, prediction: Prediction) -> Prediction:
+        """Return the prediction by feature evidence with opinion and label evidence."""
+        return self.values.explained(prediction, torch.cat(self.diffused))
 
 
 def _aggregated(

@@ -16,7 +16,12 @@ from torch import Tensor
 from gpn_scale.data.graph import Features, Graph, NodeIds
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.inference.encoder_inputs import required_features
-from gpn_scale.inference.trained_model import TrainedModel
+from gpn_scale.inference.opinion_values import OpinionValues
+from gpn_scale.inference.trained_model import (
+    AbstractTrainedPart,
+    TrainedModel,
+    TrainedOpinion,
+)
 from gpn_scale.nn.aggregation import ClusterEvidence, TopKAggregation
 from gpn_scale.nn.model import GPNOutput
 from gpn_scale.nn.posterior import DirichletPosterior
@@ -74,6 +79,8 @@ class _Block:
     batch: PPRBatch
     evidence_NC: Tensor
     aggregated_BC: Tensor
+    opinion_BS: Tensor | None = None
+    """Diffused logits and label evidence of GPN+; None for a GPN."""
 
     @property
     def total_N(self) -> NDArray[np.float64]:
@@ -91,7 +98,7 @@ class _Block:
 
 
 def batch_aggregation(
-    batch: PPRBatch, cluster_evidence: Callable[[Tensor], Tensor], trained: TrainedModel
+    batch: PPRBatch, cluster_evidence: Callable[[Tensor], Tensor], trained: AbstractTrainedPart
 ) -> TopKAggregation:
     """Return the aggregation of a batch; `cluster_evidence` as in `TopKAggregation`."""
     device, dtype = trained.device, trained.dtype
@@ -128,6 +135,21 @@ def row_posteriors(
     return DirichletPosterior.from_evidence(torch.cat([block.aggregated_BC for block in blocks]))
 
 
+def row_logits(
+    opinion: TrainedOpinion,
+    features: Features,
+    nodes: NodeIds,
+    store: PPRStore,
+    tail: AbstractTail,
+) -> Tensor:
+    """Return the diffused logits of `nodes` from the kept entries of their rows, (B, C)."""
+    logits = []
+    for batch in _batches(nodes, BatchSource(store=store, tail=tail)):
+        aggregate = batch_aggregation(batch, lambda values_NC: values_NC, opinion)
+        logits.append(aggregate(opinion.values_of(features, batch.support_global)))
+    return torch.cat(logits)
+
+
 def predict_nodes(
     trained: TrainedModel,
     graph: Graph,
@@ -136,9 +158,12 @@ def predict_nodes(
     store: PPRStore,
     tail: AbstractTail,
     clusters: ClusterEvidence,
+    opinion_clusters: Tensor | None = None,
     explain: int = 0,
 ) -> NodesPrediction:
     """Return the prediction of `nodes`, the interval of alpha_0, and their contributors.
+
+    The prediction of a GPN+ is not calibrated yet.
 
     Args:
         trained: The model.
@@ -147,6 +172,7 @@ def predict_nodes(
         store: The rows.
         tail: Estimate of what the rows have cut.
         clusters: Exact means and largest evidences of the tail's clusters.
+        opinion_clusters: Exact means of the clusters' logits and training nodes, (P, S), of GPN+.
         explain: Number M of contributors to name per node; 0 for none.
 
     Raises:
@@ -156,8 +182,14 @@ def predict_nodes(
     predictions, lower, upper, contributors = [], [], [], []
     largest_P = clusters.largest_total_P.double().cpu().numpy()
     features, num_classes = required_features(graph), trained.num_classes
-    for block in _blocks(trained, features, nodes, store, tail, clusters.mean_PC):
-        predictions.append(block.prediction())
+    opinion = None
+    if trained.opinion is not None and opinion_clusters is not None:
+        opinion = _OpinionSource(OpinionValues.of_graph(trained.opinion, graph), opinion_clusters)
+    for block in _blocks(trained, features, nodes, store, tail, clusters.mean_PC, opinion):
+        prediction = block.prediction()
+        if opinion is not None and block.opinion_BS is not None:
+            prediction = opinion.values.explained(prediction, block.opinion_BS)
+        predictions.append(prediction)
         # The tail may have changed weights; what is certified are the rows as they were stored.
         rows = store.rows(block.batch.root_global)
         entry_local_E = np.searchsorted(block.batch.support_global, rows.ids)
@@ -179,6 +211,27 @@ def predict_nodes(
     )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _OpinionSource:
+    """What the opinion and label evidence of nodes are summed from."""
+
+    values: OpinionValues
+    cluster_PS: Tensor
+    """Mean values of the tail's clusters."""
+
+    def diffused(self, batch: PPRBatch, aggregate: TopKAggregation) -> Tensor:
+        """Return diffused logits and label evidence of the batch's roots, (B, S)."""
+        rows = TopKAggregation(
+            aggregate.rows, aggregate.cluster_weight_BP, lambda _: self.cluster_PS
+        )
+        return rows(self.values.of(batch.support_global))
+
+
+def _batches(nodes: NodeIds, source: BatchSource) -> Iterator[PPRBatch]:
+    for start in range(0, max(len(nodes), 1), ROOTS_AT_A_TIME):  # one empty batch for no nodes
+        yield assemble_batch(nodes[start : start + ROOTS_AT_A_TIME], source)
+
+
 def _blocks(
     trained: TrainedModel,
     features: Features,
@@ -186,14 +239,13 @@ def _blocks(
     store: PPRStore,
     tail: AbstractTail,
     cluster_PC: Tensor,
+    opinion: _OpinionSource | None = None,
 ) -> Iterator[_Block]:
-    source = BatchSource(store=store, tail=tail)
-    for start in range(0, max(len(nodes), 1), ROOTS_AT_A_TIME):  # one empty block for no nodes
-        roots = nodes[start : start + ROOTS_AT_A_TIME]
-        batch = assemble_batch(roots, source)
+    for batch in _batches(nodes, BatchSource(store=store, tail=tail)):
         evidence_NC = trained.evidence(features, batch.support_global)
         aggregate = batch_aggregation(batch, lambda _: cluster_PC, trained)
-        yield _Block(batch, evidence_NC, aggregate(evidence_NC))
+        opinion_BS = None if opinion is None else opinion.diffused(batch, aggregate)
+        yield _Block(batch, evidence_NC, aggregate(evidence_NC), opinion_BS)
 
 
 def _tail_bound(rows: Rows, largest_P: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -77,6 +77,10 @@ class GPN(nn.Module):
         if num_clusters:
             self.clusters = ClusterEvidence(num_clusters, len(class_prior_C))
 
+    def warmup_parameters(self) -> list[nn.Parameter]:
+        """Return the parameters that train before the others: those of the flows."""
+        return list(self.flow.parameters())
+
     def feature_evidence(self, inputs: Inputs, noise: Noise | None = None) -> Tensor:
         """Return the evidence from each node's own features, (N, F) -> (N, C)."""
         latent_ND = self.encoder(inputs, noise)
