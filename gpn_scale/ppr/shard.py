@@ -95,6 +95,23 @@ class ShardInfo:
         return len(self.prefix()) + offset + prod(shape) * np.dtype(dtype).itemsize
 
 
+def shard_name(index: int) -> str:
+    """Return the file name of shard `index`."""
+    return f"shard-{index:05d}.ppr"
+
+
+def shard_entry(index: int, info: ShardInfo) -> dict[str, Any]:
+    """Return the manifest's entry of a shard."""
+    return {
+        "file": shard_name(index),
+        "first": info.first,
+        "rows": info.rows,
+        "entries": info.entries,
+        "bytes": info.num_bytes,
+        "checksum": info.checksum,
+    }
+
+
 def write_shard(path: Path, info: ShardInfo, rows: Rows) -> None:
     """Write `rows` to `path` atomically; `info` has their sizes and no checksum yet.
 

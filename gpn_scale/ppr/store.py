@@ -44,6 +44,8 @@ from gpn_scale.ppr.shard import (
     read_sealed,
     read_shard_info,
     sealed,
+    shard_entry,
+    shard_name,
 )
 
 BUILD, MANIFEST, ROOTS = "build.json", "manifest.json", "roots.npy"
@@ -302,23 +304,6 @@ class PPRStore:
                 arguments=("roots=None",),
             )
         return positions
-
-
-def shard_name(index: int) -> str:
-    """Return the file name of shard `index`."""
-    return f"shard-{index:05d}.ppr"
-
-
-def shard_entry(index: int, info: ShardInfo) -> dict[str, Any]:
-    """Return the manifest's entry of a shard."""
-    return {
-        "file": shard_name(index),
-        "first": info.first,
-        "rows": info.rows,
-        "entries": info.entries,
-        "bytes": info.num_bytes,
-        "checksum": info.checksum,
-    }
 
 
 def read_manifest(directory: Path) -> dict[str, Any]:

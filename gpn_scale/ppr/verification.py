@@ -5,7 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from gpn_scale.errors import StoreError
-from gpn_scale.ppr.shard import check_shard_data, file_checksum, read_sealed, read_shard_info
+from gpn_scale.ppr.shard import (
+    check_shard_data,
+    file_checksum,
+    read_sealed,
+    read_shard_info,
+    shard_name,
+)
 from gpn_scale.ppr.store import (
     BUILD,
     MANIFEST,
@@ -13,7 +19,6 @@ from gpn_scale.ppr.store import (
     Build,
     manifest_shard_info,
     read_manifest,
-    shard_name,
 )
 
 

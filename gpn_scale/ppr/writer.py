@@ -33,6 +33,8 @@ from gpn_scale.ppr.shard import (
     read_sealed,
     replacing_file,
     sealed,
+    shard_entry,
+    shard_name,
     write_shard,
 )
 from gpn_scale.ppr.store import (
@@ -45,8 +47,6 @@ from gpn_scale.ppr.store import (
     Build,
     is_store,
     read_build_seconds,
-    shard_entry,
-    shard_name,
 )
 
 Existing = Literal["refuse", "resume", "overwrite"]
