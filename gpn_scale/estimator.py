@@ -34,13 +34,7 @@ from gpn_scale.nn.aggregation import ClusterEvidence
 from gpn_scale.nn.model import GPN
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import AbstractTail, make_tail
-from gpn_scale.train.model_file import (
-    NetworkSizes,
-    SavedModel,
-    load_model,
-    network_of,
-    save_model,
-)
+from gpn_scale.train.model_file import NetworkSizes, SavedModel, load_model, network_of, save_model
 from gpn_scale.train.new_trainer import check_trainable, new_trainer
 from gpn_scale.train.trainer import EpochRecord, Trainer
 
@@ -226,14 +220,10 @@ class GPNClassifier:
                 f"explain is {explain}, expected at least 0 contributors", arguments=("explain",)
             )
         store, tail = self._store_and_tail(rows, graph)
+        ids = as_node_ids(nodes, "nodes").astype(np.int64)
+        clusters = self._cluster_evidence(graph, tail, store)
         return predict_nodes(
-            self.trained,
-            graph,
-            as_node_ids(nodes, "nodes").astype(np.int64),
-            store=store,
-            tail=tail,
-            clusters=self._cluster_evidence(graph, tail, store),
-            explain=explain,
+            self.trained, graph, ids, store=store, tail=tail, clusters=clusters, explain=explain
         )
 
     def predict_new(
@@ -338,13 +328,8 @@ class GPNClassifier:
         return classifier
 
     def _keep(self, network: GPN, clusters_of: str = "") -> None:
-        self._trained = TrainedModel(
-            network.to(self.device),
-            self.config.data.feature_scaling,
-            self.predicts_with,
-            self.device,
-            self.dtype,
-        )
+        facts = (self.config.data.feature_scaling, self.predicts_with, self.device, self.dtype)
+        self._trained = TrainedModel(network.to(self.device), *facts)
         self._clusters_fingerprint = clusters_of
 
     def _predict(
