@@ -3,7 +3,6 @@
 The docstring under a field is what `--help` prints about it.
 """
 
-import difflib
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
@@ -11,7 +10,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, get_type_hints
 
 from gpn_scale.errors import ConfigError
-from gpn_scale.field_types import checks_choices, parse_value, require
+from gpn_scale.field_types import checks_choices, parse_value, require, unknown_field
 
 FeatureScaling = Literal["none", "row_sum", "binary_row_sum"]
 """`row_sum`: each row sums to 1; `binary_row_sum`: the same after setting nonzeros to 1."""
@@ -143,9 +142,8 @@ class DiffusionConfig:
     """What is diffused; `log_evidence` is the paper's ablation GPN-LOG, in exact mode only."""
 
     def __post_init__(self) -> None:
-        require(
-            0.0 < self.teleport < 1.0, "diffusion.teleport", self.teleport, "a number in (0, 1)"
-        )
+        teleport = self.teleport
+        require(0.0 < teleport < 1.0, "diffusion.teleport", teleport, "a number in (0, 1)")
         allowed = self.steps == "inf" or self.steps >= 0
         require(allowed, "diffusion.steps", self.steps, "at least 0, or inf")
         require(0.0 < self.tolerance < 1.0, "diffusion.tolerance", self.tolerance, "in (0, 1)")
@@ -267,15 +265,11 @@ class MinibatchConfig:
         Raises:
             ConfigError: `batch_size` is larger than the number of roots.
         """
-        if self.batch_size == "auto":
+        size, expected = self.batch_size, f"auto or at most the {num_roots} nodes to train on"
+        if size == "auto":
             return max(1, min(_BATCH_SIZE, num_roots))
-        require(
-            self.batch_size <= num_roots,
-            "minibatch.batch_size",
-            self.batch_size,
-            f"auto or at most the {num_roots} nodes to train on",
-        )
-        return self.batch_size
+        require(size <= num_roots, "minibatch.batch_size", size, expected)
+        return size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -325,21 +319,6 @@ class RunConfig:
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def parse_assignments(assignments: Iterable[str]) -> list[tuple[str, str]]:
-    """Split texts of the form `section.field=value` into (key, value) pairs.
-
-    Raises:
-        ConfigError: a text has no `=`.
-    """
-    pairs = []
-    for assignment in assignments:
-        key, equals, value = assignment.partition("=")
-        if not equals:
-            raise ConfigError(f"assignment is {assignment!r}, expected section.field=value")
-        pairs.append((key.strip(), value.strip()))
-    return pairs
-
-
 def override(config: RunConfig, pairs: Iterable[tuple[str, str]]) -> RunConfig:
     """Return `config` with fields changed by pairs of a key (`section.field`) and a text.
 
@@ -355,7 +334,7 @@ def override(config: RunConfig, pairs: Iterable[tuple[str, str]]) -> RunConfig:
     types = known_fields()
     for key, text in pairs:
         if key not in types:
-            raise ConfigError(_unknown_key(key, list(types)))
+            raise ConfigError(unknown_field(key, list(types)))
         section, _, name = key.rpartition(".")
         changes.setdefault(section, {})[name] = parse_value(types[key], text, key)
     top = changes.pop("", {})
@@ -374,11 +353,3 @@ def known_fields() -> dict[str, Any]:
         else:
             types[name] = kind
     return types
-
-
-def _unknown_key(key: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(key, known, n=3, cutoff=0.5)
-    tail = key.rpartition(".")[2]
-    near += [name for name in known if name.rpartition(".")[2] == tail and name not in near]
-    hint = f"did you mean {' or '.join(near)}?" if near else f"its fields are {', '.join(known)}"
-    return f"the configuration has no field {key!r}; {hint}"

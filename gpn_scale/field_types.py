@@ -3,7 +3,8 @@
 A field is an int, a float, a bool, a text, a `Literal`, or a union of these.
 """
 
-from collections.abc import Callable
+import difflib
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from functools import cache
 from numbers import Integral
@@ -114,3 +115,27 @@ def describe(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return " or ".join(map(str, get_args(kind)))
     return {int: "a whole number", float: "a number", bool: "true or false"}.get(kind, "a text")
+
+
+def parse_assignments(assignments: Iterable[str]) -> list[tuple[str, str]]:
+    """Split texts of the form `section.field=value` into (key, value) pairs.
+
+    Raises:
+        ConfigError: a text has no `=`.
+    """
+    pairs = []
+    for assignment in assignments:
+        key, equals, value = assignment.partition("=")
+        if not equals:
+            raise ConfigError(f"assignment is {assignment!r}, expected section.field=value")
+        pairs.append((key.strip(), value.strip()))
+    return pairs
+
+
+def unknown_field(key: str, known: Sequence[str]) -> str:
+    """Return a message that the configuration has no field `key`; it names similar fields."""
+    near = difflib.get_close_matches(key, known, n=3, cutoff=0.5)
+    tail = key.rpartition(".")[2]
+    near += [name for name in known if name.rpartition(".")[2] == tail and name not in near]
+    hint = f"did you mean {' or '.join(near)}?" if near else f"its fields are {', '.join(known)}"
+    return f"the configuration has no field {key!r}; {hint}"

@@ -20,9 +20,10 @@ from gpn_scale.baselines.minibatch_gcn import ensemble_of, in_neighbour_batches
 from gpn_scale.baselines.post_hoc import POST_HOC, on_top_of
 from gpn_scale.baselines.pprgo import PPRGo
 from gpn_scale.baselines.robust_gcn import RobustGCN
-from gpn_scale.config import RunConfig, parse_assignments
+from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph
 from gpn_scale.errors import ConfigError
+from gpn_scale.field_types import parse_assignments
 from gpn_scale.models.hyper_parameters import (
     averaging_logs,
     in_batches,
