@@ -31,7 +31,11 @@ results stay valid.
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checks_choices("data")
 class DataConfig:
-    """The graph, and how its features and labels are used."""
+    """The graph, and how its features and labels are used.
+
+    >>> DataConfig(dataset="CoraML", left_out_classes=3)
+    DataConfig(dataset='CoraML', feature_scaling='none', left_out_classes=3)
+    """
 
     dataset: str = "synthetic"
     """A known dataset, `synthetic[:key=value,...]`, or the name of your own file or folder."""
@@ -50,7 +54,11 @@ class DataConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checks_choices("split")
 class SplitConfig:
-    """Division of the labelled nodes into training, validation and test sets."""
+    """Division of the labelled nodes into training, validation and test sets.
+
+    >>> SplitConfig(train=0.2)
+    SplitConfig(kind='stratified', train=0.2, val=0.15, rng_seed=1)
+    """
 
     kind: Literal["stratified", "public"] = "stratified"
     """`stratified` draws nodes of each class; `public` uses the split that came with the graph."""
@@ -72,7 +80,11 @@ class SplitConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checks_choices("encoder")
 class EncoderConfig:
-    """The encoder, which maps features to latent positions."""
+    """The encoder, which maps features to latent positions.
+
+    >>> EncoderConfig(hidden=256, batch_norm=True).latent
+    16
+    """
 
     hidden: int = 64
     """Width of the hidden layers."""
@@ -97,7 +109,11 @@ class EncoderConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checks_choices("flow")
 class FlowConfig:
-    """The normalising flows, which map latent positions to a density per class."""
+    """The normalising flows, which map latent positions to a density per class.
+
+    >>> FlowConfig(memory_mib=64)
+    FlowConfig(radial_layers=10, memory_mib=64)
+    """
 
     radial_layers: int = 10
     """Number of radial layers in the flow of each class."""
@@ -112,7 +128,11 @@ class FlowConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checks_choices("evidence")
 class EvidenceConfig:
-    """The step from a density per class to evidence (pseudo-counts)."""
+    """The step from a density per class to evidence (pseudo-counts).
+
+    >>> EvidenceConfig(budget="one")
+    EvidenceConfig(budget='one', log_limit=30.0)
+    """
 
     budget: Literal["latent", "latent_classes", "one"] = "latent"
     """Factor on densities: `latent` is sqrt(4 pi)^D, `latent_classes` C times this, `one` is 1."""
@@ -126,7 +146,11 @@ class EvidenceConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checks_choices("diffusion")
 class DiffusionConfig:
-    """The diffusion, which aggregates evidence over the neighbourhood of each node."""
+    """The diffusion, which aggregates evidence over the neighbourhood of each node.
+
+    >>> DiffusionConfig(steps="inf").store_parameters
+    {'teleport': 0.1, 'normalisation': 'sym', 'steps': 'inf', 'self_loops': True}
+    """
 
     teleport: float = 0.1
     """Probability of returning to the root, in (0, 1)."""
@@ -162,7 +186,11 @@ class DiffusionConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checks_choices()
 class PPRConfig:
-    """The approximation and storage of the top-k rows of a diffusion."""
+    """The approximation and storage of the top-k rows of a diffusion.
+
+    >>> PPRConfig(k=32).working_entries
+    64
+    """
 
     diffusion: DiffusionConfig = field(default_factory=lambda: DiffusionConfig(teleport=0.2))
     """The diffusion whose rows are computed."""
@@ -200,7 +228,11 @@ class PPRConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checks_choices("train")
 class TrainConfig:
-    """The optimisation of the parameters."""
+    """The optimisation of the parameters.
+
+    >>> TrainConfig(epochs=30, schedule="cosine").learning_rate
+    0.01
+    """
 
     epochs: int = 100_000
     """Maximum number of epochs after the warm-up."""
@@ -262,6 +294,9 @@ class MinibatchConfig:
     def roots_per_batch(self, num_roots: int) -> int:
         """Return the batch size for `num_roots` roots.
 
+        >>> MinibatchConfig().roots_per_batch(5000), MinibatchConfig().roots_per_batch(300)
+        (1024, 300)
+
         Raises:
             ConfigError: `batch_size` is larger than the number of roots.
         """
@@ -295,6 +330,9 @@ class RunConfig:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "RunConfig":
         """Return the configuration that `to_dict` turned into `values`; absent fields get defaults.
+
+        >>> RunConfig.from_dict({"mode": "minibatch", "train": {"epochs": 3}}).train.epochs
+        3
 
         Raises:
             ConfigError: a field is unknown, or a value is not allowed.
@@ -344,7 +382,11 @@ def override(config: RunConfig, pairs: Iterable[tuple[str, str]]) -> RunConfig:
 
 
 def known_fields() -> dict[str, Any]:
-    """Return the type of every configuration field by its key, `section.field` or `mode`."""
+    """Return the type of every configuration field by its key, `section.field` or `mode`.
+
+    >>> known_fields()["train.epochs"]
+    <class 'int'>
+    """
     types: dict[str, Any] = {}
     for name, kind in get_type_hints(RunConfig).items():
         if hasattr(kind, "__dataclass_fields__"):

@@ -42,15 +42,30 @@ from gpn_scale.train.trainer import EpochRecord, Trainer
 class GPNClassifier:
     """A Graph Posterior Network, trained on the whole graph or on batches of stored rows.
 
-    >>> from gpn_scale.config import SplitConfig, TrainConfig
-    >>> from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
-    >>> graph = synthetic_graph(SyntheticConfig(nodes=200, classes=3, features=8))
-    >>> config = RunConfig(split=SplitConfig(train=0.3, val=0.3), train=TrainConfig(epochs=2))
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.config import TrainConfig
+    >>> from gpn_scale.ppr.example import EXAMPLE_DIFFUSION, example_graph, example_store
+    >>> graph = example_graph()
+    >>> config = RunConfig(diffusion=EXAMPLE_DIFFUSION, train=TrainConfig(epochs=1))
     >>> classifier = GPNClassifier(config, device="cpu").fit(graph)
-    >>> classifier.predict(graph).probabilities.shape
-    (200, 3)
-    >>> classifier.explain(graph, 7, count=2).contributors.node.shape
+    >>> prediction, evidence = classifier.predict_with_evidence(graph)
+    >>> prediction.probabilities.shape
+    (3, 2)
+    >>> classifier.explain(graph, 0, count=2, evidence=evidence).contributors.node.shape
     (1, 2)
+    >>> classifier.predict_new(graph, [[0.5]], neighbours=[[0, 2]]).prediction.alpha_0.shape
+    (1,)
+    >>> with TemporaryDirectory() as folder:
+    ...     classifier.predict_nodes(graph, [2], rows=example_store(folder)).node.tolist()
+    ...     classifier.save(f"{folder}/model.safetensors")
+    ...     loaded = GPNClassifier.load(f"{folder}/model.safetensors", device="cpu")
+    [2]
+    >>> bool((loaded.predict(graph).alpha_0 == prediction.alpha_0).all())
+    True
+    >>> loaded = loaded.fit_trainer(loaded.trainer(graph))  # train again, then go back
+    >>> loaded.load_state(graph, classifier.state(), source="classifier")
+    >>> bool((loaded.perturbed(graph).unchanged().alpha_0 == prediction.alpha_0).all())
+    True
 
     Args:
         config: What to build and how to train it; `gpn_scale.recipes` has the paper's settings.

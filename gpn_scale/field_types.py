@@ -21,6 +21,16 @@ def checks_choices(section: str = "") -> Callable[[type[T]], type[T]]:
 
     The check runs first in `__post_init__`. Put the decorator below `@dataclass`.
 
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... @checks_choices("encoder")
+    ... class Encoder:
+    ...     activation: Literal["relu", "tanh"] = "relu"
+    >>> Encoder("sine")
+    Traceback (most recent call last):
+        ...
+    gpn_scale.errors.ConfigError: encoder.activation is 'sine', expected relu or tanh
+
     Args:
         section: Name of the section of `RunConfig` that the class stands for, used in messages.
     """
@@ -66,6 +76,11 @@ def _is_choice(kind: Any, value: Any) -> bool:
 def require(condition: bool, name: str, value: object, expected: str) -> None:
     """Raise a `ConfigError` about the field `name` unless `condition` holds.
 
+    >>> require(0 >= 1, "encoder.layers", 0, "at least 1")
+    Traceback (most recent call last):
+        ...
+    gpn_scale.errors.ConfigError: encoder.layers is 0, expected at least 1
+
     Args:
         condition: Whether the value is allowed.
         name: The field, or several joined by ` + ` if `value` is their sum.
@@ -79,6 +94,9 @@ def require(condition: bool, name: str, value: object, expected: str) -> None:
 
 def parse_value(kind: Any, text: str, key: str) -> Any:
     """Return `text` as a value of the type `kind`; `key` names the field in messages.
+
+    >>> parse_value(int | Literal["inf"], "10", "diffusion.steps")
+    10
 
     Raises:
         ConfigError: the text is not a value of this type.
@@ -109,7 +127,11 @@ def _as_bool(text: str) -> bool:
 
 
 def describe(kind: Any) -> str:
-    """Return a description of the values that a field of the type `kind` takes."""
+    """Return a description of the values that a field of the type `kind` takes.
+
+    >>> describe(int | Literal["inf"])
+    'a whole number or inf'
+    """
     if get_origin(kind) in (Union, UnionType):
         return " or ".join(describe(option) for option in get_args(kind))
     if get_origin(kind) is Literal:
@@ -119,6 +141,9 @@ def describe(kind: Any) -> str:
 
 def parse_assignments(assignments: Iterable[str]) -> list[tuple[str, str]]:
     """Split texts of the form `section.field=value` into (key, value) pairs.
+
+    >>> parse_assignments(["train.epochs=3", "mode=exact"])
+    [('train.epochs', '3'), ('mode', 'exact')]
 
     Raises:
         ConfigError: a text has no `=`.
@@ -133,7 +158,11 @@ def parse_assignments(assignments: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def unknown_field(key: str, known: Sequence[str]) -> str:
-    """Return a message that the configuration has no field `key`; it names similar fields."""
+    """Return a message that the configuration has no field `key`; it names similar fields.
+
+    >>> unknown_field("train.epoch", ["mode", "train.epochs"])
+    "the configuration has no field 'train.epoch'; did you mean train.epochs?"
+    """
     near = difflib.get_close_matches(key, known, n=3, cutoff=0.5)
     tail = key.rpartition(".")[2]
     near += [name for name in known if name.rpartition(".")[2] == tail and name not in near]
