@@ -232,7 +232,9 @@ def _timed_all_reduce(
 
 @contextmanager
 def connected(device: torch.device, *, timeout_seconds: float) -> Iterator[World]:
-    """Connect the processes that torchrun started, or only this one, until the end of the block.
+    """Connect the processes that torchrun started, or only this one, and yield their `World`.
+
+    The connection ends with the block.
 
     >>> with connected(torch.device("cpu"), timeout_seconds=60.0) as world:
     ...     world.size  # without torchrun

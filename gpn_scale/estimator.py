@@ -113,7 +113,7 @@ class GPNClassifier:
         check_trainable(graph)
 
     def open_store(self, path: Path | str, graph: Graph) -> PPRStore:
-        """Open a store, and check that its rows fit this graph and the diffusion of predictions.
+        """Return the opened store; its rows must fit this graph and the diffusion of predictions.
 
         Raises:
             StoreError: the store belongs to another graph or diffusion, or cannot be read.

@@ -140,7 +140,7 @@ def describe(kind: Any) -> str:
 
 
 def parse_assignments(assignments: Iterable[str]) -> list[tuple[str, str]]:
-    """Split texts of the form `section.field=value` into (key, value) pairs.
+    """Return texts of the form `section.field=value` as (key, value) pairs.
 
     >>> parse_assignments(["train.epochs=3", "mode=exact"])
     [('train.epochs', '3'), ('mode', 'exact')]

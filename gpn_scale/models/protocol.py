@@ -22,16 +22,16 @@ class PerturbedClassifier(Protocol):
     """A trained classifier and a graph whose features or edges are changed."""
 
     def unchanged(self) -> AbstractPrediction:
-        """Predict all nodes of the unchanged graph, (N,)."""
+        """Return the prediction of all nodes of the unchanged graph, (N,)."""
 
     def isolated(self, nodes: NodeIds, rows_of: FeaturesOf) -> AbstractPrediction:
-        """Predict each of `nodes` as if it alone had other features, (B,)."""
+        """Return the prediction of each of `nodes` as if it alone had other features, (B,)."""
 
     def with_features(self, nodes: NodeIds, rows_of: FeaturesOf) -> AbstractPrediction:
-        """Predict all nodes as if `nodes` had other features, (N,)."""
+        """Return the prediction of all nodes as if `nodes` had other features, (N,)."""
 
     def with_edges(self, graph: Graph) -> AbstractPrediction:
-        """Predict all nodes as if their edges were those of `graph`, (N,)."""
+        """Return the prediction of all nodes as if their edges were those of `graph`, (N,)."""
 
     def local_score(self, nodes: NodeIds, rows: Rows, isolated: Any) -> FloatArray | None:
         """Return the score `epistemic_local`, (B,): minus the evidence in the nodes' stored rows.

@@ -149,7 +149,7 @@ class PPRStore:
         graph_fingerprint: str | None = None,
         parameters: Mapping[str, Any] | None = None,
     ) -> "PPRStore":
-        """Open the store in `path`, reading only JSON, headers and file sizes.
+        """Return the store in `path`, reading only JSON, headers and file sizes.
 
         Args:
             path: The directory.

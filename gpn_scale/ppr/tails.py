@@ -85,7 +85,7 @@ class AbstractTail(ABC):
         return stationary_weight(self._graph, self._diffusion, nodes).astype(np.float32)
 
     def draw(self, count: int, rng: np.random.Generator) -> Drawn:
-        """Draw at most `count` nodes uniformly without replacement; none if P is 0.
+        """Return at most `count` nodes, drawn uniformly without replacement; none if P is 0.
 
         The cost is proportional to `count`; only for more than 5 % of the nodes does the generator
         list all of them.

@@ -84,7 +84,9 @@ class StoreWriter:
         k: int,
         existing: Existing = "refuse",
     ) -> "StoreWriter":
-        """Claim the directory `path` (created if missing) for a build; called by one process.
+        """Claim the directory `path` (created if missing) for a build, and return its writer.
+
+        Called by one process.
 
         Args:
             path: The directory.
