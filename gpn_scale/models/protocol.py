@@ -19,7 +19,12 @@ from gpn_scale.ppr.rows import Rows
 
 @runtime_checkable
 class PerturbedClassifier(Protocol):
-    """A trained classifier and a graph whose features or edges are changed."""
+    """A trained classifier and a graph whose features or edges are changed.
+
+    >>> from gpn_scale.inference.perturbed import Perturbed
+    >>> issubclass(Perturbed, PerturbedClassifier)
+    True
+    """
 
     def unchanged(self) -> AbstractPrediction:
         """Return the prediction of all nodes of the unchanged graph, (N,)."""
@@ -49,7 +54,12 @@ class PerturbedClassifier(Protocol):
 
 @runtime_checkable
 class NodeClassifier(Protocol):
-    """A model that learns from the labelled nodes of a graph and predicts all nodes."""
+    """A model that learns from the labelled nodes of a graph and predicts all nodes.
+
+    >>> from gpn_scale import GPNClassifier
+    >>> isinstance(GPNClassifier(), NodeClassifier)
+    True
+    """
 
     @property
     def config(self) -> RunConfig:

@@ -80,7 +80,11 @@ ABLATION = ("PostNet", "PostNet-Diff", "GPN", "GPN-LOG-beta")
 
 
 def known_models() -> list[str]:
-    """Return the names of all registered models, GPN and its ablations first."""
+    """Return the names of all registered models, GPN and its ablations first.
+
+    >>> known_models()[:4]
+    ['GPN', 'GPN-minibatch', 'PostNet', 'PostNet-Diff']
+    """
     return list(MODELS)
 
 
@@ -111,6 +115,9 @@ def setting_of(
 
 def parse_model(name: str) -> tuple[str, list[tuple[str, str]]]:
     """Return the registered name in `NAME[section.field=value;...]`, and its changes.
+
+    >>> parse_model("VGCN[train.epochs=5;encoder.hidden=32]")
+    ('VGCN', [('train.epochs', '5'), ('encoder.hidden', '32')])
 
     Raises:
         ConfigError: the model does not exist, or the brackets are not closed or hold no changes.
