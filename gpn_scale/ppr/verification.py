@@ -23,7 +23,14 @@ from gpn_scale.ppr.store import (
 
 
 def verify_store(path: Path | str) -> list[str]:
-    """Hash all files of the store in `path` again; return one sentence for each damaged file."""
+    """Hash all files of the store in `path` again; return one sentence for each damaged file.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.ppr.example import example_store
+    >>> with TemporaryDirectory() as folder:
+    ...     verify_store(example_store(folder).path)
+    []
+    """
     directory = Path(path)
     problems = _complaints(read_manifest, directory)
     known = directory / MANIFEST
