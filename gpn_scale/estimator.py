@@ -47,7 +47,9 @@ class GPNClassifier:
     >>> from gpn_scale.ppr.example import EXAMPLE_DIFFUSION, example_graph, example_store
     >>> graph = example_graph()
     >>> config = RunConfig(diffusion=EXAMPLE_DIFFUSION, train=TrainConfig(epochs=1))
-    >>> classifier = GPNClassifier(config, device="cpu").fit(graph)
+    >>> classifier = GPNClassifier(config, device="cpu")
+    >>> classifier.check(graph)
+    >>> classifier = classifier.fit(graph)
     >>> prediction, evidence = classifier.predict_with_evidence(graph)
     >>> prediction.probabilities.shape
     (3, 2)
@@ -56,7 +58,8 @@ class GPNClassifier:
     >>> classifier.predict_new(graph, [[0.5]], neighbours=[[0, 2]]).prediction.alpha_0.shape
     (1,)
     >>> with TemporaryDirectory() as folder:
-    ...     classifier.predict_nodes(graph, [2], rows=example_store(folder)).node.tolist()
+    ...     rows = classifier.open_store(example_store(folder).path, graph)
+    ...     classifier.predict_nodes(graph, [2], rows).node.tolist()
     ...     classifier.save(f"{folder}/model.safetensors")
     ...     loaded = GPNClassifier.load(f"{folder}/model.safetensors", device="cpu")
     [2]
