@@ -83,7 +83,7 @@ def train(options: argparse.Namespace, mode: str, seed: int) -> None:
     import numpy as np
     import torch
 
-    from gpn_scale.config import override, parse_assignments
+    from gpn_scale.config import override
     from gpn_scale.data.datasets import load_graph
     from gpn_scale.data.splits import prepare_graph
     from gpn_scale.estimator import GPNClassifier
@@ -91,6 +91,7 @@ def train(options: argparse.Namespace, mode: str, seed: int) -> None:
         classification_metrics,
         out_of_distribution_metrics,
     )
+    from gpn_scale.field_types import parse_assignments
     from gpn_scale.files import write_json
     from gpn_scale.memory import (
         KEPT_BLOCK_BYTES,

@@ -53,7 +53,6 @@ def measure(model: str, run: str, options: argparse.Namespace, path: Path) -> No
     import torch
 
     from gpn_scale.cli.run_inputs import build_rows
-    from gpn_scale.config import parse_assignments
     from gpn_scale.data.datasets import load_graph
     from gpn_scale.data.splits import prepare_graph
     from gpn_scale.distributed import World
@@ -61,6 +60,7 @@ def measure(model: str, run: str, options: argparse.Namespace, path: Path) -> No
         classification_metrics,
         out_of_distribution_metrics,
     )
+    from gpn_scale.field_types import parse_assignments
     from gpn_scale.files import write_json
     from gpn_scale.memory import peak_rss_bytes
     from gpn_scale.models.registry import setting_of

@@ -3,7 +3,6 @@
 The docstring under a field is what `--help` prints about it.
 """
 
-import difflib
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
@@ -11,7 +10,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, get_type_hints
 
 from gpn_scale.errors import ConfigError
-from gpn_scale.field_types import checks_choices, parse_value, require
+from gpn_scale.field_types import checks_choices, parse_value, require, unknown_field
 
 FeatureScaling = Literal["none", "row_sum", "binary_row_sum"]
 """`row_sum`: each row sums to 1; `binary_row_sum`: the same after setting nonzeros to 1."""
@@ -32,7 +31,11 @@ results stay valid.
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checks_choices("data")
 class DataConfig:
-    """The graph, and how its features and labels are used."""
+    """The graph, and how its features and labels are used.
+
+    >>> DataConfig(dataset="CoraML", left_out_classes=3)
+    DataConfig(dataset='CoraML', feature_scaling='none', left_out_classes=3)
+    """
 
     dataset: str = "synthetic"
     """A known dataset, `synthetic[:key=value,...]`, or the name of your own file or folder."""
@@ -51,7 +54,11 @@ class DataConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checks_choices("split")
 class SplitConfig:
-    """Division of the labelled nodes into training, validation and test sets."""
+    """Division of the labelled nodes into training, validation and test sets.
+
+    >>> SplitConfig(train=0.2)
+    SplitConfig(kind='stratified', train=0.2, val=0.15, rng_seed=1)
+    """
 
     kind: Literal["stratified", "public"] = "stratified"
     """`stratified` draws nodes of each class; `public` uses the split that came with the graph."""
@@ -73,7 +80,11 @@ class SplitConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checks_choices("encoder")
 class EncoderConfig:
-    """The encoder, which maps features to latent positions."""
+    """The encoder, which maps features to latent positions.
+
+    >>> EncoderConfig(hidden=256, batch_norm=True).latent
+    16
+    """
 
     hidden: int = 64
     """Width of the hidden layers."""
@@ -98,7 +109,11 @@ class EncoderConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checks_choices("flow")
 class FlowConfig:
-    """The normalising flows, which map latent positions to a density per class."""
+    """The normalising flows, which map latent positions to a density per class.
+
+    >>> FlowConfig(memory_mib=64)
+    FlowConfig(radial_layers=10, memory_mib=64)
+    """
 
     radial_layers: int = 10
     """Number of radial layers in the flow of each class."""
@@ -113,7 +128,11 @@ class FlowConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checks_choices("evidence")
 class EvidenceConfig:
-    """The step from a density per class to evidence (pseudo-counts)."""
+    """The step from a density per class to evidence (pseudo-counts).
+
+    >>> EvidenceConfig(budget="one")
+    EvidenceConfig(budget='one', log_limit=30.0)
+    """
 
     budget: Literal["latent", "latent_classes", "one"] = "latent"
     """Factor on densities: `latent` is sqrt(4 pi)^D, `latent_classes` C times this, `one` is 1."""
@@ -127,7 +146,11 @@ class EvidenceConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checks_choices("diffusion")
 class DiffusionConfig:
-    """The diffusion, which aggregates evidence over the neighbourhood of each node."""
+    """The diffusion, which aggregates evidence over the neighbourhood of each node.
+
+    >>> DiffusionConfig(steps="inf").store_parameters
+    {'teleport': 0.1, 'normalisation': 'sym', 'steps': 'inf', 'self_loops': True}
+    """
 
     teleport: float = 0.1
     """Probability of returning to the root, in (0, 1)."""
@@ -143,9 +166,8 @@ class DiffusionConfig:
     """What is diffused; `log_evidence` is the paper's ablation GPN-LOG, in exact mode only."""
 
     def __post_init__(self) -> None:
-        require(
-            0.0 < self.teleport < 1.0, "diffusion.teleport", self.teleport, "a number in (0, 1)"
-        )
+        teleport = self.teleport
+        require(0.0 < teleport < 1.0, "diffusion.teleport", teleport, "a number in (0, 1)")
         allowed = self.steps == "inf" or self.steps >= 0
         require(allowed, "diffusion.steps", self.steps, "at least 0, or inf")
         require(0.0 < self.tolerance < 1.0, "diffusion.tolerance", self.tolerance, "in (0, 1)")
@@ -164,7 +186,11 @@ class DiffusionConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checks_choices()
 class PPRConfig:
-    """The approximation and storage of the top-k rows of a diffusion."""
+    """The approximation and storage of the top-k rows of a diffusion.
+
+    >>> PPRConfig(k=32).working_entries
+    64
+    """
 
     diffusion: DiffusionConfig = field(default_factory=lambda: DiffusionConfig(teleport=0.2))
     """The diffusion whose rows are computed."""
@@ -202,7 +228,11 @@ class PPRConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checks_choices("train")
 class TrainConfig:
-    """The optimisation of the parameters."""
+    """The optimisation of the parameters.
+
+    >>> TrainConfig(epochs=30, schedule="cosine").learning_rate
+    0.01
+    """
 
     epochs: int = 100_000
     """Maximum number of epochs after the warm-up."""
@@ -285,18 +315,17 @@ class MinibatchConfig:
     def roots_per_batch(self, num_roots: int) -> int:
         """Return the batch size for `num_roots` roots.
 
+        >>> MinibatchConfig().roots_per_batch(5000), MinibatchConfig().roots_per_batch(300)
+        (1024, 300)
+
         Raises:
             ConfigError: `batch_size` is larger than the number of roots.
         """
-        if self.batch_size == "auto":
+        size, expected = self.batch_size, f"auto or at most the {num_roots} nodes to train on"
+        if size == "auto":
             return max(1, min(_BATCH_SIZE, num_roots))
-        require(
-            self.batch_size <= num_roots,
-            "minibatch.batch_size",
-            self.batch_size,
-            f"auto or at most the {num_roots} nodes to train on",
-        )
-        return self.batch_size
+        require(size <= num_roots, "minibatch.batch_size", size, expected)
+        return size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -348,6 +377,9 @@ class RunConfig:
 
         Files without `model` were written before there was more than one, so they are of a GPN.
 
+        >>> RunConfig.from_dict({"mode": "minibatch", "train": {"epochs": 3}}).train.epochs
+        3
+
         Raises:
             ConfigError: a field is unknown, or a value is not allowed.
         """
@@ -373,21 +405,6 @@ class RunConfig:
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def parse_assignments(assignments: Iterable[str]) -> list[tuple[str, str]]:
-    """Split texts of the form `section.field=value` into (key, value) pairs.
-
-    Raises:
-        ConfigError: a text has no `=`.
-    """
-    pairs = []
-    for assignment in assignments:
-        key, equals, value = assignment.partition("=")
-        if not equals:
-            raise ConfigError(f"assignment is {assignment!r}, expected section.field=value")
-        pairs.append((key.strip(), value.strip()))
-    return pairs
-
-
 def override(config: RunConfig, pairs: Iterable[tuple[str, str]]) -> RunConfig:
     """Return `config` with fields changed by pairs of a key (`section.field`) and a text.
 
@@ -403,7 +420,7 @@ def override(config: RunConfig, pairs: Iterable[tuple[str, str]]) -> RunConfig:
     types = known_fields()
     for key, text in pairs:
         if key not in types:
-            raise ConfigError(_unknown_key(key, list(types)))
+            raise ConfigError(unknown_field(key, list(types)))
         section, _, name = key.rpartition(".")
         changes.setdefault(section, {})[name] = parse_value(types[key], text, key)
     top = changes.pop("", {})
@@ -413,7 +430,11 @@ def override(config: RunConfig, pairs: Iterable[tuple[str, str]]) -> RunConfig:
 
 
 def known_fields() -> dict[str, Any]:
-    """Return the type of every configuration field by its key, `section.field` or `mode`."""
+    """Return the type of every configuration field by its key, `section.field` or `mode`.
+
+    >>> known_fields()["train.epochs"]
+    <class 'int'>
+    """
     types: dict[str, Any] = {}
     for name, kind in get_type_hints(RunConfig).items():
         if hasattr(kind, "__dataclass_fields__"):
@@ -422,11 +443,3 @@ def known_fields() -> dict[str, Any]:
         else:
             types[name] = kind
     return types
-
-
-def _unknown_key(key: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(key, known, n=3, cutoff=0.5)
-    tail = key.rpartition(".")[2]
-    near += [name for name in known if name.rpartition(".")[2] == tail and name not in near]
-    hint = f"did you mean {' or '.join(near)}?" if near else f"its fields are {', '.join(known)}"
-    return f"the configuration has no field {key!r}; {hint}"

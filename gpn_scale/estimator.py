@@ -34,13 +34,7 @@ from gpn_scale.nn.aggregation import ClusterEvidence
 from gpn_scale.nn.model import GPN
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import AbstractTail, make_tail
-from gpn_scale.train.model_file import (
-    NetworkSizes,
-    SavedModel,
-    load_model,
-    network_of,
-    save_model,
-)
+from gpn_scale.train.model_file import NetworkSizes, SavedModel, load_model, network_of, save_model
 from gpn_scale.train.new_trainer import check_trainable, new_trainer
 from gpn_scale.train.trainer import EpochRecord, Trainer
 
@@ -48,15 +42,33 @@ from gpn_scale.train.trainer import EpochRecord, Trainer
 class GPNClassifier:
     """A Graph Posterior Network, trained on the whole graph or on batches of stored rows.
 
-    >>> from gpn_scale.config import SplitConfig, TrainConfig
-    >>> from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
-    >>> graph = synthetic_graph(SyntheticConfig(nodes=200, classes=3, features=8))
-    >>> config = RunConfig(split=SplitConfig(train=0.3, val=0.3), train=TrainConfig(epochs=2))
-    >>> classifier = GPNClassifier(config, device="cpu").fit(graph)
-    >>> classifier.predict(graph).probabilities.shape
-    (200, 3)
-    >>> classifier.explain(graph, 7, count=2).contributors.node.shape
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.config import TrainConfig
+    >>> from gpn_scale.ppr.example import EXAMPLE_DIFFUSION, example_graph, example_store
+    >>> graph = example_graph()
+    >>> config = RunConfig(diffusion=EXAMPLE_DIFFUSION, train=TrainConfig(epochs=1))
+    >>> classifier = GPNClassifier(config, device="cpu")
+    >>> classifier.check(graph)
+    >>> classifier = classifier.fit(graph)
+    >>> prediction, evidence = classifier.predict_with_evidence(graph)
+    >>> prediction.probabilities.shape
+    (3, 2)
+    >>> classifier.explain(graph, 0, count=2, evidence=evidence).contributors.node.shape
     (1, 2)
+    >>> classifier.predict_new(graph, [[0.5]], neighbours=[[0, 2]]).prediction.alpha_0.shape
+    (1,)
+    >>> with TemporaryDirectory() as folder:
+    ...     rows = classifier.open_store(example_store(folder).path, graph)
+    ...     classifier.predict_nodes(graph, [2], rows).node.tolist()
+    ...     classifier.save(f"{folder}/model.safetensors")
+    ...     loaded = GPNClassifier.load(f"{folder}/model.safetensors", device="cpu")
+    [2]
+    >>> bool((loaded.predict(graph).alpha_0 == prediction.alpha_0).all())
+    True
+    >>> loaded = loaded.fit_trainer(loaded.trainer(graph))  # train again, then go back
+    >>> loaded.load_state(graph, classifier.state(), source="classifier")
+    >>> bool((loaded.perturbed(graph).unchanged().alpha_0 == prediction.alpha_0).all())
+    True
 
     Args:
         config: What to build and how to train it; `gpn_scale.recipes` has the paper's settings.
@@ -104,7 +116,7 @@ class GPNClassifier:
         check_trainable(graph)
 
     def open_store(self, path: Path | str, graph: Graph) -> PPRStore:
-        """Open a store, and check that its rows fit this graph and the diffusion of predictions.
+        """Return the opened store; its rows must fit this graph and the diffusion of predictions.
 
         Raises:
             StoreError: the store belongs to another graph or diffusion, or cannot be read.
@@ -226,14 +238,10 @@ class GPNClassifier:
                 f"explain is {explain}, expected at least 0 contributors", arguments=("explain",)
             )
         store, tail = self._store_and_tail(rows, graph)
+        ids = as_node_ids(nodes, "nodes").astype(np.int64)
+        clusters = self._cluster_evidence(graph, tail, store)
         return predict_nodes(
-            self.trained,
-            graph,
-            as_node_ids(nodes, "nodes").astype(np.int64),
-            store=store,
-            tail=tail,
-            clusters=self._cluster_evidence(graph, tail, store),
-            explain=explain,
+            self.trained, graph, ids, store=store, tail=tail, clusters=clusters, explain=explain
         )
 
     def predict_new(
@@ -338,13 +346,8 @@ class GPNClassifier:
         return classifier
 
     def _keep(self, network: GPN, clusters_of: str = "") -> None:
-        self._trained = TrainedModel(
-            network.to(self.device),
-            self.config.data.feature_scaling,
-            self.predicts_with,
-            self.device,
-            self.dtype,
-        )
+        facts = (self.config.data.feature_scaling, self.predicts_with, self.device, self.dtype)
+        self._trained = TrainedModel(network.to(self.device), *facts)
         self._clusters_fingerprint = clusters_of
 
     def _predict(

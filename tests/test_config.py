@@ -11,9 +11,9 @@ from gpn_scale.config import (
     RunConfig,
     known_fields,
     override,
-    parse_assignments,
 )
 from gpn_scale.errors import ConfigError
+from gpn_scale.field_types import parse_assignments
 
 
 def changed(*assignments: str) -> RunConfig:

@@ -8,10 +8,11 @@ import textwrap
 from pathlib import Path
 
 from gpn_scale import config as config_module
-from gpn_scale.config import RunConfig, known_fields, override, parse_assignments
+from gpn_scale.config import RunConfig, known_fields, override
 from gpn_scale.data.datasets import DATASET_NAMES
 from gpn_scale.data.graph import Graph
 from gpn_scale.errors import ConfigError
+from gpn_scale.field_types import parse_assignments
 from gpn_scale.inference.all_nodes import DEFAULT_MEMORY_BYTES
 from gpn_scale.recipes import RECIPES, in_minibatches, left_out_count, recipe_for
 

@@ -121,6 +121,9 @@ def build_graph(
 def check_features(features: ArrayLike | CSRFeatures, name: str) -> Features:
     """Return `features` as float32 (float16 stays) with two dimensions and finite numbers only.
 
+    >>> check_features([[1, 2], [3, 4]], "mine").dtype
+    dtype('float32')
+
     Raises:
         GraphError: they are not numbers, have another shape, or are not finite.
     """

@@ -24,7 +24,19 @@ _HASH_BYTES = 1 << 24
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CSRFeatures:
-    """Sparse node features in compressed rows; row v is `values[indptr[v]:indptr[v + 1]]`."""
+    """Sparse node features in compressed rows; row v is `values[indptr[v]:indptr[v + 1]]`.
+
+    >>> features = CSRFeatures(
+    ...     indptr=np.array([0, 2, 3]),
+    ...     indices=np.array([0, 2, 1]),
+    ...     values=np.array([5.0, 1.0, 2.0]),
+    ...     num_columns=3,
+    ... )
+    >>> features.to_dense().tolist()
+    [[5.0, 0.0, 1.0], [0.0, 2.0, 0.0]]
+    >>> features.rows(1, 2).shape
+    (1, 3)
+    """
 
     indptr: NDArray[np.int64]
     indices: NDArray[np.int32]
@@ -58,7 +70,11 @@ Features = NDArray[np.float16] | NDArray[np.float32] | CSRFeatures
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Split:
-    """Labelled nodes for training, validation and testing: sorted, disjoint node ids."""
+    """Labelled nodes for training, validation and testing: sorted, disjoint node ids.
+
+    >>> Split(train=[4, 0], val=[2], test=[1, 3]).train.tolist()
+    [0, 4]
+    """
 
     train: NodeIds
     val: NodeIds
@@ -251,6 +267,13 @@ class Graph:
 def as_node_ids(ids: ArrayLike, what: str) -> NDArray[Any]:
     """Return `ids` as a vector of integers of any width; `what` names them in messages.
 
+    >>> as_node_ids([3, 1], "nodes").tolist()
+    [3, 1]
+    >>> as_node_ids([True, False], "nodes")
+    Traceback (most recent call last):
+        ...
+    gpn_scale.errors.GraphError: nodes must be a vector of integer node ids, got bool of shape (2,)
+
     Raises:
         GraphError: `ids` are a mask, have several dimensions, or are not integers.
     """
@@ -266,6 +289,9 @@ def as_node_ids(ids: ArrayLike, what: str) -> NDArray[Any]:
 
 def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
     """Return `np.asarray(values)`; `what` names the values in messages.
+
+    >>> as_array([[1, 2], [3, 4]], "features").shape
+    (2, 2)
 
     Raises:
         GraphError: rows have different lengths.

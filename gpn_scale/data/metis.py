@@ -20,6 +20,12 @@ def metis_partition(
     Nodes without edges get -1: the caller assigns them, so that they do not fill parts of their
     own. Some parts may be empty. The same graph always gives the same parts.
 
+    >>> from gpn_scale import build_graph
+    >>> path = build_graph([0, 1, 2, 3, 4], [1, 2, 3, 4, 5])
+    >>> part = metis_partition(path.indptr, path.indices, 2)
+    >>> len(set(part[:3])), len(set(part[3:])), bool(part[0] != part[5])
+    (1, 1, True)
+
     Args:
         indptr: Row offsets of the adjacency, (N + 1,).
         indices: Neighbours, both directions of every edge and no loops, (E,).

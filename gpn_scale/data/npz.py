@@ -40,6 +40,13 @@ def read_npz(path: Path, name: str) -> Graph:
     The graph is undirected unless the file's array `directed` is true. Nothing else counts: a file
     without this array is read as undirected even if its `edge_index` is not symmetric.
 
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "mine.npz"
+    ...     np.savez(path, edge_index=[[0, 1], [1, 2]], y=[0, 1, -1])
+    ...     read_npz(path, "mine")
+    Graph('mine', nodes=3, edges=4, features=0, classes=2)
+
     Raises:
         GraphError: the file is missing or damaged, holds pickled objects, or an array has a
             wrong shape or type.
@@ -69,7 +76,14 @@ def read_npz(path: Path, name: str) -> Graph:
 
 
 def write_npz(graph: Graph, path: Path) -> None:
-    """Write `graph` to the file `path` for `read_npz`, atomically."""
+    """Write `graph` to the file `path` for `read_npz`, atomically.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_npz(build_graph([0, 1], [1, 2]), Path(folder) / "mine.npz")
+    ...     read_npz(Path(folder) / "mine.npz", "mine")
+    Graph('mine', nodes=3, edges=4, features=0, classes=0)
+    """
     source = np.repeat(np.arange(graph.num_nodes, dtype=np.int32), graph.out_degree)
     arrays: dict[str, Any] = {
         "edge_index": np.stack([source, graph.indices]),

@@ -54,7 +54,11 @@ def graph_from_pyg(data: Any, name: str = "graph") -> Graph:
 
 
 def compact_features(dense: NDArray[Any]) -> NDArray[Any] | CSRFeatures:
-    """Return `dense` (N, F) as sparse rows if the fraction of nonzeros is below `SPARSE_BELOW`."""
+    """Return `dense` (N, F) as sparse rows if the fraction of nonzeros is below `SPARSE_BELOW`.
+
+    >>> type(compact_features(np.eye(10))).__name__, type(compact_features(np.eye(2))).__name__
+    ('CSRFeatures', 'ndarray')
+    """
     if dense.ndim != 2 or np.count_nonzero(dense) >= SPARSE_BELOW * dense.size:
         return dense
     rows, columns = np.nonzero(dense)

@@ -22,6 +22,12 @@ def stratified_split(
     validation node; the rest are test nodes. Marked nodes are never used for training or
     validation: those with a label are test nodes, and the fractions refer to the unmarked nodes.
 
+    >>> from gpn_scale import build_graph
+    >>> graph = build_graph([], [], labels=[0, 1] * 10)
+    >>> split = stratified_split(graph, train=0.2, val=0.3, rng_seed=1).split
+    >>> len(split.train), len(split.val), len(split.test)
+    (4, 6, 10)
+
     Args:
         graph: Any graph with labels; its own split, if any, is replaced.
         train: Fraction for training, in (0, 1).
@@ -79,6 +85,13 @@ def leave_out_classes(graph: Graph, count: int) -> Graph:
     `MISSING_LABEL`, and they leave the split. Their test nodes become unknown nodes, with the mark
     `left_out_classes`. Other marks stay, so a node may have two.
 
+    >>> from gpn_scale import build_graph
+    >>> split = Split(train=[0, 1, 2], val=[], test=[3, 4])
+    >>> graph = build_graph([], [], labels=[0, 1, 2, 0, 2], split=split)
+    >>> left_out = leave_out_classes(graph, 1)
+    >>> left_out.labels.tolist(), left_out.marks
+    ([0, 1, -1, 0, -1], {'left_out_classes': array([4])})
+
     Raises:
         GraphError: the graph has no split, or fewer than two classes would stay.
     """
@@ -113,6 +126,11 @@ def leave_out_classes(graph: Graph, count: int) -> Graph:
 def class_prior(graph: Graph) -> NDArray[np.float64]:
     """Return the frequency of each class in the training set, (C,); they sum to 1.
 
+    >>> from gpn_scale import build_graph
+    >>> split = Split(train=[0, 1, 2, 3], val=[], test=[])
+    >>> class_prior(build_graph([], [], labels=[0, 1, 0, 0], split=split)).tolist()
+    [0.75, 0.25]
+
     Raises:
         GraphError: the graph has no split.
     """
@@ -130,6 +148,12 @@ def _split_of(graph: Graph) -> Split:
 
 def prepare_graph(graph: Graph, config: RunConfig) -> Graph:
     """Return the graph with the configured split and with the left-out classes hidden.
+
+    >>> from gpn_scale import build_graph
+    >>> from gpn_scale.config import DataConfig
+    >>> graph = build_graph([], [], labels=[0, 1, 2] * 10)
+    >>> prepare_graph(graph, RunConfig(data=DataConfig(left_out_classes=1))).num_classes
+    2
 
     Raises:
         GraphError: the graph has no public split but `config` asks for it, or its labels do not

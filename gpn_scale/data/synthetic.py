@@ -27,7 +27,11 @@ _CHUNK_EDGES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntheticConfig:
-    """Parameters of `synthetic_graph`; the dataset name `synthetic:field=value,...` sets them."""
+    """Parameters of `synthetic_graph`; the dataset name `synthetic:field=value,...` sets them.
+
+    >>> SyntheticConfig(nodes=200, classes=3).features
+    32
+    """
 
     nodes: int = 10_000
     """Number of nodes, at least 20 for each known and unseen class."""
@@ -127,6 +131,10 @@ def synthetic_graph(config: SyntheticConfig) -> Graph:
     their features and labels. The graph has no split.
 
     Time and memory are linear in nodes and edges: about 50 bytes per edge and 4 F per node.
+
+    >>> graph = synthetic_graph(SyntheticConfig(nodes=200, classes=3))
+    >>> {mark: len(nodes) for mark, nodes in graph.marks.items()}
+    {'isolated': 2, 'foreign_features': 2, 'unseen_class': 20}
     """
     node_rng, edge_rng, feature_rng = (
         np.random.default_rng(child) for child in np.random.SeedSequence(config.rng_seed).spawn(3)

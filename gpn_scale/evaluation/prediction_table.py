@@ -29,6 +29,20 @@ def write_predictions(
 
     Rows are written in groups, so that no array of size N x C is copied as a whole.
 
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.data.building import build_graph
+    >>> prediction = Prediction(
+    ...     probabilities=np.array([[0.75, 0.25], [0.5, 0.5]]),
+    ...     probabilities_no_network=np.array([[0.5, 0.5], [0.5, 0.5]]),
+    ...     alpha_0=np.array([8.0, 2.0]),
+    ...     alpha_0_no_network=np.array([2.0, 2.0]),
+    ... )
+    >>> with TemporaryDirectory() as folder:
+    ...     write_predictions(Path(folder) / "p.parquet", prediction, build_graph([0], [1]))
+    ...     table = pa.parquet.read_table(Path(folder) / "p.parquet")
+    >>> table.select(["node", "predicted_class", "alpha_0"]).to_pylist()[1]
+    {'node': 1, 'predicted_class': 0, 'alpha_0': 2.0}
+
     Args:
         path: The Parquet file to write.
         prediction: Prediction of all nodes, or of `nodes` in their order.

@@ -14,7 +14,14 @@ from gpn_scale.evaluation.prediction import AbstractPrediction, FloatArray
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScoredPrediction(AbstractPrediction):
-    """Class probabilities of a comparison model, and its epistemic score if it has one."""
+    """Class probabilities of a comparison model, and its epistemic score if it has one.
+
+    >>> prediction = ScoredPrediction(
+    ...     model="GCN", probabilities=np.array([[0.75, 0.25]]), epistemic_score=np.array([3.0])
+    ... )
+    >>> prediction.score("aleatoric").tolist(), prediction.epistemic.tolist()
+    ([-0.75], [3.0])
+    """
 
     model: str
     """Name of the model, for messages."""

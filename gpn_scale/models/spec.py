@@ -17,7 +17,14 @@ Configure = Callable[[RunConfig], RunConfig]
 
 
 class ModelSpec(Protocol):
-    """An entry of the registry."""
+    """An entry of the registry.
+
+    >>> from gpn_scale.data.building import build_graph
+    >>> from gpn_scale.models.registry import MODELS
+    >>> graph = build_graph([0], [1], labels=[0, 1])
+    >>> MODELS["LP"].setting("LP", RunConfig(), [("train.epochs", "5")], graph).config.train.epochs
+    5
+    """
 
     def setting(self, kind: str, recipe: RunConfig, changes: Changes, graph: Graph) -> ModelSetting:
         """Return the setting of the model.
@@ -35,7 +42,15 @@ class ModelSpec(Protocol):
 
 @dataclass(frozen=True)
 class GPNSpec:
-    """GPN or an ablation of it; changes by the user come before `configure`."""
+    """GPN or an ablation of it; changes by the user come before `configure`.
+
+    >>> from gpn_scale.data.building import build_graph
+    >>> from gpn_scale.models.hyper_parameters import without_diffusion
+    >>> spec = GPNSpec(without_diffusion, predicts_with_recipe=True)
+    >>> setting = spec.setting("PostNet-Diff", RunConfig(), [], build_graph([0], [1]))
+    >>> setting.config.diffusion.steps, setting.predicts_with.steps
+    (0, 10)
+    """
 
     configure: Callable[[RunConfig, Graph], RunConfig] = lambda config, graph: config
     """Function from the recipe, with changes, to the configuration of training."""
@@ -52,7 +67,15 @@ class GPNSpec:
 
 @dataclass(frozen=True)
 class BaselineSpec:
-    """A comparison model; changes by the user come after `configure` and `options`."""
+    """A comparison model; changes by the user come after `configure` and `options`.
+
+    >>> from gpn_scale.baselines.gcn import VGCN
+    >>> from gpn_scale.data.building import build_graph
+    >>> from gpn_scale.models.hyper_parameters import tuned
+    >>> spec = BaselineSpec(VGCN, tuned(dropout=0.8))
+    >>> spec.setting("VGCN", RunConfig(), [], build_graph([0], [1])).config.encoder.dropout
+    0.8
+    """
 
     model: type[AbstractBaseline]
     configure: Configure = lambda config: config

@@ -5,7 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from gpn_scale.errors import StoreError
-from gpn_scale.ppr.shard import check_shard_data, file_checksum, read_sealed, read_shard_info
+from gpn_scale.ppr.shard import (
+    check_shard_data,
+    file_checksum,
+    read_sealed,
+    read_shard_info,
+    shard_name,
+)
 from gpn_scale.ppr.store import (
     BUILD,
     MANIFEST,
@@ -13,12 +19,18 @@ from gpn_scale.ppr.store import (
     Build,
     manifest_shard_info,
     read_manifest,
-    shard_name,
 )
 
 
 def verify_store(path: Path | str) -> list[str]:
-    """Hash all files of the store in `path` again; return one sentence for each damaged file."""
+    """Hash all files of the store in `path` again; return one sentence for each damaged file.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.ppr.example import example_store
+    >>> with TemporaryDirectory() as folder:
+    ...     verify_store(example_store(folder).path)
+    []
+    """
     directory = Path(path)
     problems = _complaints(read_manifest, directory)
     known = directory / MANIFEST
