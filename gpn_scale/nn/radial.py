@@ -263,6 +263,11 @@ class RadialLogDensity(torch.autograd.Function):
     Chunks of `rows` nodes run on as many threads as torch has in the calling thread, at most
     `workers`, each with its own scratch. Their sums are added in the order of the chunks, so
     values and gradients are bitwise equal for any number of threads.
+
+    >>> centre_RCD, scale_RC = torch.zeros(1, 2, 3), torch.ones(1, 2)
+    >>> none_RC = torch.zeros(1, 2)  # no strength: a standard normal, -1.5 log(2 pi) at 0
+    >>> RadialLogDensity.apply(torch.zeros(1, 3), centre_RCD, scale_RC, none_RC, 8, 1)
+    tensor([[-2.7568, -2.7568]])
     """
 
     @staticmethod

@@ -19,6 +19,10 @@ def is_representable(radial_scale_RC: Tensor, radial_strength_RC: Tensor) -> boo
     """Return whether P and 1 / P cannot overflow and 1 + s stays away from 0, for all positions.
 
     1 + s lies between 1 (far away) and 1 + b / a (at the centre), so the parameters alone decide.
+
+    >>> scale_RC = torch.ones(10, 3)
+    >>> is_representable(scale_RC, 2.0 * scale_RC), is_representable(scale_RC, -1.0 * scale_RC)
+    (True, False)
     """
     limits = torch.finfo(radial_scale_RC.dtype)
     at_centre_RC = 1.0 + radial_strength_RC.detach() / radial_scale_RC.detach()
@@ -29,7 +33,11 @@ def is_representable(radial_scale_RC: Tensor, radial_strength_RC: Tensor) -> boo
 
 
 def scratch_bytes_per_row(num_classes: int, latent: int, layers: int, itemsize: int) -> int:
-    """Return the scratch bytes per node of a chunk in the backward pass."""
+    """Return the scratch bytes per node of a chunk in the backward pass.
+
+    >>> scratch_bytes_per_row(num_classes=7, latent=16, layers=10, itemsize=4)
+    3292
+    """
     per_class = itemsize * (6 * (layers + 1) + 9) + 8 * (layers + 1)
     return num_classes * per_class + 8 * 4 * (latent + 2)
 
@@ -39,5 +47,8 @@ def chunk_rows(num_classes: int) -> int:
 
     Between two operations a thread needs the interpreter lock, so threads with shorter operations
     wait for each other more often.
+
+    >>> chunk_rows(num_classes=30)
+    1024
     """
     return max(1, min(_MAX_ROWS, CACHE_ELEMENTS // num_classes))
