@@ -15,17 +15,14 @@ from gpn_scale.diffusion.transition import Transition
 from gpn_scale.ppr.rows import Rows
 from precompute.mpi import AbstractComm
 from precompute.node_ranges import split_by_cost, sweep_blocks
-from precompute.row_kernels import (
-    PaddedRows,
-    Work,
+from precompute.padded_row_kernels import (
     copy_rows_into,
     finish_rows_into,
     pack_rows_into,
-    push_roots_into,
     subtract_clusters_into,
     sum_rows_into,
-    sweep_block_into,
 )
+from precompute.row_kernels import PaddedRows, Work, push_roots_into, sweep_block_into
 from precompute.scratch_memory import new_rows, new_work
 
 Method = Literal["sweep", "push"]
