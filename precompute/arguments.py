@@ -17,7 +17,12 @@ from precompute.mpi import AbstractComm
 
 
 def ppr_parser() -> argparse.ArgumentParser:
-    """Return the parser of the command `ppr`."""
+    """Return the parser of the command `ppr`.
+
+    >>> options = ppr_parser().parse_args(["--dataset", "CoraML", "--k", "32", "--out", "store"])
+    >>> options.dataset, options.k, options.clusters
+    ('CoraML', 32, 32)
+    """
     parser = argparse.ArgumentParser(
         prog="python -m precompute",
         description="Compute the largest entries of every node's personalised-PageRank row and "
@@ -187,6 +192,11 @@ def _add_engine_options(group: argparse._ArgumentGroup) -> None:
 def ppr_config(options: argparse.Namespace) -> PPRConfig:
     """Return the options as a checked configuration.
 
+    >>> options = ppr_parser().parse_args(["--steps", "inf", "--k", "16", "--out", "store"])
+    >>> config = ppr_config(options)
+    >>> config.k, config.diffusion.steps
+    (16, 'inf')
+
     Raises:
         ConfigError: an option has a value that is not allowed.
     """
@@ -215,6 +225,9 @@ def ppr_config(options: argparse.Namespace) -> PPRConfig:
 def target_of(options: argparse.Namespace) -> Target | None:
     """Return the target of `--target-mass` or `--target-recall`, if one was given.
 
+    >>> target_of(ppr_parser().parse_args(["--target-mass", "0.9", "--out", "store"]))
+    Target(kind='mass', value=0.9)
+
     Raises:
         ConfigError: the value is not in (0, 1), or the options contradict each other.
     """
@@ -230,6 +243,11 @@ def target_of(options: argparse.Namespace) -> Target | None:
 
 def resources_of(options: argparse.Namespace, comm: AbstractComm) -> Resources:
     """Return the threads and memory that the options allow; by default an equal part per rank.
+
+    >>> from precompute.mpi import SingleProcess
+    >>> flags = ["--threads", "2", "--memory-budget", "4", "--out", "store"]
+    >>> resources_of(ppr_parser().parse_args(flags), SingleProcess())
+    Resources(threads=2, memory_bytes=4000000000)
 
     Raises:
         ConfigError: a number is not positive.
@@ -249,7 +267,11 @@ def resources_of(options: argparse.Namespace, comm: AbstractComm) -> Resources:
 
 
 def existing_of(options: argparse.Namespace) -> Existing:
-    """Return what `--resume` or `--overwrite` says about a store that exists already."""
+    """Return what `--resume` or `--overwrite` says about a store that exists already.
+
+    >>> existing_of(ppr_parser().parse_args(["--resume", "--out", "store"]))
+    'resume'
+    """
     if options.resume:
         return "resume"
     return "overwrite" if options.overwrite else "refuse"
@@ -257,6 +279,11 @@ def existing_of(options: argparse.Namespace) -> Existing:
 
 def chosen_roots(graph: Graph, selection: str, split_seed: int) -> NodeIds | None:
     """Return the roots of `--roots`: None for all nodes, otherwise sorted node ids.
+
+    >>> from gpn_scale import build_graph
+    >>> graph = build_graph([0, 1], [1, 2], labels=[0, -1, 1])
+    >>> chosen_roots(graph, "labelled", split_seed=1)
+    array([0, 2])
 
     Raises:
         ConfigError: a file cannot be read, or contains repeated or unknown ids.

@@ -26,6 +26,12 @@ def partition_nodes(graph: Graph, parts: int) -> NDArray[np.int32]:
     graph gives the same clusters. Without pymetis, the clusters are blocks of consecutive nodes,
     and a warning is logged.
 
+    >>> from gpn_scale import build_graph
+    >>> triangles = build_graph([0, 0, 1, 3, 3, 4, 2], [1, 2, 2, 4, 5, 5, 3])  # joined by one edge
+    >>> cluster = partition_nodes(triangles, parts=2)
+    >>> cluster == cluster[0]
+    array([ True,  True,  True, False, False, False])
+
     Raises:
         ConfigError: `parts` is below 1.
     """

@@ -30,7 +30,12 @@ _LARGEST_PART = 1.3  # times the mean size; clusters may differ, and 1.1 cuts a 
 
 
 class WeightedGraph(NamedTuple):
-    """A graph whose nodes and edges stand for several; both directions of every edge, no loops."""
+    """A graph whose nodes and edges stand for several; both directions of every edge, no loops.
+
+    >>> path = unweighted(np.array([0, 1, 3, 4]), np.array([1, 0, 2, 1], np.int32))
+    >>> path.num_nodes, path.num_linked, path.node_weight.tolist()
+    (3, 3, [1, 1, 1])
+    """
 
     indptr: NDArray[np.int64]
     """Row offsets, (N + 1,)."""
@@ -62,6 +67,11 @@ def multilevel_partition(
     to 1.3 times their mean size. Time and memory are linear in the graph (`partition_bytes`). The
     same graph gives the same parts.
 
+    >>> pairs = np.array([0, 1, 2, 3, 4]), np.array([1, 0, 3, 2], np.int32)
+    >>> part = multilevel_partition(*pairs, parts=2)
+    >>> part == part[0]
+    array([ True,  True, False, False])
+
     Args:
         indptr: Row offsets of the adjacency, (N + 1,).
         indices: Neighbours, both directions of every edge and no loops, (E,).
@@ -91,7 +101,11 @@ def multilevel_partition(
 
 
 def partition_bytes(num_nodes: int, num_edges: int) -> int:
-    """Estimate the bytes that `multilevel_partition` needs in addition to the graph."""
+    """Return an estimate of the bytes that `multilevel_partition` needs besides the graph.
+
+    >>> partition_bytes(num_nodes=1000, num_edges=10_000)
+    1200000
+    """
     metis = _METIS_BYTES * min(num_edges, METIS_EDGES)
     if num_edges <= METIS_EDGES:
         return metis
@@ -100,12 +114,22 @@ def partition_bytes(num_nodes: int, num_edges: int) -> int:
 
 
 def partition_seconds(num_edges: int) -> float:
-    """Estimate the time of `multilevel_partition`, which uses one thread."""
+    """Return an estimate of the seconds that `multilevel_partition` takes, in one thread.
+
+    >>> partition_seconds(num_edges=5_000_000)
+    10.0
+    """
     return (_METIS_SECONDS if num_edges <= METIS_EDGES else _SECONDS) * num_edges
 
 
 def fill_up(part: NDArray[np.int32], weight: NDArray[np.int32], parts: int) -> None:
-    """Put nodes of part -1 into the smaller parts, in order, each part up to the mean weight."""
+    """Put nodes of part -1 into the smaller parts, in order, each part up to the mean weight.
+
+    >>> part = np.array([0, 0, -1, -1], np.int32)
+    >>> fill_up(part, np.ones(4, np.int32), parts=2)
+    >>> part.tolist()
+    [0, 0, 1, 1]
+    """
     absent = part < 0
     weight_P = np.bincount(part[~absent], weight[~absent], minlength=parts).astype(np.int64)
     room_P = np.maximum(-(-int(weight.sum(dtype=np.int64)) // parts) - weight_P, 0)
@@ -120,7 +144,11 @@ def _weight_type(num_edges: int) -> np.dtype[np.integer]:
 
 
 def unweighted(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> WeightedGraph:
-    """Return the graph with weights of 1, and of 0 for nodes without edges."""
+    """Return the graph with weights of 1, and of 0 for nodes without edges.
+
+    >>> unweighted(np.array([0, 1, 2, 2]), np.array([1, 0], np.int32)).node_weight.tolist()
+    [1, 1, 0]
+    """
     one = np.ones((), _weight_type(len(indices)))
     return WeightedGraph(
         np.asarray(indptr),  # numba does not take memory maps
@@ -137,6 +165,11 @@ def coarsened(
 
     Level by level, neighbours are joined into coarse nodes of at most weight `heaviest`, until the
     graph has at most `wanted_edges` edge directions or hardly shrinks.
+
+    >>> pairs = unweighted(np.array([0, 1, 2, 3, 4]), np.array([1, 0, 3, 2], np.int32))
+    >>> coarse, coarse_of_node = coarsened(pairs, heaviest=2, wanted_edges=0)
+    >>> coarse_of_node.tolist(), coarse.node_weight.tolist()
+    ([0, 0, 1, 1], [2, 2])
     """
     coarse_of_node = np.arange(graph.num_nodes, dtype=np.int32)
     while len(graph.indices) > wanted_edges:
@@ -156,6 +189,10 @@ def joined_neighbours(graph: WeightedGraph, heaviest: int) -> NDArray[np.int32]:
     A node joins the group with the largest w^2 / m, where w is the weight of its edges to the group
     and m the weight of the group without the node. Nodes that stay alone because all neighbouring
     groups are full join each other if they are tied to the same group, like the leaves of a hub.
+
+    >>> pairs = unweighted(np.array([0, 1, 2, 3, 4]), np.array([1, 0, 3, 2], np.int32))
+    >>> joined_neighbours(pairs, heaviest=2).tolist()
+    [0, 0, 1, 1]
     """
     label = np.arange(graph.num_nodes, dtype=np.int32)
     # Each group's tie to the current node and its weight are adjacent in memory.
@@ -169,6 +206,11 @@ def joined_neighbours(graph: WeightedGraph, heaviest: int) -> NDArray[np.int32]:
 
 def contracted(graph: WeightedGraph, label: NDArray[np.int32]) -> WeightedGraph:
     """Return the graph of groups: weights add up, and edges within a group vanish.
+
+    >>> path = unweighted(np.array([0, 1, 3, 4]), np.array([1, 0, 2, 1], np.int32))
+    >>> coarse = contracted(path, np.array([0, 0, 1], np.int32))
+    >>> coarse.node_weight.tolist(), coarse.indices.tolist()
+    ([2, 1], [1, 0])
 
     Args:
         graph: The graph of N nodes.

@@ -38,7 +38,13 @@ SparseRows = Any
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NewNodes:
-    """M nodes with features and edges, made by `new_nodes`; new node j has the id N + j."""
+    """M nodes with features and edges, made by `new_nodes`; new node j has the id N + j.
+
+    >>> path = build_graph([0, 1], [1, 2], features=[[0.0], [1.0], [2.0]])
+    >>> new = new_nodes(path, features=[[0.5]], neighbours=[[0, 2]])
+    >>> new.ids, new.changed
+    (array([3]), array([0, 2, 3]))
+    """
 
     num_known: int
     """Number N of known nodes."""
@@ -109,6 +115,10 @@ def grown_graph(graph: Graph, new: NewNodes) -> Graph:
     """Return the graph rebuilt with the new nodes: a copy of everything, by `build_graph`.
 
     New nodes have no label and, where known nodes have names, are called `new 0`, `new 1`, ...
+
+    >>> path = build_graph([0, 1], [1, 2], features=[[0.0], [1.0], [2.0]])
+    >>> grown_graph(path, new_nodes(path, [[0.5]], [[0, 2]])).out_degree
+    array([2, 2, 2, 2])
     """
     _check_belongs(graph, new)
     source, target, weight = _edges(graph, np.arange(graph.num_nodes))
@@ -137,6 +147,9 @@ def in_weights(graph: Graph) -> NDArray[np.float64]:
     """Return the summed weights of the edges into every node, (N,), without loops.
 
     Takes one pass over the edges, in chunks.
+
+    >>> in_weights(build_graph([0, 1], [1, 2], edge_weight=[3.0, 4.0]))
+    array([3., 7., 4.])
     """
     if graph.edge_weight is None and not graph.directed:
         return graph.out_degree.astype(np.float64)
@@ -151,7 +164,12 @@ def in_weights(graph: Graph) -> NDArray[np.float64]:
 def csr_rows(
     values: NDArray[Any], columns: NDArray[Any], offsets: NDArray[Any], width: int
 ) -> SparseRows:
-    """Return sparse rows of `width` columns from their three arrays, which are not copied."""
+    """Return sparse rows of `width` columns from their three arrays, which are not copied.
+
+    >>> csr_rows(np.array([5, 6]), np.array([1, 0]), np.array([0, 1, 2]), width=3).toarray()
+    array([[0, 5, 0],
+           [6, 0, 0]])
+    """
     return scipy.sparse.csr_array((values, columns, offsets), shape=(len(offsets) - 1, width))
 
 
@@ -159,6 +177,12 @@ class GrownTransition:
     """The matrix S of the grown graph, row by row on demand.
 
     It equals `transition_matrix(grown_graph(graph, new), ...)`.
+
+    >>> path = build_graph([0, 1], [1, 2], features=[[0.0], [1.0], [2.0]])
+    >>> new = new_nodes(path, [[0.5]], [[0]])
+    >>> GrownTransition(path, new, "rw", self_loops=False).rows(np.array([0, 3])).toarray()
+    array([[0. , 0.5, 0. , 0.5],
+           [1. , 0. , 0. , 0. ]])
 
     Args:
         graph: The known graph; may be memory-mapped.

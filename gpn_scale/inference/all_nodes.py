@@ -56,6 +56,15 @@ def predict_all(
     arrays are then memory maps. Between computing and diffusing, values are float32 whatever the
     model's dtype, as the result is.
 
+    >>> from gpn_scale import GPNClassifier, load_graph
+    >>> from gpn_scale.config import RunConfig, TrainConfig
+    >>> graph = load_graph("synthetic:nodes=100,classes=2")
+    >>> trained = GPNClassifier(RunConfig(model="GPN", train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> prediction = predict_all(trained, graph)
+    >>> alone = graph.marks["isolated"]  # without edges, all evidence is a node's own
+    >>> np.allclose(prediction.alpha_0[alone], prediction.alpha_0_no_network[alone])
+    True
+
     Args:
         trained: The model.
         graph: Graph with features; may be a memory map.

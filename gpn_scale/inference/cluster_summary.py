@@ -21,6 +21,16 @@ class ClusterSummary:
 
     Sums are in float64. Pass `observe` to `predict_all`, then call `result`.
 
+    >>> from gpn_scale import build_graph
+    >>> from gpn_scale.config import DiffusionConfig
+    >>> from gpn_scale.ppr.tails import TruncatedTail
+    >>> tail = TruncatedTail(build_graph([0], [1]), DiffusionConfig())
+    >>> summary = ClusterSummary(tail, num_classes=2, device=torch.device("cpu"))
+    >>> summary.observe(0, 2, torch.tensor([[1.0, 0.0], [3.0, 4.0]]))
+    >>> clusters = summary.result(torch.float32)
+    >>> clusters.mean_PC.tolist(), clusters.largest_total_P.tolist()
+    ([[2.0, 2.0]], [7.0])
+
     Args:
         tail: Gives the cluster of each node and the node's weight in it. A tail without clusters
             counts as one cluster, so that its rows have a bound, too.
@@ -57,7 +67,16 @@ class ClusterSummary:
 
 
 def summarise_clusters(trained: TrainedModel, graph: Graph, tail: AbstractTail) -> ClusterEvidence:
-    """Return the cluster evidence of a graph, for callers that do not predict all nodes anyway."""
+    """Return the cluster evidence of a graph, for callers that do not predict all nodes anyway.
+
+    >>> from gpn_scale import GPNClassifier, load_graph
+    >>> from gpn_scale.config import RunConfig, TrainConfig
+    >>> from gpn_scale.ppr.tails import TruncatedTail
+    >>> graph = load_graph("synthetic:nodes=100,classes=2")
+    >>> trained = GPNClassifier(RunConfig(model="GPN", train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> summarise_clusters(trained, graph, TruncatedTail(graph, trained.diffusion)).mean_PC.shape
+    torch.Size([1, 2])
+    """
     summary = ClusterSummary(tail, trained.num_classes, trained.device)
     for start, stop, evidence_NC in node_values(trained, graph):
         summary.observe(start, stop, evidence_NC)
@@ -106,11 +125,31 @@ def clusters_fingerprint(graph: Graph, store: PPRStore, tail: AbstractTail) -> s
     """Return a text that identifies what cluster evidence depends on besides the weights.
 
     It begins with the fingerprint of the graph.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale import build_graph
+    >>> from gpn_scale.config import PPRConfig
+    >>> from gpn_scale.ppr.tails import TruncatedTail
+    >>> from precompute.build import build_store
+    >>> path, config = build_graph([0, 1], [1, 2]), PPRConfig(k=2, clusters=0)
+    >>> with TemporaryDirectory() as folder:
+    ...     plan = build_store(path, config, folder)
+    ...     tail = TruncatedTail(path, config.diffusion)
+    ...     text = clusters_fingerprint(path, PPRStore.open(folder), tail)
+    >>> text.removeprefix(path.fingerprint())
+    ' one cluster'
     """
     clusters = store.clusters_checksum if tail.uses_store_clusters else "one cluster"
     return f"{graph.fingerprint()} {clusters}"
 
 
 def num_tracked_clusters(tail: AbstractTail) -> int:
-    """Return the number of clusters that a model tracks for this tail, at least 1."""
+    """Return the number of clusters that a model tracks for this tail, at least 1.
+
+    >>> from gpn_scale import build_graph
+    >>> from gpn_scale.config import DiffusionConfig
+    >>> from gpn_scale.ppr.tails import TruncatedTail
+    >>> num_tracked_clusters(TruncatedTail(build_graph([0], [1]), DiffusionConfig()))
+    1
+    """
     return max(tail.num_clusters, 1)

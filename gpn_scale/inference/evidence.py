@@ -26,6 +26,11 @@ class EvidenceSummary:
     """Feature evidence of all nodes, reduced over classes: 16 bytes per node.
 
     `predict_all` fills it if its `observe` is among the observers.
+
+    >>> summary = EvidenceSummary.empty(num_nodes=2)
+    >>> summary.observe(0, 2, torch.tensor([[1.0, 0.0], [3.0, 4.0]]))
+    >>> summary.total, summary.leading_class
+    (array([1., 7.]), array([0, 1]))
     """
 
     total: NDArray[np.float64]
@@ -50,7 +55,15 @@ class EvidenceSummary:
 
 
 def summarise_evidence(trained: TrainedModel, graph: Graph) -> EvidenceSummary:
-    """Return the summary of a graph, for callers that do not predict all nodes anyway."""
+    """Return the summary of a graph, for callers that do not predict all nodes anyway.
+
+    >>> from gpn_scale import GPNClassifier, load_graph
+    >>> from gpn_scale.config import RunConfig, TrainConfig
+    >>> graph = load_graph("synthetic:nodes=100,classes=2")
+    >>> trained = GPNClassifier(RunConfig(model="GPN", train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> summarise_evidence(trained, graph).total.shape
+    (100,)
+    """
     summary = EvidenceSummary.empty(graph.num_nodes)
     for start, stop, evidence_NC in node_values(trained, graph):
         summary.observe(start, stop, evidence_NC)
@@ -68,6 +81,13 @@ def node_values(
 
     Features are read and scaled chunk by chunk. Batch normalisation uses its running moments; the
     network is back in its former mode whenever a chunk is yielded.
+
+    >>> from gpn_scale import GPNClassifier, load_graph
+    >>> from gpn_scale.config import RunConfig, TrainConfig
+    >>> graph = load_graph("synthetic:nodes=100,classes=2")
+    >>> trained = GPNClassifier(RunConfig(model="GPN", train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> [(start, stop) for start, stop, _ in node_values(trained, graph, chunk=64)]
+    [(0, 64), (64, 100)]
 
     Args:
         trained: The part of the model whose values are computed.
@@ -88,7 +108,15 @@ def node_values(
 
 
 def chunk_rows(trained: AbstractTrainedPart, features: Features, memory_bytes: int) -> int:
-    """Return how many nodes the network can take at a time within `memory_bytes`, at least 1."""
+    """Return how many nodes the network can take at a time within `memory_bytes`, at least 1.
+
+    >>> from gpn_scale import GPNClassifier, load_graph
+    >>> from gpn_scale.config import RunConfig, TrainConfig
+    >>> graph = load_graph("synthetic:nodes=100,classes=2")
+    >>> trained = GPNClassifier(RunConfig(model="GPN", train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> [chunk_rows(trained, graph.features, size) for size in (0, 1 << 30)]
+    [1, 100]
+    """
     encoder, classes, itemsize = trained.encoder, trained.num_classes, trained.dtype.itemsize
     widths = [len(layer.get_parameter("bias")) for layer in (encoder.first, *encoder.further)]
     hidden, latent = max(widths), widths[-1]

@@ -31,7 +31,18 @@ EvidenceOf = Callable[[NodeIds], Tensor]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NewNodesPrediction:
-    """Prediction of new nodes, and how far alpha_0 may be from the exact one."""
+    """Prediction of new nodes, and how far alpha_0 may be from the exact one.
+
+    >>> from gpn_scale import GPNClassifier, load_graph
+    >>> from gpn_scale.config import RunConfig, TrainConfig
+    >>> from gpn_scale.diffusion.growth import new_nodes
+    >>> graph = load_graph("synthetic:nodes=100,classes=2")
+    >>> trained = GPNClassifier(RunConfig(model="GPN", train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> new = new_nodes(graph, graph.features[:1], [[0, 1]])  # one node, tied to nodes 0 and 1
+    >>> predicted = predict_new(trained, graph, new, tolerance=0.0)
+    >>> predicted.alpha_0_lower == predicted.alpha_0_upper  # nothing was left out
+    array([ True])
+    """
 
     prediction: Prediction
     """Prediction from the kept part of the rows."""
@@ -43,7 +54,13 @@ class NewNodesPrediction:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KnownGraph:
-    """Facts about the graph that the caller has already, so that they need not be computed."""
+    """Facts about the graph that the caller has already, so that they need not be computed.
+
+    >>> from gpn_scale import build_graph
+    >>> from gpn_scale.diffusion.growth import in_weights
+    >>> KnownGraph(in_weights=in_weights(build_graph([0, 1], [1, 2]))).in_weights
+    array([1., 2., 1.])
+    """
 
     evidence: EvidenceOf | None = None
     """Feature evidence of known nodes; None to compute that of the touched nodes."""

@@ -31,6 +31,15 @@ _COLUMNS = 32  # nodes whose own weight in the diffusion is computed together
 class Perturbed:
     """A model and a graph that is changed in one respect at a time.
 
+    >>> from gpn_scale import GPNClassifier, load_graph
+    >>> from gpn_scale.config import RunConfig, TrainConfig
+    >>> graph = load_graph("synthetic:nodes=100,classes=2")
+    >>> trained = GPNClassifier(RunConfig(model="GPN", train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> nodes, perturbed = np.array([3, 5]), Perturbed(trained, graph)
+    >>> same = perturbed.isolated(nodes, lambda part: graph.features[nodes[part]])
+    >>> np.allclose(same.alpha_0, perturbed.unchanged().alpha_0[nodes], rtol=1e-3)
+    True
+
     Args:
         trained: The model.
         graph: The unchanged graph.

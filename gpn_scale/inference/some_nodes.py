@@ -39,7 +39,18 @@ _ROUND_OFF = 1e-5
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Contributors:
-    """The nodes that supply most of each node's evidence, by decreasing share."""
+    """The nodes that supply most of each node's evidence, by decreasing share.
+
+    >>> two = Contributors(
+    ...     node=np.array([[7, 2]]),
+    ...     share=np.array([[0.5, 0.25]]),
+    ...     weight=np.array([[0.25, 0.5]]),
+    ...     leading_class=np.array([[1, 0]]),
+    ...     tail_share=np.array([0.25]),
+    ... )
+    >>> two.share.sum(1) + two.tail_share
+    array([1.])
+    """
 
     node: NodeIds
     """Node ids, (B, M); -1 where a row has fewer."""
@@ -58,7 +69,18 @@ _Arrays = TypeVar("_Arrays", Prediction, Contributors)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NodesPrediction:
-    """Prediction of some nodes from their stored rows."""
+    """Prediction of some nodes from their stored rows.
+
+    >>> p, alpha_0 = np.array([[0.75, 0.25]]), np.array([8.0])
+    >>> prediction = Prediction(
+    ...     probabilities=p, probabilities_no_network=p, alpha_0=alpha_0, alpha_0_no_network=alpha_0
+    ... )
+    >>> bounds = {"alpha_0_lower": alpha_0 - 1.0, "alpha_0_upper": alpha_0 + 2.0}
+    >>> node = np.array([4])
+    >>> predicted = NodesPrediction(node=node, prediction=prediction, **bounds, contributors=None)
+    >>> predicted.alpha_0_upper - predicted.alpha_0_lower
+    array([3.])
+    """
 
     node: NodeIds
     """Ids of the nodes in the requested order, (B,)."""
@@ -100,7 +122,25 @@ class _Block:
 def batch_aggregation(
     batch: PPRBatch, cluster_evidence: Callable[[Tensor], Tensor], trained: AbstractTrainedPart
 ) -> TopKAggregation:
-    """Return the aggregation of a batch; `cluster_evidence` as in `TopKAggregation`."""
+    """Return the aggregation of a batch; `cluster_evidence` as in `TopKAggregation`.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale import GPNClassifier, load_graph
+    >>> from gpn_scale.config import PPRConfig, RunConfig, TrainConfig
+    >>> from gpn_scale.ppr.tails import TruncatedTail
+    >>> from precompute.build import build_store
+    >>> graph = load_graph("synthetic:nodes=100,classes=2")
+    >>> trained = GPNClassifier(RunConfig(model="GPN", train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> tail = TruncatedTail(graph, trained.diffusion)
+    >>> with TemporaryDirectory() as folder:
+    ...     config = PPRConfig(diffusion=trained.diffusion, k=8, clusters=0)
+    ...     plan = build_store(graph, config, folder)
+    ...     source = BatchSource(store=PPRStore.open(folder), tail=tail)
+    ...     batch = assemble_batch(np.array([3, 5]), source)
+    >>> aggregate = batch_aggregation(batch, lambda evidence_NC: evidence_NC[:0], trained)
+    >>> aggregate(torch.ones(len(batch.support_global), 2)).shape
+    torch.Size([2, 2])
+    """
     device, dtype = trained.device, trained.dtype
     rows = SparseMatrix(
         torch.from_numpy(batch.rows.row_ptr).to(device),
@@ -122,6 +162,22 @@ def row_posteriors(
     cluster_PC: Tensor,
 ) -> DirichletPosterior:
     """Return the posteriors of `nodes` with the network's influence, from their rows.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale import GPNClassifier, load_graph
+    >>> from gpn_scale.config import PPRConfig, RunConfig, TrainConfig
+    >>> from gpn_scale.ppr.tails import TruncatedTail
+    >>> from precompute.build import build_store
+    >>> graph, nodes = load_graph("synthetic:nodes=100,classes=2"), np.array([3, 5])
+    >>> trained = GPNClassifier(RunConfig(model="GPN", train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> tail, none_PC = TruncatedTail(graph, trained.diffusion), torch.empty(0, 2)
+    >>> with TemporaryDirectory() as folder:
+    ...     config = PPRConfig(diffusion=trained.diffusion, k=8, clusters=0)
+    ...     plan = build_store(graph, config, folder)
+    ...     parts = {"store": PPRStore.open(folder), "tail": tail, "cluster_PC": none_PC}
+    ...     posterior = row_posteriors(trained, graph.features, nodes, **parts)
+    >>> posterior.mean_NC.shape
+    torch.Size([2, 2])
 
     Args:
         trained: The model.
@@ -164,6 +220,26 @@ def predict_nodes(
     """Return the prediction of `nodes`, the interval of alpha_0, and their contributors.
 
     The prediction of a GPN+ is not calibrated yet.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale import GPNClassifier, load_graph
+    >>> from gpn_scale.config import PPRConfig, RunConfig, TrainConfig
+    >>> from gpn_scale.inference.all_nodes import predict_all
+    >>> from gpn_scale.inference.cluster_summary import summarise_clusters
+    >>> from gpn_scale.ppr.tails import TruncatedTail
+    >>> from precompute.build import build_store
+    >>> graph, nodes = load_graph("synthetic:nodes=100,classes=2"), np.array([3, 5])
+    >>> trained = GPNClassifier(RunConfig(model="GPN", train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> parts = {"tail": TruncatedTail(graph, trained.diffusion)}
+    >>> parts["clusters"] = summarise_clusters(trained, graph, parts["tail"])
+    >>> with TemporaryDirectory() as folder:
+    ...     config = PPRConfig(diffusion=trained.diffusion, k=8, clusters=0)
+    ...     plan = build_store(graph, config, folder)
+    ...     store = PPRStore.open(folder)
+    ...     predicted = predict_nodes(trained, graph, nodes, store=store, **parts)
+    >>> exact = predict_all(trained, graph).alpha_0[nodes]
+    >>> (predicted.alpha_0_lower <= exact) & (exact <= predicted.alpha_0_upper)
+    array([ True,  True])
 
     Args:
         trained: The model.

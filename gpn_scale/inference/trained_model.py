@@ -32,6 +32,15 @@ class AbstractTrainedPart(ABC):
 
     The network need not be finished: validation uses it while it is trained. Whatever is computed
     leaves the network in the mode, training or evaluation, that it was in.
+
+    >>> import numpy as np
+    >>> from gpn_scale.config import RunConfig
+    >>> prior_C, source = torch.tensor([0.5, 0.5]), torch.Generator().manual_seed(1)
+    >>> network = GPN(RunConfig(), num_features=1, class_prior_C=prior_C, generator=source)
+    >>> kind = torch.device("cpu"), torch.float32
+    >>> trained = TrainedModel(network, "none", DiffusionConfig(), *kind)
+    >>> trained.evidence(np.array([[0.0], [1.0], [2.0]]), nodes=np.array([2, 0])).shape
+    torch.Size([2, 2])
     """
 
     network: GPN | Opinion
