@@ -393,11 +393,20 @@ class RunConfig:
         top = [(name, str(v)) for name, v in values.items() if not isinstance(v, Mapping)]
         return override(cls(), [("model", "GPN"), *top, *flat])
 
+    def fingerprinted(self) -> dict[str, Any]:
+        """Return the fields that results depend on; those that only GPN+ has are absent for others.
+
+        >>> "opinion" in RunConfig(model="GPN").fingerprinted()
+        False
+        """
+        values = self.to_dict()
+        if self.model == "GPN":  # as it was when there was no other model
+            del values["model"], values["opinion"]
+        return values
+
     def fingerprint(self) -> str:
         """Return a hash of the values of all fields."""
-        values = self.to_dict()
-        if self.model == "GPN":  # as before there was another model
-            del values["model"], values["opinion"]
+        values = self.fingerprinted()
         for key, value in _FORMER_FIELDS.items():
             section, _, name = key.partition(".")
             values[section][name] = value

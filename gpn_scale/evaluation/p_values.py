@@ -94,4 +94,4 @@ def mean_surprise(p_values: Sequence[Values]) -> NDArray[np.float64]:
     >>> mean_surprise([np.array([1.0]), np.array([np.exp(-2.0)])])
     array([1.])
     """
-    return np.mean([-np.log(np.asarray(p, np.float64)) for p in p_values], axis=0)
+    return np.asarray(np.mean([-np.log(np.asarray(p, np.float64)) for p in p_values], axis=0))

@@ -59,7 +59,7 @@ def predict_all(
     >>> from gpn_scale import GPNClassifier, load_graph
     >>> from gpn_scale.config import RunConfig, TrainConfig
     >>> graph = load_graph("synthetic:nodes=100,classes=2")
-    >>> trained = GPNClassifier(RunConfig(model="GPN", train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> trained = GPNClassifier(RunConfig(train=TrainConfig(epochs=5))).fit(graph).trained
     >>> prediction = predict_all(trained, graph)
     >>> alone = graph.marks["isolated"]  # without edges, all evidence is a node's own
     >>> np.allclose(prediction.alpha_0[alone], prediction.alpha_0_no_network[alone])
@@ -83,9 +83,8 @@ def predict_all(
         GraphError: the graph has no features, or features that cannot be scaled.
     """
     parts = 1 if trained.opinion is None else 2
-    work = _Work.prepared(
-        trained, graph, world or World(), progress, parts, memory_bytes, plan, observer_bytes
-    )
+    plan = plan or _plan(trained, graph, memory_bytes, observer_bytes)
+    work = _Work.prepared(trained, graph, plan, world or World(), progress, parts)
     with_network, without_network = (work.result_array(scratch) for _ in range(2))
     alpha_0_no_network = np.empty(graph.num_nodes, np.float32)
 

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from gpn_scale.data.graph import Graph
-from gpn_scale.inference.evidence import node_values
+from gpn_scale.inference.evidence import Observer, node_values
 from gpn_scale.inference.opinion_values import is_training_node, with_labels
-from gpn_scale.inference.trained_model import TrainedModel, TrainedOpinion
+from gpn_scale.inference.trained_model import TrainedModel
 from gpn_scale.nn.aggregation import ClusterEvidence
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import AbstractTail
@@ -73,7 +73,7 @@ def summarise_clusters(trained: TrainedModel, graph: Graph, tail: AbstractTail) 
     >>> from gpn_scale.config import RunConfig, TrainConfig
     >>> from gpn_scale.ppr.tails import TruncatedTail
     >>> graph = load_graph("synthetic:nodes=100,classes=2")
-    >>> trained = GPNClassifier(RunConfig(model="GPN", train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> trained = GPNClassifier(RunConfig(train=TrainConfig(epochs=5))).fit(graph).trained
     >>> summarise_clusters(trained, graph, TruncatedTail(graph, trained.diffusion)).mean_PC.shape
     torch.Size([1, 2])
     """
@@ -103,9 +103,8 @@ class OpinionSummary:
 
     def observe(self, start: int, stop: int, logits_NC: Tensor) -> None:
         """Add the logits of the nodes `start` to `stop`; this method is an `Observer`."""
-        is_training = np.zeros(stop - start)
-        if self.is_training is not None:
-            is_training = self.is_training[start:stop]
+        unknown = np.zeros(stop - start, bool)
+        is_training = unknown if self.is_training is None else self.is_training[start:stop]
         self.means.observe(start, stop, with_labels(logits_NC, is_training))
 
     def result(self, dtype: torch.dtype) -> Tensor:
@@ -113,12 +112,45 @@ class OpinionSummary:
         return self.means.result(dtype).mean_PC
 
 
-def summarise_opinion(opinion: TrainedOpinion, graph: Graph, tail: AbstractTail) -> Tensor:
-    """Return the cluster means of an opinion, for callers that do not predict all nodes anyway."""
-    summary = OpinionSummary(tail, graph, opinion.num_classes, opinion.device)
-    for start, stop, logits_NC in node_values(opinion, graph):
-        summary.observe(start, stop, logits_NC)
-    return summary.result(opinion.dtype)
+class CollectedClusters:
+    """Cluster means of all parts of a model, collected while all nodes are predicted.
+
+    Args:
+        trained: The model.
+        graph: The graph that is predicted.
+        tail: The tail whose clusters are meant.
+    """
+
+    def __init__(self, trained: TrainedModel, graph: Graph, tail: AbstractTail) -> None:
+        self.trained = trained
+        self.evidence = ClusterSummary(tail, trained.num_classes, trained.device)
+        self.opinion = None
+        if trained.opinion is not None:
+            self.opinion = OpinionSummary(tail, graph, trained.num_classes, trained.device)
+
+    @property
+    def opinion_observers(self) -> list[Observer]:
+        """Observers of the opinion's logits; none for a GPN."""
+        return [] if self.opinion is None else [self.opinion.observe]
+
+    def store(self) -> None:
+        """Put the means into the model's networks."""
+        trained = self.trained
+        trained.network.clusters = self.evidence.result(trained.dtype)
+        if trained.opinion is not None and self.opinion is not None:
+            trained.opinion.network.cluster_PS = self.opinion.result(trained.dtype)
+
+
+def summarise_model(trained: TrainedModel, graph: Graph, tail: AbstractTail) -> None:
+    """Put the graph's cluster means of all parts into the model's networks."""
+    collected = CollectedClusters(trained, graph, tail)
+    for start, stop, evidence_NC in node_values(trained, graph):
+        collected.evidence.observe(start, stop, evidence_NC)
+    if trained.opinion is not None:
+        for observe in collected.opinion_observers:
+            for start, stop, logits_NC in node_values(trained.opinion, graph):
+                observe(start, stop, logits_NC)
+    collected.store()
 
 
 def clusters_fingerprint(graph: Graph, store: PPRStore, tail: AbstractTail) -> str:

@@ -60,7 +60,7 @@ def summarise_evidence(trained: TrainedModel, graph: Graph) -> EvidenceSummary:
     >>> from gpn_scale import GPNClassifier, load_graph
     >>> from gpn_scale.config import RunConfig, TrainConfig
     >>> graph = load_graph("synthetic:nodes=100,classes=2")
-    >>> trained = GPNClassifier(RunConfig(model="GPN", train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> trained = GPNClassifier(RunConfig(train=TrainConfig(epochs=5))).fit(graph).trained
     >>> summarise_evidence(trained, graph).total.shape
     (100,)
     """
@@ -85,7 +85,7 @@ def node_values(
     >>> from gpn_scale import GPNClassifier, load_graph
     >>> from gpn_scale.config import RunConfig, TrainConfig
     >>> graph = load_graph("synthetic:nodes=100,classes=2")
-    >>> trained = GPNClassifier(RunConfig(model="GPN", train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> trained = GPNClassifier(RunConfig(train=TrainConfig(epochs=5))).fit(graph).trained
     >>> [(start, stop) for start, stop, _ in node_values(trained, graph, chunk=64)]
     [(0, 64), (64, 100)]
 
@@ -113,7 +113,7 @@ def chunk_rows(trained: AbstractTrainedPart, features: Features, memory_bytes: i
     >>> from gpn_scale import GPNClassifier, load_graph
     >>> from gpn_scale.config import RunConfig, TrainConfig
     >>> graph = load_graph("synthetic:nodes=100,classes=2")
-    >>> trained = GPNClassifier(RunConfig(model="GPN", train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> trained = GPNClassifier(RunConfig(train=TrainConfig(epochs=5))).fit(graph).trained
     >>> [chunk_rows(trained, graph.features, size) for size in (0, 1 << 30)]
     [1, 100]
     """

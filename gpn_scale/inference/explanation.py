@@ -31,7 +31,7 @@ class Explanation:
     >>> from gpn_scale import GPNClassifier, load_graph
     >>> from gpn_scale.config import RunConfig, TrainConfig
     >>> graph = load_graph("synthetic:nodes=100,classes=2")
-    >>> trained = GPNClassifier(RunConfig(model="GPN", train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> trained = GPNClassifier(RunConfig(train=TrainConfig(epochs=5))).fit(graph).trained
     >>> explanation = explain_nodes(trained, graph, nodes=[3, 5], count=4)
     >>> explanation.contributors.node.shape, explanation.source
     ((2, 4), 'exact')
@@ -63,7 +63,7 @@ def explain_nodes(
     >>> from gpn_scale import GPNClassifier, load_graph
     >>> from gpn_scale.config import RunConfig, TrainConfig
     >>> graph = load_graph("synthetic:nodes=100,classes=2")
-    >>> trained = GPNClassifier(RunConfig(model="GPN", train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> trained = GPNClassifier(RunConfig(train=TrainConfig(epochs=5))).fit(graph).trained
     >>> alone = graph.marks["isolated"][:1]  # a node without edges explains itself
     >>> contributors = explain_nodes(trained, graph, alone, count=1).contributors
     >>> contributors.node[0] == alone, contributors.share.round(3)
@@ -106,7 +106,7 @@ def explain_exactly(
     >>> from gpn_scale import GPNClassifier, load_graph
     >>> from gpn_scale.config import RunConfig, TrainConfig
     >>> graph = load_graph("synthetic:nodes=100,classes=2")
-    >>> trained = GPNClassifier(RunConfig(model="GPN", train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> trained = GPNClassifier(RunConfig(train=TrainConfig(epochs=5))).fit(graph).trained
     >>> evidence = summarise_evidence(trained, graph)
     >>> explanation = explain_exactly(trained, graph, np.array([3, 5]), evidence, count=100)
     >>> explanation.contributors.share.sum(1).round(6)
@@ -147,7 +147,7 @@ def explain_stored(predicted: NodesPrediction) -> Explanation:
     >>> from gpn_scale.config import PPRConfig, RunConfig, TrainConfig
     >>> from precompute.build import build_store
     >>> graph = load_graph("synthetic:nodes=100,classes=2")
-    >>> classifier = GPNClassifier(RunConfig(model="GPN", train=TrainConfig(epochs=5))).fit(graph)
+    >>> classifier = GPNClassifier(RunConfig(train=TrainConfig(epochs=5))).fit(graph)
     >>> config = PPRConfig(diffusion=classifier.trained.diffusion, k=8, clusters=2)
     >>> with TemporaryDirectory() as folder:
     ...     plan = build_store(graph, config, folder)

@@ -37,7 +37,7 @@ class NewNodesPrediction:
     >>> from gpn_scale.config import RunConfig, TrainConfig
     >>> from gpn_scale.diffusion.growth import new_nodes
     >>> graph = load_graph("synthetic:nodes=100,classes=2")
-    >>> trained = GPNClassifier(RunConfig(model="GPN", train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> trained = GPNClassifier(RunConfig(train=TrainConfig(epochs=5))).fit(graph).trained
     >>> new = new_nodes(graph, graph.features[:1], [[0, 1]])  # one node, tied to nodes 0 and 1
     >>> predicted = predict_new(trained, graph, new, tolerance=0.0)
     >>> predicted.alpha_0_lower == predicted.alpha_0_upper  # nothing was left out

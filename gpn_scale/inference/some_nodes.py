@@ -130,7 +130,7 @@ def batch_aggregation(
     >>> from gpn_scale.ppr.tails import TruncatedTail
     >>> from precompute.build import build_store
     >>> graph = load_graph("synthetic:nodes=100,classes=2")
-    >>> trained = GPNClassifier(RunConfig(model="GPN", train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> trained = GPNClassifier(RunConfig(train=TrainConfig(epochs=5))).fit(graph).trained
     >>> tail = TruncatedTail(graph, trained.diffusion)
     >>> with TemporaryDirectory() as folder:
     ...     config = PPRConfig(diffusion=trained.diffusion, k=8, clusters=0)
@@ -169,7 +169,7 @@ def row_posteriors(
     >>> from gpn_scale.ppr.tails import TruncatedTail
     >>> from precompute.build import build_store
     >>> graph, nodes = load_graph("synthetic:nodes=100,classes=2"), np.array([3, 5])
-    >>> trained = GPNClassifier(RunConfig(model="GPN", train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> trained = GPNClassifier(RunConfig(train=TrainConfig(epochs=5))).fit(graph).trained
     >>> tail, none_PC = TruncatedTail(graph, trained.diffusion), torch.empty(0, 2)
     >>> with TemporaryDirectory() as folder:
     ...     config = PPRConfig(diffusion=trained.diffusion, k=8, clusters=0)
@@ -229,7 +229,7 @@ def predict_nodes(
     >>> from gpn_scale.ppr.tails import TruncatedTail
     >>> from precompute.build import build_store
     >>> graph, nodes = load_graph("synthetic:nodes=100,classes=2"), np.array([3, 5])
-    >>> trained = GPNClassifier(RunConfig(model="GPN", train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> trained = GPNClassifier(RunConfig(train=TrainConfig(epochs=5))).fit(graph).trained
     >>> parts = {"tail": TruncatedTail(graph, trained.diffusion)}
     >>> parts["clusters"] = summarise_clusters(trained, graph, parts["tail"])
     >>> with TemporaryDirectory() as folder:

@@ -42,6 +42,8 @@ _BATCHED = in_batches(_VGCN, neighbours=5)
 _BATCHED_VGCN = in_neighbour_batches(VGCN)
 
 MODELS: dict[str, ModelSpec] = {
+    "GPN+": GPNSpec(model="GPN+"),
+    "GPN+-minibatch": GPNSpec(in_minibatches, model="GPN+"),
     "GPN": GPNSpec(),
     "GPN-minibatch": GPNSpec(in_minibatches),
     "PostNet": GPNSpec(without_diffusion),

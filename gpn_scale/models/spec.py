@@ -1,8 +1,8 @@
 """Entries of the registry: how the recipe of a dataset becomes the setting of a model."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
 
 from gpn_scale.baselines.baseline import AbstractBaseline
 from gpn_scale.baselines.options import changed_options
@@ -56,10 +56,12 @@ class GPNSpec:
     """Function from the recipe, with changes, to the configuration of training."""
     predicts_with_recipe: bool = False
     """Whether predictions diffuse as the recipe says, although training does not."""
+    model: Literal["GPN", "GPN+"] = "GPN"
+    """The model itself."""
 
     def setting(self, kind: str, recipe: RunConfig, changes: Changes, graph: Graph) -> ModelSetting:
         """Return the setting of the variant; see `ModelSpec.setting`."""
-        wanted = override(recipe, changes)
+        wanted = override(replace(recipe, model=self.model), changes)
         config = self.configure(wanted, graph)
         diffusion = wanted.diffusion if self.predicts_with_recipe else config.diffusion
         return GPNSetting(kind=kind, config=config, predicts_with=diffusion)
@@ -92,7 +94,7 @@ class BaselineSpec:
         options = self.model.Options() if self.options is None else self.options(recipe)
         return BaselineSetting(
             kind=kind,
-            config=override(self.configure(recipe), shared),
+            config=override(self.configure(replace(recipe, model="GPN")), shared),
             options=changed_options(kind, options, own),
             model=self.model,
         )

@@ -1,6 +1,6 @@
 """`Opinion`: which class a node and its neighbourhood speak for, by diffused logits.
 
-Shapes: N nodes, B roots, C classes, F features.
+Shapes: N nodes, B roots, C classes, F features, P clusters.
 """
 
 import torch
@@ -18,12 +18,22 @@ class Opinion(nn.Module):
     It shares nothing with a GPN's encoder: a latent space in which classes are linearly separable
     has no use for densities, and the detection of unknown nodes suffers (docs/posterior.md).
 
+    >>> opinion = Opinion(
+    ...     RunConfig(), num_features=3, num_classes=2, generator=torch.Generator().manual_seed(1)
+    ... )
+    >>> opinion(torch.eye(3), aggregate=lambda logits_NC: logits_NC[:1]).shape
+    torch.Size([1, 2])
+
     Args:
         config: The run's configuration; sections encoder and opinion are used.
         num_features: F, the number of features.
         num_classes: C, the number of classes.
         generator: Source of the initial values.
     """
+
+    cluster_PS: Tensor | None
+    """Mean logits and fraction of training nodes of each cluster of a store's rows; None if there
+    are none yet. S is C + 1."""
 
     def __init__(
         self,
@@ -44,6 +54,7 @@ class Opinion(nn.Module):
             generator=generator,
         )
         self.num_classes = num_classes
+        self.register_buffer("cluster_PS", None)
 
     def warmup_parameters(self) -> list[nn.Parameter]:
         """Return the parameters that train before the others: none."""

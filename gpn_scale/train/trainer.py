@@ -14,6 +14,7 @@ from gpn_scale.config import TrainConfig
 from gpn_scale.distributed import World
 from gpn_scale.errors import NumericalError
 from gpn_scale.memory import give_back_freed_memory
+from gpn_scale.nn.opinion import Opinion
 from gpn_scale.train.task import AbstractTask, Forward, TrainedPart, Validation
 
 
@@ -33,6 +34,8 @@ class EpochRecord:
     """Accuracy on the validation nodes."""
     best_epoch: int
     """Epoch of the best validation cross-entropy so far."""
+    part: str = "features"
+    """Part of the model: `features`, or `opinion` for the opinion of GPN+."""
 
 
 @dataclass(slots=True)
@@ -141,6 +144,11 @@ class Trainer:
         self._forward: Forward | None = None  # made when all processes have a trainer
         self.optimiser = self.new_optimiser(self.phase(1))
 
+    @property
+    def part(self) -> str:
+        """The part of the model that is trained: `features` or `opinion`."""
+        return "opinion" if isinstance(self.model, Opinion) else "features"
+
     def new_optimiser(self, phase: str) -> Adam:
         """Return Adam for the flows (`warmup`) or for all, with decay of the encoder (`main`)."""
         flows = {"params": self.model.warmup_parameters(), "weight_decay": 0.0}
@@ -224,6 +232,7 @@ class Trainer:
             val_cross_entropy=validation.cross_entropy,
             val_accuracy=validation.accuracy,
             best_epoch=state.best_epoch,
+            part=self.part,
         )
 
     def _optimise(self, epoch: int) -> float:
