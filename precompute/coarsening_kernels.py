@@ -1,4 +1,4 @@
-"""Compiled passes over a graph: nodes join groups, groups become nodes, and parts are refined.
+"""Compiled passes over a graph: nodes join groups, groups become nodes, and clusters are refined.
 
 Each pass is serial, in the order of the nodes, so its result does not depend on threads. A tie is
 the weight of the edges between a node or group and another group; edge weights are at least 1, so a
@@ -139,26 +139,26 @@ def contract_into(
 
 
 @njit(cache=True, nogil=True)
-def refine_into(indptr, indices, largest, rounds, part, size):
-    """Move nodes to the part that has most of their edges, if it has room."""
+def refine_into(indptr, indices, largest, rounds, cluster, size):
+    """Move nodes to the cluster that has most of their edges, if it has room."""
     tie = np.zeros(len(size), np.int64)
     for _ in range(rounds):
         moved = 0
-        for node in range(len(part)):
-            own, start, stop = part[node], indptr[node], indptr[node + 1]
+        for node in range(len(cluster)):
+            own, start, stop = cluster[node], indptr[node], indptr[node + 1]
             if start == stop:
                 continue
             for e in range(start, stop):
-                tie[part[indices[e]]] += 1
+                tie[cluster[indices[e]]] += 1
             best = own
             for e in range(start, stop):
-                other = part[indices[e]]
+                other = cluster[indices[e]]
                 if tie[other] > tie[best] and size[other] < largest:
                     best = other
             for e in range(start, stop):
-                tie[part[indices[e]]] = 0
+                tie[cluster[indices[e]]] = 0
             if best != own:
-                part[node] = best
+                cluster[node] = best
                 size[best] += 1
                 size[own] -= 1
                 moved += 1

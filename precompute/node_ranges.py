@@ -22,12 +22,12 @@ def sweep_blocks(num_nodes: int) -> list[tuple[int, int]]:
 
 
 def split_by_cost(
-    first: int, last: int, indptr: NDArray[np.int64], parts: int
+    first: int, last: int, indptr: NDArray[np.int64], num_ranges: int
 ) -> list[tuple[int, int]]:
-    """Divide the nodes [first, last) into `parts` ranges of about equal cost (edges plus nodes)."""
+    """Divide the nodes [first, last) into ranges of about equal cost (edges plus nodes)."""
     nodes = np.arange(first, last + 1)
     cost = (indptr[first : last + 1] - indptr[first]) + (nodes - first)
-    targets = cost[-1] * np.arange(parts + 1) / parts
+    targets = cost[-1] * np.arange(num_ranges + 1) / num_ranges
     cuts = first + np.searchsorted(cost, targets)
     cuts[0], cuts[-1] = first, last
     return [(int(a), int(b)) for a, b in pairwise(cuts)]
