@@ -106,8 +106,8 @@ def make_graph(setting: Setting, phases: Phases) -> Record:
     train, val = graph.split.train, graph.split.val
     np.save(setting.path("truth", ".npy"), graph.labels)
     labels = np.full_like(graph.labels, MISSING_LABEL)
-    for part in (train, val):
-        labels[part] = graph.labels[part]
+    for subset in (train, val):
+        labels[subset] = graph.labels[subset]
     split = Split(train=train, val=val, test=np.empty(0, np.int64))
     with phases.of("save"):
         save_graph(replace(graph, labels=labels, split=split), setting.path("graphs"))
