@@ -86,23 +86,23 @@ def measure(path: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Return all comparisons of one model, computing those that are missing."""
     name = hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest()
     kept = options.work / "models" / f"{name}.json"
-    known: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
+    results: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
     ks = [int(k) for k in options.ks.split(",")]
     keys = {" ".join(map(str, setting)): setting for setting in settings(ks)}
-    if any(key not in known for key in keys):
+    if any(key not in results for key in keys):
         classifier = GPNClassifier.load(path)
         dataset = classifier.config.data.dataset
         graph = prepare_graph(load_graph(dataset, options.data_dir), classifier.config)
         exact = classifier.predict(graph)
         metrics = out_of_distribution_metrics(exact, graph)
-        known |= {"dataset": dataset, "exact": metrics.get("auroc_epistemic", float("nan"))}
+        results |= {"dataset": dataset, "exact": metrics.get("auroc_epistemic", float("nan"))}
         for key, (k, clusters, tail) in keys.items():
-            if key not in known:
+            if key not in results:
                 store = store_of(graph, classifier, k, clusters, options.work)
-                known[key] = compare(classifier, exact, graph, store, tail)
-                write_json(kept, known)
+                results[key] = compare(classifier, exact, graph, store, tail)
+                write_json(kept, results)
         print(f"{path}: done", flush=True)
-    return known
+    return results
 
 
 def table(models: list[dict[str, Any]], ks: list[int]) -> str:

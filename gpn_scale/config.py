@@ -35,7 +35,7 @@ class DataConfig:
     """The graph, and how its features and labels are used."""
 
     dataset: str = "synthetic"
-    """A known dataset, `synthetic[:key=value,...]`, or the name of your own file or folder."""
+    """A dataset of the paper, `synthetic[:key=value,...]`, or the name of your file or folder."""
     feature_scaling: FeatureScaling = "none"
     """`row_sum` divides rows by their sum (bag of words); `binary_row_sum` makes them 0/1 first."""
     left_out_classes: int = 0
@@ -352,7 +352,7 @@ def override(config: RunConfig, pairs: Iterable[tuple[str, str]]) -> RunConfig:
         ConfigError: a key is unknown (similar keys are suggested), or a value is not allowed.
     """
     changes: dict[str, dict[str, Any]] = {}
-    types = known_fields()
+    types = field_types_by_key()
     for key, text in pairs:
         if key not in types:
             raise ConfigError(_unknown_key(key, list(types)))
@@ -364,7 +364,7 @@ def override(config: RunConfig, pairs: Iterable[tuple[str, str]]) -> RunConfig:
     return replace(config, **top)
 
 
-def known_fields() -> dict[str, Any]:
+def field_types_by_key() -> dict[str, Any]:
     """Return the type of every configuration field by its key, `section.field` or `mode`."""
     types: dict[str, Any] = {}
     for name, kind in get_type_hints(RunConfig).items():
@@ -376,9 +376,9 @@ def known_fields() -> dict[str, Any]:
     return types
 
 
-def _unknown_key(key: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(key, known, n=3, cutoff=0.5)
+def _unknown_key(key: str, keys: list[str]) -> str:
+    near = difflib.get_close_matches(key, keys, n=3, cutoff=0.5)
     tail = key.rpartition(".")[2]
-    near += [name for name in known if name.rpartition(".")[2] == tail and name not in near]
-    hint = f"did you mean {' or '.join(near)}?" if near else f"its fields are {', '.join(known)}"
+    near += [name for name in keys if name.rpartition(".")[2] == tail and name not in near]
+    hint = f"did you mean {' or '.join(near)}?" if near else f"its fields are {', '.join(keys)}"
     return f"the configuration has no field {key!r}; {hint}"

@@ -39,8 +39,8 @@ def _add_graph_options(group: argparse._ArgumentGroup) -> None:
         "--dataset",
         default="synthetic",
         metavar="NAME",
-        help="a known dataset, synthetic[:key=value,...], or your own file or folder in the data "
-        "directory (default: %(default)s)",
+        help="a dataset of the paper, synthetic[:key=value,...], or your own file or folder in the "
+        "data directory (default: %(default)s)",
     )
     add(
         "--data-dir",

@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 
 from gpn_scale import config as config_module
-from gpn_scale.config import RunConfig, known_fields, override, parse_assignments
+from gpn_scale.config import RunConfig, field_types_by_key, override, parse_assignments
 from gpn_scale.data.datasets import DATASET_NAMES
 from gpn_scale.data.graph import Graph
 from gpn_scale.errors import ConfigError
@@ -181,7 +181,7 @@ def _field_help() -> str:
     defaults = RunConfig().to_dict()
     docs = field_docs()
     lines = []
-    for key in known_fields():
+    for key in field_types_by_key():
         section, _, name = key.rpartition(".")
         default = defaults[section][name] if section else defaults[name]
         text = f"{' '.join(docs.get(key, '').split())} (default: {default})"

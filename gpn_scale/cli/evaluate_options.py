@@ -9,7 +9,7 @@ from gpn_scale.experiments.catalogue import EXPERIMENTS
 from gpn_scale.experiments.request import MatrixRequest, expand_groups
 from gpn_scale.experiments.studies import STUDIES
 from gpn_scale.experiments.trained import FRACTIONS
-from gpn_scale.models.registry import known_models
+from gpn_scale.models.registry import model_names
 
 
 def evaluation_parser() -> argparse.ArgumentParser:
@@ -34,7 +34,7 @@ def evaluation_parser() -> argparse.ArgumentParser:
         "--models",
         default="GPN,GPN-minibatch",
         metavar="A,B",
-        help=f"models among {', '.join(known_models())}; NAME[section.field=value;...] changes "
+        help=f"models among {', '.join(model_names())}; NAME[section.field=value;...] changes "
         "the configuration of one (default: GPN,GPN-minibatch)",
     )
     add("--splits", type=int, default=10, metavar="N", help="number of splits (default: 10)")

@@ -78,7 +78,7 @@ ABLATION = ("PostNet", "PostNet-Diff", "GPN", "GPN-LOG-beta")
 """Models of the paper's ablation."""
 
 
-def known_models() -> list[str]:
+def model_names() -> list[str]:
     """Return the names of all registered models, GPN and its ablations first."""
     return list(MODELS)
 
