@@ -44,9 +44,9 @@ def timed_sweeps(dataset: str, data_dir: Path, sweeps: int, comm: Any, threads: 
     config = PPRConfig(diffusion=diffusion, k=32, sweeps=sweeps)
     transition = transition_matrix(graph, "rw", True)
     engine = RowEngine(transition, config, comm, threads=threads)
-    marks: list[float] = []
-    engine.sweep(lambda *_: marks.append(time.perf_counter()))
-    return marks[-1] - marks[0]  # the first sweep warms up
+    ends: list[float] = []
+    engine.sweep(lambda *_: ends.append(time.perf_counter()))
+    return ends[-1] - ends[0]  # the first sweep warms up
 
 
 def parallel(options: argparse.Namespace) -> None:
