@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from gpn_scale.config import DiffusionConfig, PPRConfig
+from gpn_scale.data.datasets import dataset_help
 from gpn_scale.data.graph import MISSING_LABEL, Graph, NodeIds
 from gpn_scale.data.splits import stratified_split
 from gpn_scale.errors import ConfigError
@@ -39,8 +40,7 @@ def _add_graph_options(group: argparse._ArgumentGroup) -> None:
         "--dataset",
         default="synthetic",
         metavar="NAME",
-        help="a dataset of the paper, synthetic[:key=value,...], or your own file or folder in the "
-        "data directory (default: %(default)s)",
+        help=f"{dataset_help()} (default: %(default)s)",
     )
     add(
         "--data-dir",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpn_scale import config as config_module
 from gpn_scale.config import RunConfig, field_types_by_key, override, parse_assignments
-from gpn_scale.data.datasets import DATASET_NAMES
+from gpn_scale.data.datasets import dataset_help
 from gpn_scale.data.graph import Graph
 from gpn_scale.errors import ConfigError
 from gpn_scale.inference.all_nodes import DEFAULT_MEMORY_BYTES
@@ -25,15 +25,12 @@ def training_parser() -> argparse.ArgumentParser:
         epilog=f"fields of --set, with their defaults:\n{_field_help()}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    names = ", ".join(DATASET_NAMES)
     add = parser.add_argument
     add(
         "--dataset",
         default="synthetic",
         metavar="NAME",
-        help=f"one of {names}; synthetic[:nodes=20000,classes=7,...]; or X for a file "
-        "DIR/X.npz or a folder DIR/X with a saved graph or tables of edges and nodes "
-        "(default: synthetic)",
+        help=f"{dataset_help()} (default: synthetic)",
     )
     add(
         "--data-dir",

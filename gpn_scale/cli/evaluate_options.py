@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
+from gpn_scale.data.datasets import dataset_help
 from gpn_scale.errors import ConfigError
 from gpn_scale.experiments.catalogue import EXPERIMENTS
 from gpn_scale.experiments.request import MatrixRequest, expand_groups
@@ -29,7 +30,12 @@ def evaluation_parser() -> argparse.ArgumentParser:
         help=f"{', '.join(EXPERIMENTS)}, ablation, hyper-parameters, or all, which stands "
         "for all but these two (default: all)",
     )
-    add("--datasets", default="synthetic", metavar="A,B", help="datasets (default: synthetic)")
+    add(
+        "--datasets",
+        default="synthetic",
+        metavar="A,B",
+        help=f"datasets, each {dataset_help()} (default: synthetic)",
+    )
     add(
         "--models",
         default="GPN,GPN-minibatch",
