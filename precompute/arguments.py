@@ -13,7 +13,7 @@ from gpn_scale.data.splits import stratified_split
 from gpn_scale.errors import ConfigError
 from gpn_scale.ppr.writer import Existing
 from precompute.accuracy_targets import Target
-from precompute.build import Resources, default_resources
+from precompute.build import Resources, default_resources, thread_limit
 from precompute.mpi import AbstractComm
 
 
@@ -232,12 +232,17 @@ def resources_of(options: argparse.Namespace, comm: AbstractComm) -> Resources:
     """Return the threads and memory that the options allow; by default an equal part per rank.
 
     Raises:
-        ConfigError: a number is not positive.
+        ConfigError: a number is not positive, or numba does not allow that many threads.
     """
     resources = default_resources(comm.size)
     if options.threads is not None:
         if options.threads < 1:
             raise ConfigError(f"--threads got {options.threads}, expected at least 1")
+        if options.threads > thread_limit():
+            raise ConfigError(
+                f"--threads got {options.threads}, expected at most {thread_limit()}: to allow "
+                f"more, set the environment variable NUMBA_NUM_THREADS={options.threads}"
+            )
         resources = replace(resources, threads=options.threads)
     if options.memory_budget is not None:
         if not options.memory_budget > 0:
