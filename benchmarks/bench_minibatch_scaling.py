@@ -304,6 +304,7 @@ def compile_kernels(work: Path, threads: int) -> None:
     """Run a tiny precompute, so that no measured stage compiles."""
     options = "-m precompute --dataset synthetic:nodes=500,classes=3 --method push --overwrite"
     command = [sys.executable, *options.split(), "--out", str(work / "compiled"), "--k", "8"]
+    command += ["--threads", str(threads)]
     watched(command, work / "compiled.log", threads)
 
 

@@ -44,17 +44,17 @@ def settings(ks: list[int]) -> Iterator[tuple[int, int, TailKind]]:
                 yield k, clusters, tail
 
 
-def store_of(graph: Graph, classifier: GPNClassifier, k: int, clusters: int, work: Path) -> Path:
+def store_of(classifier: GPNClassifier, k: int, clusters: int, options: argparse.Namespace) -> Path:
     """Build rows of all nodes with the model's diffusion, by the command line; only once."""
     diffusion, dataset = classifier.config.diffusion, classifier.config.data.dataset
     facts = "_".join(str(value) for value in diffusion.store_parameters.values())
-    out = work / "stores" / f"{dataset}_{facts}_{k}_{clusters}"
+    out: Path = options.work / "stores" / f"{dataset}_{facts}_{k}_{clusters}"
     if not (out / "manifest.json").exists():
-        options = ["--dataset", dataset, "--data-dir", str(work / "graphs"), "--out", str(out)]
-        options += ["--teleport", str(diffusion.teleport)]
-        options += ["--normalisation", diffusion.normalisation, "--steps", str(diffusion.steps)]
-        options += ["--k", str(k), "--clusters", str(clusters), "--resume"]
-        assert precompute(options) == 0
+        arguments = ["--dataset", dataset, "--data-dir", str(options.data_dir), "--out", str(out)]
+        arguments += ["--teleport", str(diffusion.teleport)]
+        arguments += ["--normalisation", diffusion.normalisation, "--steps", str(diffusion.steps)]
+        arguments += ["--k", str(k), "--clusters", str(clusters), "--resume"]
+        assert precompute(arguments) == 0
     return out
 
 
@@ -98,7 +98,7 @@ def measure(path: Path, options: argparse.Namespace) -> dict[str, Any]:
         results |= {"dataset": dataset, "exact": metrics.get("auroc_epistemic", float("nan"))}
         for key, (k, clusters, tail) in keys.items():
             if key not in results:
-                store = store_of(graph, classifier, k, clusters, options.work)
+                store = store_of(classifier, k, clusters, options)
                 results[key] = compare(classifier, exact, graph, store, tail)
                 write_json(kept, results)
         print(f"{path}: done", flush=True)
@@ -145,9 +145,6 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     (options.work / "models").mkdir(parents=True, exist_ok=True)
-    graphs = options.work / "graphs"
-    if not graphs.exists():
-        graphs.symlink_to(options.data_dir.resolve(), target_is_directory=True)
     by_graph: dict[str, list[dict[str, Any]]] = {}
     for path in options.models:
         comparisons = measure(path, options)
