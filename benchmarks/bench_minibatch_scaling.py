@@ -222,7 +222,7 @@ def watched(command: list[str], log: Path, threads: int) -> Record:
     output = process.stdout
 
     def listen() -> None:
-        with log.open("w", encoding="utf-8") as file:
+        with output, log.open("w", encoding="utf-8") as file:
             for line in output:
                 lines.append((time.monotonic(), line))
                 print(f"{lines[-1][0] - began:9.1f} {line}", end="", file=file, flush=True)
