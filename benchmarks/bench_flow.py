@@ -182,8 +182,9 @@ def main() -> None:
             with multiprocessing.get_context("spawn").Pool(1) as pool:
                 extra = pool.apply(measure_memory, ((options, variant, phase),))
             result[f"{variant}_{phase}_extra_mib"] = round(extra / 2**20, 1)
-        ratio = result[f"plain_{phase}_extra_mib"] / result[f"fused_{phase}_extra_mib"]
-        result[f"{phase}_memory_ratio"] = ratio
+        plain, fused = (result[f"{variant}_{phase}_extra_mib"] for variant in ("plain", "fused"))
+        # Small inputs fit into memory that the process already has.
+        result[f"{phase}_memory_ratio"] = plain / fused if fused > 0 else None
     result |= time_side_by_side(options) | errors(options)
     if options.chunk_rows:
         result["chunk_seconds"] = time_chunks(options)

@@ -38,7 +38,7 @@ class DataConfig:
     """
 
     dataset: str = "synthetic"
-    """A known dataset, `synthetic[:key=value,...]`, or the name of your own file or folder."""
+    """A dataset of the paper, `synthetic[:key=value,...]`, or the name of your file or folder."""
     feature_scaling: FeatureScaling = "none"
     """`row_sum` divides rows by their sum (bag of words); `binary_row_sum` makes them 0/1 first."""
     left_out_classes: int = 0
@@ -426,7 +426,7 @@ def override(config: RunConfig, pairs: Iterable[tuple[str, str]]) -> RunConfig:
         ConfigError: a key is unknown (similar keys are suggested), or a value is not allowed.
     """
     changes: dict[str, dict[str, Any]] = {}
-    types = known_fields()
+    types = field_types_by_key()
     for key, text in pairs:
         if key not in types:
             raise ConfigError(unknown_field(key, list(types)))
@@ -438,10 +438,10 @@ def override(config: RunConfig, pairs: Iterable[tuple[str, str]]) -> RunConfig:
     return replace(config, **top)
 
 
-def known_fields() -> dict[str, Any]:
+def field_types_by_key() -> dict[str, Any]:
     """Return the type of every configuration field by its key, `section.field` or `mode`.
 
-    >>> known_fields()["train.epochs"]
+    >>> field_types_by_key()["train.epochs"]
     <class 'int'>
     """
     types: dict[str, Any] = {}

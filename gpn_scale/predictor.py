@@ -27,7 +27,7 @@ from gpn_scale.inference.cluster_summary import (
 )
 from gpn_scale.inference.evidence import EvidenceSummary
 from gpn_scale.inference.explanation import Explanation, explain_nodes
-from gpn_scale.inference.new_nodes import KnownGraph, NewNodesPrediction, predict_new
+from gpn_scale.inference.new_nodes import GraphFacts, NewNodesPrediction, predict_new
 from gpn_scale.inference.perturbed import Perturbed
 from gpn_scale.inference.some_nodes import NodesPrediction, predict_nodes
 from gpn_scale.inference.stored_rows import StoreLike, open_rows, require_evidence_diffusion
@@ -221,7 +221,7 @@ class AbstractPredictor:
         """Return the prediction of nodes that joined `graph` after training.
 
         Args:
-            graph: Graph of the known nodes.
+            graph: Graph of the existing nodes.
             features: Feature rows of the new nodes, with the columns of training.
             neighbours: Ids of the neighbours of each new node; N + j is the j-th new node.
             edge_weights: Weights of these edges; None for 1.
@@ -235,8 +235,8 @@ class AbstractPredictor:
         if clusters is not None and self._clusters_fingerprint.startswith(graph.fingerprint()):
             largest = float(clusters.largest_total_P.max())
         new = new_nodes(graph, features, neighbours, edge_weights)
-        known = KnownGraph(largest_evidence=largest)
-        result = predict_new(self.trained, graph, new, tolerance=tolerance, known=known)
+        facts = GraphFacts(largest_evidence=largest)
+        result = predict_new(self.trained, graph, new, tolerance=tolerance, facts=facts)
         return replace(result, prediction=self.trained.finished(result.prediction))
 
     def explain(

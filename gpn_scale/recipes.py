@@ -63,7 +63,7 @@ def citation(dataset: str) -> RunConfig:
     >>> citation("CoraML").data.feature_scaling, citation("PubMed").data.feature_scaling
     ('row_sum', 'binary_row_sum')
     """
-    binary = known_dataset(dataset) == "PubMed"
+    binary = paper_dataset(dataset) == "PubMed"
     scaling: FeatureScaling = "binary_row_sum" if binary else "row_sum"
     return RunConfig(data=DataConfig(dataset=dataset, feature_scaling=scaling))
 
@@ -120,12 +120,12 @@ _RECIPE_OF = {
 }
 
 
-def known_dataset(dataset: str) -> str | None:
+def paper_dataset(dataset: str) -> str | None:
     """Return the dataset of the paper that `dataset` is, or is a variant of; None if there is none.
 
     A variant of X is called X, a hyphen and any text. If several X fit, the longest counts.
 
-    >>> known_dataset("CoraML"), known_dataset("ogbn-arxiv-small"), known_dataset("mine")
+    >>> paper_dataset("CoraML"), paper_dataset("ogbn-arxiv-small"), paper_dataset("mine")
     ('CoraML', 'ogbn-arxiv', None)
     """
     fitting = [name for name in _RECIPE_OF if dataset == name or dataset.startswith(f"{name}-")]
@@ -144,12 +144,12 @@ def recipe_for(dataset: str, graph: Graph) -> RunConfig:
     True
 
     Args:
-        dataset: Name of the dataset; variants are explained at `known_dataset`.
+        dataset: Name of the dataset; variants are explained at `paper_dataset`.
         graph: The dataset itself.
     """
-    known = known_dataset(dataset)
-    if known is not None:
-        return _RECIPE_OF[known](dataset)
+    name = paper_dataset(dataset)
+    if name is not None:
+        return _RECIPE_OF[name](dataset)
     if dataset.partition(":")[0] == "synthetic":
         return synthetic(dataset)
     features = graph.features
@@ -197,14 +197,14 @@ def left_out_count(dataset: str, count: str) -> int:
         ConfigError: `count` is neither, or the paper has no number for the dataset.
     """
     if count == "paper":
-        known = known_dataset(dataset)
-        if known is None:
+        name = paper_dataset(dataset)
+        if name is None:
             raise ConfigError(
                 "left_out_classes is 'paper', but the paper leaves out classes only in "
                 f"{', '.join(LEFT_OUT_CLASSES)}, not in {dataset!r}: give a number",
                 arguments=("left_out_classes",),
             )
-        return LEFT_OUT_CLASSES[known]
+        return LEFT_OUT_CLASSES[name]
     if not count.isdecimal():
         raise ConfigError(
             f"left_out_classes is {count!r}, expected a number or 'paper'",

@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 
 from gpn_scale.config import DiffusionConfig, PPRConfig
+from gpn_scale.data.datasets import dataset_help
 from gpn_scale.data.graph import MISSING_LABEL, Graph, NodeIds
 from gpn_scale.data.splits import stratified_split
 from gpn_scale.errors import ConfigError
 from gpn_scale.ppr.writer import Existing
 from precompute.accuracy_targets import Target
-from precompute.build import Resources, default_resources
+from precompute.build import Resources, default_resources, thread_limit
 from precompute.mpi import AbstractComm
 
 
@@ -44,8 +45,7 @@ def _add_graph_options(group: argparse._ArgumentGroup) -> None:
         "--dataset",
         default="synthetic",
         metavar="NAME",
-        help="a known dataset, synthetic[:key=value,...], or your own file or folder in the data "
-        "directory (default: %(default)s)",
+        help=f"{dataset_help()} (default: %(default)s)",
     )
     add(
         "--data-dir",
@@ -250,12 +250,17 @@ def resources_of(options: argparse.Namespace, comm: AbstractComm) -> Resources:
     Resources(threads=2, memory_bytes=4000000000)
 
     Raises:
-        ConfigError: a number is not positive.
+        ConfigError: a number is not positive, or numba does not allow that many threads.
     """
     resources = default_resources(comm.size)
     if options.threads is not None:
         if options.threads < 1:
             raise ConfigError(f"--threads got {options.threads}, expected at least 1")
+        if options.threads > thread_limit():
+            raise ConfigError(
+                f"--threads got {options.threads}, expected at most {thread_limit()}: to allow "
+                f"more, set the environment variable NUMBA_NUM_THREADS={options.threads}"
+            )
         resources = replace(resources, threads=options.threads)
     if options.memory_budget is not None:
         if not options.memory_budget > 0:

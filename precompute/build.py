@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -46,8 +47,15 @@ class Resources:
     memory_bytes: int
 
 
+def thread_limit() -> int:
+    """Return the largest number of threads that numba allows (`NUMBA_NUM_THREADS`)."""
+    return int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined] # set on import
+
+
 def default_resources(ranks_per_machine: int = 1) -> Resources:
     """Return one rank's part of this machine's cores, and of 80 % of its free memory.
+
+    There are no more threads than numba allows.
 
     >>> default_resources(ranks_per_machine=1024).threads
     1
@@ -55,7 +63,7 @@ def default_resources(ranks_per_machine: int = 1) -> Resources:
     cores = len(os.sched_getaffinity(0))
     free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return Resources(
-        threads=max(1, cores // ranks_per_machine),
+        threads=min(max(1, cores // ranks_per_machine), thread_limit()),
         memory_bytes=int(0.8 * free) // ranks_per_machine,
     )
 

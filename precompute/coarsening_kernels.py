@@ -1,4 +1,4 @@
-"""Compiled passes over a graph: nodes join groups, groups become nodes, and parts are refined.
+"""Compiled passes over a graph: nodes join groups, groups become nodes, and clusters are refined.
 
 Each pass is serial, in the order of the nodes, so its result does not depend on threads. A tie is
 the weight of the edges between a node or group and another group; edge weights are at least 1, so a
@@ -178,33 +178,33 @@ def contract_into(
 
 
 @njit(cache=True, nogil=True)
-def refine_into(indptr, indices, largest, rounds, part, size):
-    """Move nodes to the part that has most of their edges, if it has room.
+def refine_into(indptr, indices, largest, rounds, cluster, size):
+    """Move nodes to the cluster that has most of their edges, if it has room.
 
     >>> indptr, indices = np.array([0, 2, 4, 6]), np.array([1, 2, 0, 2, 0, 1], np.int32)
-    >>> part, size = np.array([0, 0, 1], np.int32), np.array([2, 1])  # one node of a triangle
-    >>> refine_into(indptr, indices, 3, 1, part, size)
-    >>> part.tolist(), size.tolist()
+    >>> cluster, size = np.array([0, 0, 1], np.int32), np.array([2, 1])  # one node of a triangle
+    >>> refine_into(indptr, indices, 3, 1, cluster, size)
+    >>> cluster.tolist(), size.tolist()
     ([0, 0, 0], [3, 0])
     """
     tie = np.zeros(len(size), np.int64)
     for _ in range(rounds):
         moved = 0
-        for node in range(len(part)):
-            own, start, stop = part[node], indptr[node], indptr[node + 1]
+        for node in range(len(cluster)):
+            own, start, stop = cluster[node], indptr[node], indptr[node + 1]
             if start == stop:
                 continue
             for e in range(start, stop):
-                tie[part[indices[e]]] += 1
+                tie[cluster[indices[e]]] += 1
             best = own
             for e in range(start, stop):
-                other = part[indices[e]]
+                other = cluster[indices[e]]
                 if tie[other] > tie[best] and size[other] < largest:
                     best = other
             for e in range(start, stop):
-                tie[part[indices[e]]] = 0
+                tie[cluster[indices[e]]] = 0
             if best != own:
-                part[node] = best
+                cluster[node] = best
                 size[best] += 1
                 size[own] -= 1
                 moved += 1

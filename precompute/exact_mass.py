@@ -54,7 +54,7 @@ def mass_by_cluster(
     indices: NDArray[np.int32],
     weight: NDArray[np.float32],
     cluster_of_node: NDArray[np.int32],
-    parts: int,
+    num_clusters: int,
     *,
     teleport: float,
     steps: int,
@@ -74,8 +74,8 @@ def mass_by_cluster(
     """
     num_nodes = len(indptr) - 1
     assert cluster_of_node.shape == (num_nodes,)
-    masses_PN: NDArray[np.float32] = comm.shared_zeros((parts, num_nodes), np.float32)
-    cuts = [parts * rank // comm.size for rank in range(comm.size + 1)]
+    masses_PN: NDArray[np.float32] = comm.shared_zeros((num_clusters, num_nodes), np.float32)
+    cuts = [num_clusters * rank // comm.size for rank in range(comm.size + 1)]
     bounds = list(pairwise(cuts))
     start, stop = bounds[comm.rank]
     own = np.flatnonzero((cluster_of_node >= start) & (cluster_of_node < stop))

@@ -25,17 +25,17 @@ def sweep_blocks(num_nodes: int) -> list[tuple[int, int]]:
 
 
 def split_by_cost(
-    first: int, last: int, indptr: NDArray[np.int64], parts: int
+    first: int, last: int, indptr: NDArray[np.int64], num_ranges: int
 ) -> list[tuple[int, int]]:
-    """Return `parts` ranges of the nodes [first, last), of about equal cost (edges plus nodes).
+    """Return `num_ranges` ranges of the nodes [first, last), of about equal cost (edges plus nodes).
 
     >>> indptr = np.array([0, 6, 7, 8, 9])  # the first node has six edges
-    >>> split_by_cost(0, 4, indptr, parts=2)
+    >>> split_by_cost(0, 4, indptr, num_ranges=2)
     [(0, 1), (1, 4)]
     """
     nodes = np.arange(first, last + 1)
     cost = (indptr[first : last + 1] - indptr[first]) + (nodes - first)
-    targets = cost[-1] * np.arange(parts + 1) / parts
+    targets = cost[-1] * np.arange(num_ranges + 1) / num_ranges
     cuts = first + np.searchsorted(cost, targets)
     cuts[0], cuts[-1] = first, last
     return [(int(a), int(b)) for a, b in pairwise(cuts)]

@@ -9,7 +9,7 @@ import gpn_scale.config
 from gpn_scale.config import (
     DiffusionConfig,
     RunConfig,
-    known_fields,
+    field_types_by_key,
     override,
 )
 from gpn_scale.errors import ConfigError
@@ -136,7 +136,7 @@ def test_every_choice_is_checked_when_a_configuration_is_made(config, name, text
             replace(config(), **{name: text})
 
 
-def test_the_choices_are_those_known():
+def test_the_choices_are_those_documented():
     assert {(config.__name__, name) for config, name in CHOICES} >= {
         ("RunConfig", "mode"),
         ("DataConfig", "feature_scaling"),
@@ -163,8 +163,8 @@ def test_a_refused_choice_names_the_allowed_values_and_its_field():
     assert str(refused.value) == "diffusion.steps is 'few', expected a whole number or inf"
 
 
-def test_known_fields_name_every_section():
-    assert {"mode", "diffusion.teleport", "train.rng_seed"} <= set(known_fields())
+def test_every_section_has_its_keys():
+    assert {"mode", "diffusion.teleport", "train.rng_seed"} <= set(field_types_by_key())
     assert DiffusionConfig().teleport == 0.1
 
 

@@ -84,8 +84,8 @@ class Split:
         for name in ("train", "val", "test"):
             ids = as_node_ids(getattr(self, name), f"split: {name}")
             object.__setattr__(self, name, np.unique(ids).astype(np.int64))
-        parts = np.concatenate([self.train, self.val, self.test])
-        ids, counts = np.unique(parts, return_counts=True)
+        members = np.concatenate([self.train, self.val, self.test])
+        ids, counts = np.unique(members, return_counts=True)
         if (counts > 1).any():
             raise GraphError(
                 f"split: node {ids[counts > 1][0]} is in more than one of train, val and test; "
@@ -211,19 +211,19 @@ class Graph:
         return self._fingerprints["all"]
 
     def _content(self) -> list[tuple[str, NDArray[Any] | None]]:
-        parts = self._structure()
+        arrays = self._structure()
         if isinstance(self.features, CSRFeatures):
-            parts += [("x_indptr", self.features.indptr), ("x_indices", self.features.indices)]
-            parts += [("x_values", self.features.values)]
-            parts += [("x_columns", np.array(self.features.num_columns))]
+            arrays += [("x_indptr", self.features.indptr), ("x_indices", self.features.indices)]
+            arrays += [("x_values", self.features.values)]
+            arrays += [("x_columns", np.array(self.features.num_columns))]
         else:
-            parts += [("x", self.features)]
-        parts += [("labels", self.labels), ("classes", np.array(self.num_classes))]
+            arrays += [("x", self.features)]
+        arrays += [("labels", self.labels), ("classes", np.array(self.num_classes))]
         if self.split is not None:
             split = self.split
-            parts += [("train", split.train), ("val", split.val), ("test", split.test)]
-        parts += [(f"mark {name}", ids) for name, ids in sorted(self.marks.items())]
-        return parts
+            arrays += [("train", split.train), ("val", split.val), ("test", split.test)]
+        arrays += [(f"mark {name}", ids) for name, ids in sorted(self.marks.items())]
+        return arrays
 
     def _structure(self) -> list[tuple[str, NDArray[Any] | None]]:
         return [
@@ -239,17 +239,17 @@ class Graph:
         Raises:
             GraphError: an id is out of range or unlabelled, or a class has no training node.
         """
-        for part in ("train", "val", "test"):
-            ids = getattr(split, part)
+        for subset in ("train", "val", "test"):
+            ids = getattr(split, subset)
             if len(ids) and not (ids[0] >= 0 and ids[-1] < self.num_nodes):
                 wrong = ids[0] if ids[0] < 0 else ids[-1]
                 raise GraphError(
-                    f"split: {part} holds node {wrong}, expected ids in [0, {self.num_nodes})"
+                    f"split: {subset} holds node {wrong}, expected ids in [0, {self.num_nodes})"
                 )
             unlabelled = ids[self.labels[ids] == MISSING_LABEL]
             if len(unlabelled):
                 raise GraphError(
-                    f"split: {part} holds node {unlabelled[0]}, which has no label; "
+                    f"split: {subset} holds node {unlabelled[0]}, which has no label; "
                     "expected labelled nodes only"
                 )
         counts = np.bincount(self.labels[split.train], minlength=self.num_classes)
@@ -304,9 +304,9 @@ def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
         ) from error
 
 
-def _hash(parts: list[tuple[str, NDArray[Any] | None]]) -> str:
+def _hash(arrays: list[tuple[str, NDArray[Any] | None]]) -> str:
     digest = hashlib.blake2b(digest_size=16)
-    for name, array in parts:
+    for name, array in arrays:
         if array is None:
             continue
         digest.update(f"{name}:{array.dtype.str}:{array.shape};".encode())

@@ -101,8 +101,8 @@ def write_npz(graph: Graph, path: Path) -> None:
     elif graph.features is not None:
         arrays["x"] = graph.features
     if graph.split is not None:
-        parts = (graph.split.train, graph.split.val, graph.split.test)
-        arrays |= dict(zip(_SPLIT_KEYS, parts, strict=True))
+        subsets = (graph.split.train, graph.split.val, graph.split.test)
+        arrays |= dict(zip(_SPLIT_KEYS, subsets, strict=True))
     names = {"node_names": graph.node_names, "class_names": graph.class_names}
     arrays |= {key: texts for key, texts in names.items() if texts is not None}
     arrays |= {_MARK + key: ids for key, ids in graph.marks.items()}
@@ -121,7 +121,7 @@ def _load(path: Path) -> _Arrays:
         raise GraphError(f"{path} cannot be opened ({error}): make it readable") from error
     with file:
         try:
-            return _known_arrays(np.load(file, allow_pickle=False), path)
+            return _graph_arrays(np.load(file, allow_pickle=False), path)
         except GraphError:
             raise
         except _UNREADABLE as error:
@@ -131,12 +131,12 @@ def _load(path: Path) -> _Arrays:
             ) from error
 
 
-def _known_arrays(opened: Any, path: Path) -> _Arrays:
+def _graph_arrays(opened: Any, path: Path) -> _Arrays:
     if not isinstance(opened, np.lib.npyio.NpzFile):
         raise GraphError(f"{path} holds one bare array, expected an .npz archive of several")
     with opened:
-        known = [key for key in opened.files if key in _KEYS or key.startswith(_MARK)]
-        return {key: opened[key] for key in known}
+        keys = [key for key in opened.files if key in _KEYS or key.startswith(_MARK)]
+        return {key: opened[key] for key in keys}
 
 
 def _single(arrays: _Arrays, key: str, path: Path) -> int | None:

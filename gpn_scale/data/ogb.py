@@ -30,8 +30,8 @@ NAME = "ogbn-arxiv"
 FOLDER = "ogbn_arxiv"
 _ZIP_FOLDER = "arxiv"
 _RAW = ("edge", "node-feat", "node-label", "num-node-list", "num-edge-list")
-_FILES = tuple(f"raw/{part}.csv.gz" for part in _RAW)
-_FILES += tuple(f"split/time/{part}.csv.gz" for part in ("train", "valid", "test"))
+_FILES = tuple(f"raw/{name}.csv.gz" for name in _RAW)
+_FILES += tuple(f"split/time/{subset}.csv.gz" for subset in ("train", "valid", "test"))
 _TIMEOUT_SECONDS = 60.0
 
 

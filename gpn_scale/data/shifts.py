@@ -122,8 +122,8 @@ def shifted_edges(graph: Graph, fraction: float, kind: EdgeShift, rng_seed: int)
         removed = rng.choice(len(source_E), count, replace=False)
         added, labels = count, None
     else:
-        known_E = graph.labels[source_E] != MISSING_LABEL
-        within = np.flatnonzero(known_E & (graph.labels[source_E] == graph.labels[target_E]))
+        labelled_E = graph.labels[source_E] != MISSING_LABEL
+        within = np.flatnonzero(labelled_E & (graph.labels[source_E] == graph.labels[target_E]))
         wanted = rng.binomial(count, 0.5)
         removed = rng.choice(within, min(wanted, len(within)), replace=False)
         added, labels = count - len(removed), graph.labels
@@ -160,7 +160,7 @@ def _new_pairs(
 
     On a dense graph with hardly any such pairs left, the result may have fewer.
     """
-    known = np.unique(source_E * num_nodes + target_E)
+    edges = np.unique(source_E * num_nodes + target_E)
     drawn = np.empty(0, np.int64)
     for _ in range(100):
         if len(drawn) >= count:
@@ -171,11 +171,11 @@ def _new_pairs(
             proper &= (labels[ends] != MISSING_LABEL).all(1)
             proper &= labels[ends[:, 0]] != labels[ends[:, 1]]
         keys = ends[proper, 0] * num_nodes + ends[proper, 1]
-        fresh = np.setdiff1d(keys, np.append(known, drawn))
+        fresh = np.setdiff1d(keys, np.append(edges, drawn))
         drawn = np.append(drawn, rng.permutation(fresh)[: count - len(drawn)])
     return drawn // num_nodes, drawn % num_nodes
 
 
-def _check_kind(what: str, kind: str, known: tuple[str, ...]) -> None:
-    if kind not in known:
-        raise ConfigError(f"{what} is {kind!r}, expected {' or '.join(known)}")
+def _check_kind(what: str, kind: str, kinds: tuple[str, ...]) -> None:
+    if kind not in kinds:
+        raise ConfigError(f"{what} is {kind!r}, expected {' or '.join(kinds)}")

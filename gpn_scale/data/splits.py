@@ -50,14 +50,16 @@ def stratified_split(
         )
     if graph.num_classes == 0:
         raise GraphError(f"graph {graph.name!r} has no classes, expected labels to split by")
-    part_of_node = np.full(graph.num_nodes, 2, np.int8)
+    subset_of_node = np.full(graph.num_nodes, 2, np.int8)
     for ids in _shuffled_classes(graph, np.random.default_rng(rng_seed)):
         num_train, num_val = _class_counts(len(ids), train, val)
-        part_of_node[ids[:num_train]] = 0
-        part_of_node[ids[num_train : num_train + num_val]] = 1
+        subset_of_node[ids[:num_train]] = 0
+        subset_of_node[ids[num_train : num_train + num_val]] = 1
     labelled = np.flatnonzero(graph.labels != MISSING_LABEL)
-    part = part_of_node[labelled]
-    split = Split(train=labelled[part == 0], val=labelled[part == 1], test=labelled[part == 2])
+    subset = subset_of_node[labelled]
+    split = Split(
+        train=labelled[subset == 0], val=labelled[subset == 1], test=labelled[subset == 2]
+    )
     return graph.with_split(split)
 
 

@@ -95,18 +95,20 @@ def parse_synthetic(text: str) -> SyntheticConfig:
     name, _, assignments = text.partition(":")
     if name != NAME:
         raise _error(f"expected {NAME!r} or '{NAME}:key=value,...', got {text!r}")
-    known = {field.name: field.default for field in fields(SyntheticConfig)}
+    defaults = {field.name: field.default for field in fields(SyntheticConfig)}
     chosen: dict[str, int | float] = {}
     for assignment in filter(None, assignments.split(",")):
         key, equals, value = (part.strip() for part in assignment.partition("="))
         if not equals:
             raise _error(f"expected key=value, got {assignment!r}")
-        if key not in known:
-            hint = "".join(f"did you mean {near!r}? " for near in get_close_matches(key, known, 1))
-            raise _error(f"unknown key {key!r}; {hint}known keys: {', '.join(known)}")
+        if key not in defaults:
+            hint = "".join(
+                f"did you mean {near!r}? " for near in get_close_matches(key, defaults, 1)
+            )
+            raise _error(f"unknown key {key!r}; {hint}keys are {', '.join(defaults)}")
         if key in chosen:
             raise _error(f"{key} is given twice, expected it once")
-        whole = isinstance(known[key], int)
+        whole = isinstance(defaults[key], int)
         try:
             chosen[key] = int(value) if whole else float(value)
         except ValueError:

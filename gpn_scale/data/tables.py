@@ -252,13 +252,13 @@ def _read_split(nodes: pa.Table, labels: NDArray[np.int64] | None, where: str) -
         return None
     column = _as_text(nodes["split"], where)
     given = np.asarray(pc.fill_null(pc.not_equal(column, ""), False))
-    parts = {
-        part: np.flatnonzero(pc.is_in(column, value_set=pa.array(names, pa.large_string())))
-        for part, names in _SPLIT_NAMES.items()
+    subsets = {
+        subset: np.flatnonzero(pc.is_in(column, value_set=pa.array(names, pa.large_string())))
+        for subset, names in _SPLIT_NAMES.items()
     }
     unknown = given.copy()
-    unknown[np.concatenate(list(parts.values()))] = False
+    unknown[np.concatenate(list(subsets.values()))] = False
     _refuse(unknown, column, where, "train, val, valid, validation, test or nothing")
     unlabelled = given if labels is None else given & (labels == MISSING_LABEL)
     _refuse(unlabelled, column, where, "nothing, since the node has no label: add one")
-    return Split(**parts) if given.any() else None
+    return Split(**subsets) if given.any() else None

@@ -4,7 +4,7 @@ Work grows with the nodes that the rows reach, not with the graph, and what is l
 The kernels of `precompute` push over a finished matrix S; here S changes with every node that joins
 and is read row by row on demand (`GrownTransition`).
 
-Shapes: N known nodes, M new nodes, R roots.
+Shapes: N existing nodes, M new nodes, R roots.
 """
 
 from dataclasses import dataclass

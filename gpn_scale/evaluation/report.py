@@ -149,8 +149,8 @@ def make_report(
         minibatch=minibatch or {},
         ranks=ranks or {},
         metrics={
-            part: classification_metrics(prediction, graph, getattr(graph.split, part))
-            for part in ("test", "val")
+            subset: classification_metrics(prediction, graph, getattr(graph.split, subset))
+            for subset in ("test", "val")
         },
         ood=out_of_distribution_metrics(prediction, graph),
     )
@@ -178,7 +178,7 @@ def _detection_sentence(ood: dict[str, Any]) -> str:
 def _metric_rows(metrics: dict[str, dict[str, float]]) -> list[list[str]]:
     names = next(iter(metrics.values()))
     return [
-        [metric_label(name), *(_metric(name, part[name]) for part in metrics.values())]
+        [metric_label(name), *(_metric(name, subset[name]) for subset in metrics.values())]
         for name in names
     ]
 

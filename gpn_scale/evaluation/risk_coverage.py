@@ -51,10 +51,10 @@ def risk_coverage(score_N: NDArray[np.generic], wrong_N: NDArray[np.bool_]) -> R
     [0.0, 0.0, 0.0, 0.25]
     """
     order = np.argsort(score_N, kind="stable")
-    rank_N = np.arange(1, len(order) + 1)
+    answered_N = np.arange(1, len(order) + 1)
     errors_N = np.cumsum(wrong_N[order], dtype=np.float64)
     last_N = np.append(score_N[order][1:] != score_N[order][:-1], True)[: len(order)]
     # Within a run of equal scores, the expected number of errors grows linearly.
-    ends = np.append(0, rank_N[last_N])
-    expected_N = np.interp(rank_N, ends, np.append(0.0, errors_N[last_N]))
-    return RiskCoverage(rank_N / max(len(order), 1), expected_N / rank_N)
+    ends = np.append(0, answered_N[last_N])
+    expected_N = np.interp(answered_N, ends, np.append(0.0, errors_N[last_N]))
+    return RiskCoverage(answered_N / max(len(order), 1), expected_N / answered_N)

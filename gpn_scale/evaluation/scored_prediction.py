@@ -60,11 +60,11 @@ class ScoredPrediction(AbstractPrediction):
         )
 
     @classmethod
-    def joined(cls, parts: Sequence["ScoredPrediction"]) -> "ScoredPrediction":
-        """Return the nodes of all parts, one after the other; there is at least one part."""
-        scores = [part.epistemic_score for part in parts if part.epistemic_score is not None]
+    def joined(cls, predictions: Sequence["ScoredPrediction"]) -> "ScoredPrediction":
+        """Return the nodes of all predictions, one after the other; there is at least one."""
+        scores = [each.epistemic_score for each in predictions if each.epistemic_score is not None]
         return cls(
-            model=parts[0].model,
-            probabilities=np.concatenate([part.probabilities for part in parts]),
+            model=predictions[0].model,
+            probabilities=np.concatenate([each.probabilities for each in predictions]),
             epistemic_score=np.concatenate(scores) if scores else None,
         )

@@ -344,9 +344,9 @@ def _contributors(
     """Return the `count` entries of each row that supply most evidence."""
     row_E = rows.row_of_entry()
     order = np.lexsort((-supplied_E, row_E))
-    rank_E = np.arange(len(order)) - rows.row_ptr[row_E[order]]
-    first = rank_E < count
-    entry, place = order[first], (row_E[order][first], rank_E[first])
+    position_E = np.arange(len(order)) - rows.row_ptr[row_E[order]]
+    first = position_E < count
+    entry, place = order[first], (row_E[order][first], position_E[first])
 
     def table(values: NDArray[Any], empty: float) -> NDArray[Any]:
         filled = np.full((len(total_B), count), empty, values.dtype)
@@ -363,10 +363,10 @@ def _contributors(
     )
 
 
-def _joined(parts: list[_Arrays]) -> _Arrays:
-    """Return a value object whose arrays are those of the parts, concatenated."""
-    names = [f.name for f in fields(parts[0]) if getattr(parts[0], f.name) is not None]
+def _joined(blocks: list[_Arrays]) -> _Arrays:
+    """Return a value object whose arrays are those of the blocks, concatenated."""
+    names = [f.name for f in fields(blocks[0]) if getattr(blocks[0], f.name) is not None]
     joined: dict[str, Any] = {
-        name: np.concatenate([getattr(part, name) for part in parts]) for name in names
+        name: np.concatenate([getattr(block, name) for block in blocks]) for name in names
     }
-    return type(parts[0])(**joined)
+    return type(blocks[0])(**joined)

@@ -118,8 +118,8 @@ class AbstractTrainedPart(ABC):
         values = torch.empty(len(nodes), width, device=self.device, dtype=self.dtype)
         with torch.no_grad(), self.evaluating():
             for start in range(0, len(nodes), CHUNK_ROWS):
-                part = slice(start, start + CHUNK_ROWS)
-                values[part] = compute(self.inputs(take_rows(features, nodes[part])))
+                chunk = slice(start, start + CHUNK_ROWS)
+                values[chunk] = compute(self.inputs(take_rows(features, nodes[chunk])))
         return values
 
 

@@ -81,11 +81,11 @@ ABLATION = ("PostNet", "PostNet-Diff", "GPN", "GPN-LOG-beta")
 """Models of the paper's ablation."""
 
 
-def known_models() -> list[str]:
-    """Return the names of all registered models, GPN and its ablations first.
+def model_names() -> list[str]:
+    """Return the names of all registered models, GPN+, GPN and its ablations first.
 
-    >>> known_models()[:4]
-    ['GPN', 'GPN-minibatch', 'PostNet', 'PostNet-Diff']
+    >>> model_names()[:4]
+    ['GPN+', 'GPN+-minibatch', 'GPN', 'GPN-minibatch']
     """
     return list(MODELS)
 

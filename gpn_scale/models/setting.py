@@ -3,11 +3,11 @@
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpn_scale.baselines.baseline import AbstractBaseline
-from gpn_scale.baselines.options import NoOptions
+from gpn_scale.baselines.options import NoOptions, fingerprint_values
 from gpn_scale.config import DiffusionConfig, RunConfig
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.splits import prepare_graph
@@ -117,7 +117,7 @@ class BaselineSetting(ModelSetting):
         facts: dict[str, Any] = {
             "kind": self.kind,
             "config": self.config.fingerprinted(),
-            "options": asdict(self.options),
+            "options": fingerprint_values(self.options),
         }
         if self.model.revision:
             facts["revision"] = self.model.revision

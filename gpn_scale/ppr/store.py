@@ -262,26 +262,26 @@ class PPRStore:
         position_B = self._positions(nodes)
         shard_B = position_B // self._build.rows_per_shard
         local_B = position_B - shard_B * self._build.rows_per_shard
-        # Roots of one shard are read together: `parts` holds positions in `nodes` by shard.
+        # Roots of one shard are read together: `by_shard` holds positions in `nodes`.
         order = np.argsort(shard_B, kind="stable")
         used, starts = np.unique(shard_B[order], return_index=True)
-        parts = list(zip(used.tolist(), np.split(order, starts[1:]), strict=False))
+        by_shard = list(zip(used.tolist(), np.split(order, starts[1:]), strict=False))
 
         count_B = np.zeros(len(position_B), np.int64)
         missing_B = np.empty(len(position_B), np.float32)
         cut_BP = np.empty((len(position_B), self.num_clusters), np.float32)
-        for index, part in parts:
-            shard, local = self._shard(index), local_B[part]
-            count_B[part] = shard.row_ptr[local + 1] - shard.row_ptr[local]
-            missing_B[part] = shard.missing_mass[local]
-            cut_BP[part] = shard.cut_mass[local]
+        for index, chosen in by_shard:
+            shard, local = self._shard(index), local_B[chosen]
+            count_B[chosen] = shard.row_ptr[local + 1] - shard.row_ptr[local]
+            missing_B[chosen] = shard.missing_mass[local]
+            cut_BP[chosen] = shard.cut_mass[local]
         row_ptr = np.concatenate([[0], np.cumsum(count_B)])
         ids_E = np.empty(row_ptr[-1], np.int32)
         weights_E = np.empty(row_ptr[-1], np.float32)
-        for index, part in parts:
-            shard, count = self._shard(index), count_B[part]
-            source = ranges(shard.row_ptr[local_B[part]], count)
-            target = ranges(row_ptr[part], count)
+        for index, chosen in by_shard:
+            shard, count = self._shard(index), count_B[chosen]
+            source = ranges(shard.row_ptr[local_B[chosen]], count)
+            target = ranges(row_ptr[chosen], count)
             ids_E[target] = shard.ids[source]
             weights_E[target] = shard.weights[source]
         return Rows(
@@ -365,9 +365,9 @@ def is_store(directory: Path) -> bool:
     >>> is_store(Path("no_store"))
     False
     """
-    mark = f'"format": "{FORMAT}"'.encode()
+    signature = f'"format": "{FORMAT}"'.encode()
     paths = [directory / BUILD, directory / MANIFEST]
-    return any(path.is_file() and mark in path.read_bytes() for path in paths)
+    return any(path.is_file() and signature in path.read_bytes() for path in paths)
 
 
 def manifest_shard_info(

@@ -33,14 +33,14 @@ def verify_store(path: Path | str) -> list[str]:
     """
     directory = Path(path)
     problems = _complaints(read_manifest, directory)
-    known = directory / MANIFEST
-    if problems and known.exists():
+    record = directory / MANIFEST
+    if problems and record.exists():
         # Check the other files as well: build.json also says which shards there are.
-        known = directory / BUILD
-        problems += _complaints(read_sealed, known)
-    if problems and (len(problems) > 1 or known.name == MANIFEST):
+        record = directory / BUILD
+        problems += _complaints(read_sealed, record)
+    if problems and (len(problems) > 1 or record.name == MANIFEST):
         return problems
-    stored = read_sealed(known)
+    stored = read_sealed(record)
     build = Build.of(stored)
     files = {name: facts["checksum"] for name, facts in stored.get("files", {}).items()}
     expected = {BUILD: build.fingerprint, ROOTS: build.roots} | files

@@ -2,7 +2,7 @@ import pytest
 
 from gpn_scale.config import RunConfig
 from gpn_scale.errors import ConfigError
-from gpn_scale.models.registry import ABLATION, MODELS, known_models, parse_model, setting_of
+from gpn_scale.models.registry import ABLATION, MODELS, model_names, parse_model, setting_of
 from gpn_scale.recipes import citation
 from tests.baselines.graphs import unsplit_graph
 
@@ -30,7 +30,7 @@ def test_names_that_are_none_are_refused(name, message):
 
 
 def test_the_registry_begins_with_gpn_and_holds_the_ablation():
-    assert known_models()[0] == "GPN"
+    assert model_names()[0] == "GPN"
     assert set(ABLATION) <= set(MODELS)
 
 

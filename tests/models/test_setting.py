@@ -14,11 +14,18 @@ GRAPH = unsplit_graph()
 
 
 def test_fingerprints_of_finished_matrices_stay_valid():
-    known = {
+    recorded = {
         "GPN": "344ec7d16257c97358d43f8e0a4f69c0",
         "PostNet-Diff": "344ec7d16257c97358d43f8e0a4f69c0 34a4e91959a356cb68dda8b9520bdc3b",
+        "VGCN": "7de3353b3a51c330a8bdd85309eb63e4",
+        "VGCN-BNN": "7ee2a3acf4acb6ddc04ef4bb2eb6ec70",
+        "VGCN-BNN[model.prior_share=0.5]": "439f881a8bc6cdf4393fe42c63953445",
+        "VGCN-BNN[model.prior_fraction=0.5]": "439f881a8bc6cdf4393fe42c63953445",
+        "VGCN+GNNSafe": "7b4cd0e1645c1820b5bc5dd6dd993723",
+        "VGCN+GNNSafe[model.own_share=0.25;train.epochs=3]": "b957ad35ad3b71f4dc08d1cd4c8d6c36",
+        "VGCN+GNNSafe[model.own_fraction=0.25;train.epochs=3]": "b957ad35ad3b71f4dc08d1cd4c8d6c36",
     }
-    for name, fingerprint in known.items():
+    for name, fingerprint in recorded.items():
         assert setting_of(name, citation("CoraML"), [], GRAPH).fingerprint == fingerprint
 
 

@@ -188,9 +188,9 @@ def test_drawn_neighbours_are_refused(small_graph, tmp_path):
     assert caught.value.arguments == ("minibatch.neighbours",)
 
 
-@pytest.mark.parametrize("part", ["train", "val"])
-def test_roots_without_rows_are_refused(small_graph, tmp_path, part):
-    missing = getattr(small_graph.split, part)[3]
+@pytest.mark.parametrize("subset", ["train", "val"])
+def test_roots_without_rows_are_refused(small_graph, tmp_path, subset):
+    missing = getattr(small_graph.split, subset)[3]
     roots = np.setdiff1d(np.arange(small_graph.num_nodes), [missing])
     store = stored(small_graph, tmp_path / "store", DiffusionConfig(), k=8, roots=roots)
     with pytest.raises(StoreError, match=f"node {missing} is not among the 299 roots"):

@@ -82,15 +82,15 @@ def test_warm_up_ends_within_an_epoch_of_several_steps(small_graph):
 
 
 @pytest.mark.parametrize(
-    ("schedule", "shares"), [("constant", [1.0] * 4), ("cosine", [1.0, 0.854, 0.5, 0.146])]
+    ("schedule", "fractions"), [("constant", [1.0] * 4), ("cosine", [1.0, 0.854, 0.5, 0.146])]
 )
-def test_the_learning_rate_follows_its_schedule_step_by_step(small_graph, schedule, shares):
+def test_the_learning_rate_follows_its_schedule_step_by_step(small_graph, schedule, fractions):
     options = {"warmup_steps": 2, "epochs": 2, "learning_rate": 0.01}
     trainer = trainer_for(small_graph, schedule=schedule, **options)
     rates = []
     trainer.observe_step = lambda *_: rates.append(trainer.optimiser.param_groups[0]["lr"])
     list(trainer.records())
-    assert rates == pytest.approx([0.01 * share for share in shares], rel=1e-2)
+    assert rates == pytest.approx([0.01 * fraction for fraction in fractions], rel=1e-2)
 
 
 def test_stops_after_patience_and_restores_the_best(small_graph):
