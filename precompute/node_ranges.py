@@ -27,7 +27,7 @@ def sweep_blocks(num_nodes: int) -> list[tuple[int, int]]:
 def split_by_cost(
     first: int, last: int, indptr: NDArray[np.int64], num_ranges: int
 ) -> list[tuple[int, int]]:
-    """Return `num_ranges` ranges of the nodes [first, last), of about equal cost (edges plus nodes).
+    """Return ranges of the nodes [first, last) that have about equal cost (edges plus nodes).
 
     >>> indptr = np.array([0, 6, 7, 8, 9])  # the first node has six edges
     >>> split_by_cost(0, 4, indptr, num_ranges=2)

@@ -132,7 +132,7 @@ def inputs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("inputs")
     graph = load_graph(DATASET)
     build_store(graph, PPRConfig(k=8, clusters=4), folder / "store")
-    config = override(RunConfig(), [("data.dataset", DATASET), ("train.epochs", "1")])
+    config = override(RunConfig(model="GPN"), [("data.dataset", DATASET), ("train.epochs", "1")])
     model = GPNClassifier(config).fit(prepare_graph(graph, config))
     model.save(folder / "model.safetensors")
     data = folder / "data"

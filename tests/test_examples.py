@@ -13,9 +13,13 @@ REPOSITORY = Path(__file__).parents[1]
 PUBLIC = (
     "gpn_scale",
     "gpn_scale/data",
+    "gpn_scale/diffusion",
     "gpn_scale/evaluation",
+    "gpn_scale/inference",
     "gpn_scale/models",
+    "gpn_scale/nn",
     "gpn_scale/ppr",
+    "precompute",
 )
 """Packages whose classes and functions all have an example; each without its subpackages."""
 MODULES = sorted(

@@ -13,7 +13,9 @@ SECONDS = {"precompute": 0.0, "train": 1.0, "inference": 0.5}
 
 
 def report_of(graph, prediction):
-    return make_report(prediction, graph, RunConfig(), seconds=SECONDS, epochs=7, best_epoch=3)
+    return make_report(
+        prediction, graph, RunConfig(model="GPN"), seconds=SECONDS, epochs=7, best_epoch=3
+    )
 
 
 def test_a_graph_without_marks_has_no_detection(small_graph):

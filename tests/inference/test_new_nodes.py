@@ -35,7 +35,7 @@ DIFFUSIONS = st.builds(
 
 
 def a_model(**encoder) -> GPN:
-    config = RunConfig(encoder=EncoderConfig(hidden=8, latent=2, **encoder))
+    config = RunConfig(model="GPN", encoder=EncoderConfig(hidden=8, latent=2, **encoder))
     prior_C = torch.tensor([0.2, 0.3, 0.5])
     generator = torch.Generator().manual_seed(3)
     model = GPN(config, num_features=NUM_FEATURES, class_prior_C=prior_C, generator=generator)

@@ -38,6 +38,7 @@ def stored(graph, path, diffusion, k, clusters=4, roots=None, **options):
 
 def run_config(diffusion=None, *, dropout=0.0, train=None, **minibatch):
     return RunConfig(
+        model="GPN",
         mode="minibatch",
         encoder=EncoderConfig(hidden=8, latent=4, dropout=dropout),
         diffusion=diffusion or DiffusionConfig(),

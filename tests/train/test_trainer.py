@@ -11,7 +11,7 @@ from gpn_scale.train.trainer import Interrupted, Timing
 
 
 def trainer_for(graph, task=None, **options):
-    config = RunConfig(train=TrainConfig(**options))
+    config = RunConfig(model="GPN", train=TrainConfig(**options))
     trainer = GPNClassifier(config).trainer(graph)
     if task is not None:
         trainer.task = task
@@ -52,7 +52,7 @@ def test_warm_up_moves_only_the_flows(small_graph):
 
 def test_flows_without_layers_have_no_warm_up(small_graph):
     config = RunConfig(
-        flow=FlowConfig(radial_layers=0), train=TrainConfig(epochs=2, warmup_steps=2)
+        model="GPN", flow=FlowConfig(radial_layers=0), train=TrainConfig(epochs=2, warmup_steps=2)
     )
     trainer = GPNClassifier(config).trainer(small_graph)
     assert [record.phase for record in trainer.records()] == ["main", "main"]
