@@ -49,6 +49,20 @@ MOST_NODES = 1 << 16
 class KnownCalibration:
     """The temperature of the opinion, and the scores of the validation nodes.
 
+    >>> share = np.linspace(0.5, 1.0, 40)  # of class 0, from doubtful to sure nodes
+    >>> prediction = Prediction(
+    ...     probabilities=np.stack([share, 1.0 - share], 1),
+    ...     probabilities_no_network=np.full((40, 2), 0.5),
+    ...     alpha_0=np.arange(3.0, 43.0),
+    ...     alpha_0_no_network=np.arange(2.0, 42.0),
+    ... )
+    >>> calibration = KnownCalibration.fitted(prediction, (share < 0.6).astype(int))
+    >>> calibration.parts
+    ('features', 'neighbourhood')
+    >>> p = calibration.applied(prediction).p
+    >>> p.known[[0, 39]].round(2).tolist()  # the most doubtful node, and the surest
+    [0.07, 1.0]
+
     Args:
         temperature: Temperature of the opinion's probabilities.
         scores: Scores of the validation nodes by name, (V,) each; {} if there are too few nodes.
