@@ -60,8 +60,8 @@ class KnownCalibration:
     >>> calibration.parts
     ('features', 'neighbourhood')
     >>> p = calibration.applied(prediction).p
-    >>> p.known[[0, 39]].round(2).tolist()  # the most doubtful node, and the surest
-    [0.07, 1.0]
+    >>> p.known[[0, 39]].round(2)  # the most doubtful node, and the surest
+    array([0.07, 1.  ], dtype=float32)
 
     Args:
         temperature: Temperature of the opinion's probabilities.
