@@ -28,6 +28,7 @@ FLAGS = {
     "memory_bytes": "--memory-budget GB",
     "method": "--method auto|sweep|push",
     "mode": "--mode exact|minibatch",
+    "model": "--model GPN+|GPN",
     "models": "--models A,B",
     "nodes": "--nodes FILE",
     "out": "--out PATH",
