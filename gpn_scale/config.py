@@ -27,6 +27,11 @@ _FORMER_FIELDS = {"minibatch.order": "random", "minibatch.tail_walks": 8}
 Stored files may contain them, and fingerprints include their defaults, so that earlier runs and
 results stay valid.
 """
+_LATER_FIELDS = {"data.left_out_set": 0}
+"""Fields that earlier versions did not have, with their defaults.
+
+Fingerprints include them only where they differ from the default, for the same reason.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +48,12 @@ class DataConfig:
 
     Their nodes stay in the graph and serve as unknown nodes in the evaluation.
     """
+    left_out_set: int = 0
+    """Which classes are left out: 0 for the last ones, 1 to 4 for sets spread over all classes."""
 
     def __post_init__(self) -> None:
         require(self.left_out_classes >= 0, "data.left_out_classes", self.left_out_classes, ">= 0")
+        require(self.left_out_set >= 0, "data.left_out_set", self.left_out_set, "at least 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,9 +323,18 @@ class RunConfig:
         top = [(name, str(v)) for name, v in values.items() if not isinstance(v, Mapping)]
         return override(cls(), top + flat)
 
+    def identity(self) -> dict[str, Any]:
+        """Return what `to_dict` returns, without later fields that have their default."""
+        values = self.to_dict()
+        for key, default in _LATER_FIELDS.items():
+            section, _, name = key.partition(".")
+            if values[section][name] == default:
+                del values[section][name]
+        return values
+
     def fingerprint(self) -> str:
         """Return a hash of the values of all fields."""
-        values = self.to_dict()
+        values = self.identity()
         for key, value in _FORMER_FIELDS.items():
             section, _, name = key.partition(".")
             values[section][name] = value

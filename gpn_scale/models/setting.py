@@ -97,7 +97,7 @@ class BaselineSetting(ModelSetting):
         """Hash of the model's name, its revision and the value of every field."""
         facts: dict[str, Any] = {
             "kind": self.kind,
-            "config": self.config.to_dict(),
+            "config": self.config.identity(),
             "options": asdict(self.options),
         }
         if self.model.revision:

@@ -158,7 +158,9 @@ def _check_same_run(path: Path, facts: dict[str, Any], config: RunConfig, graph:
             f"now {graph}): use the same data, or overwrite the run",
             arguments=("overwrite",),
         )
-    saved, now = _flat(facts["config"]), _flat(config.to_dict())
+    # Fields that did not exist when the checkpoint was written had what is now their default.
+    saved = _flat(RunConfig().to_dict()) | _flat(facts["config"])
+    now = _flat(config.to_dict())
     may_differ = _MAY_DIFFER
     if config.train.schedule == "constant":  # else the learning rate depends on them
         may_differ = may_differ | {"train.epochs"}
