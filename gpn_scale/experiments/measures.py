@@ -16,7 +16,11 @@ from gpn_scale.data.shifts import (
 )
 from gpn_scale.evaluation.conformal import DEFAULT_MISS, conformal_summary
 from gpn_scale.evaluation.detection import detection_metrics, known_and_unknown
-from gpn_scale.evaluation.metrics import accuracy, expected_calibration_error
+from gpn_scale.evaluation.metrics import (
+    accuracy,
+    expected_calibration_error,
+    false_positive_rate,
+)
 from gpn_scale.evaluation.prediction import AbstractPrediction, FloatArray
 from gpn_scale.evaluation.prediction_metrics import (
     Metrics,
@@ -60,6 +64,16 @@ def left_out_classes(trained: Trained) -> Metrics:
     metrics = {name: value for name, value in detection.items() if isinstance(value, float)}
     nodes, is_unknown = known_and_unknown(graph)
     return metrics | detection_metrics(trained.local_score(nodes), is_unknown)
+
+
+def left_out_false_alarms(trained: Trained) -> Metrics:
+    """Measure which fraction of known nodes each score rejects with 95 % of the unknown nodes."""
+    nodes, is_unknown = known_and_unknown(trained.graph)
+    scores = {**trained.prediction.scores(nodes), **trained.local_score(nodes)}
+    return {
+        f"fpr95_{name}": np.nan if score is None else false_positive_rate(is_unknown, score)
+        for name, score in scores.items()
+    }
 
 
 def isolated(trained: Trained) -> Metrics:

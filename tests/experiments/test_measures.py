@@ -8,10 +8,17 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from gpn_scale.data.splits import prepare_graph
+from gpn_scale.evaluation.metrics import false_positive_rate
 from gpn_scale.experiments.catalogue import EXPERIMENTS
 from gpn_scale.experiments.cells import Cell
 from gpn_scale.experiments.matrix_directory import MatrixDirectory
-from gpn_scale.experiments.measures import clean, isolated, left_out_classes, misclassification
+from gpn_scale.experiments.measures import (
+    clean,
+    isolated,
+    left_out_classes,
+    left_out_false_alarms,
+    misclassification,
+)
 from gpn_scale.experiments.run_cell import run_cell
 from gpn_scale.experiments.tables import entries, to_markdown
 from gpn_scale.experiments.trained import Trained
@@ -101,6 +108,9 @@ def test_nodes_of_left_out_classes_are_the_positives():
     score = trained.prediction.scores(nodes)["epistemic"]
     expected = roc_auc_score(np.arange(len(nodes)) >= len(known), score)
     assert metrics["auroc_epistemic"] == pytest.approx(expected)
+    rates = left_out_false_alarms(trained)
+    unknown = np.arange(len(nodes)) >= len(known)
+    assert rates["fpr95_epistemic"] == pytest.approx(false_positive_rate(unknown, score))
     right = trained.prediction.predicted_class[known] == prepared.labels[known]
     assert metrics["id_accuracy"] == pytest.approx(right.mean())
 
