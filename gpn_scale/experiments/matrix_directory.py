@@ -123,9 +123,8 @@ class MatrixDirectory:
         return self.path / "locks" / name
 
     def _cost_file(self, cell: Cell) -> Path:
-        # A file of its own, since results are the same in every repetition, and costs are not.
-        path = self._file(cell, ".json")
-        return path.with_name(f"cost_{path.name}")
+        # A folder of its own: below `cells/`, files are the same whenever a matrix is run again.
+        return self.path / "costs" / f"{cell.name}.json"
 
     def _file(self, cell: Cell, suffix: str) -> Path:
         return self.path / "cells" / (cell.name + suffix)

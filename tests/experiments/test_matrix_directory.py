@@ -59,7 +59,7 @@ def test_the_cost_of_a_training_is_a_file_of_its_own(directory):
     assert directory.cost(CELL) == cost
     assert directory.result(CELL) is None
     assert stored_results(directory.path) == {}
-    path = directory.path / "cells" / "G" / "GPN" / "all_classes" / "cost_split1_init1.json"
+    path = directory.path / "costs" / "G" / "GPN" / "all_classes" / "split1_init1.json"
     for damaged in ("{", '{"seconds": 1}'):
         path.write_text(damaged)
         with pytest.raises(RunError, match="is damaged"):
