@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.evaluation.metrics import aupr, auroc
 from gpn_scale.evaluation.prediction import AbstractPrediction, FloatArray
-from gpn_scale.evaluation.scores import SCORES
+from gpn_scale.evaluation.scores import DETECTION_SCORES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class UnknownDetection:
 
 
 def detect_unknown(
-    prediction: AbstractPrediction, graph: Graph, scores: Iterable[str] = tuple(SCORES)
+    prediction: AbstractPrediction, graph: Graph, scores: Iterable[str] = tuple(DETECTION_SCORES)
 ) -> UnknownDetection | None:
     """Measure how well each of `scores` separates unknown nodes from the known test nodes.
 

@@ -1,6 +1,6 @@
 """Human-readable names of metrics."""
 
-from gpn_scale.evaluation.scores import EPISTEMIC_LOCAL, PAGE_SCORES
+from gpn_scale.evaluation.scores import DETECTION_SCORES, EPISTEMIC_LOCAL, PAGE_SCORES
 
 _NAMES = {
     "auroc": "AUC-ROC",
@@ -13,7 +13,10 @@ _NAMES = {
     "mce": "MCE",
     "nll": "NLL",
 }
-_SCORE_LABELS = {score.name: score.label for score in (*PAGE_SCORES.values(), EPISTEMIC_LOCAL)}
+_SCORE_LABELS = {
+    score.name: score.label
+    for score in (*PAGE_SCORES.values(), *DETECTION_SCORES.values(), EPISTEMIC_LOCAL)
+}
 _MISCLASSIFICATION = "misclassification_"
 
 

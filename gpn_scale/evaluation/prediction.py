@@ -8,14 +8,18 @@ Shapes: N nodes, C classes.
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from gpn_scale.data.graph import NodeIds
-from gpn_scale.evaluation.scores import PAGE_SCORES, SCORES
+from gpn_scale.errors import MissingScoreError
+from gpn_scale.evaluation.p_values import PValues
+from gpn_scale.evaluation.scores import DETECTION_SCORES, P_SCORES, PAGE_SCORES, SCORES
 from gpn_scale.nn.model import GPNOutput
+from gpn_scale.nn.posterior import DirichletPosterior
 
 ROW_BLOCK = 1 << 17
 """Number of nodes whose rows are in memory at a time."""
@@ -47,8 +51,11 @@ class AbstractPrediction(ABC):
     def rows(self, rows: slice | NodeIds) -> Self:
         """Return the prediction of some nodes: a view for a slice, a copy for ids."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        arrays = {name: v[rows] for name, v in values.items() if isinstance(v, np.ndarray)}
-        return replace(self, **arrays)
+        some: dict[str, Any] = {
+            name: value[rows] for name, value in values.items() if isinstance(value, np.ndarray)
+        }
+        some |= {name: v.rows(rows) for name, v in values.items() if isinstance(v, PValues)}
+        return replace(self, **some)
 
     def scores(
         self, nodes: NodeIds, names: Iterable[str] = tuple(SCORES)
@@ -68,9 +75,11 @@ class AbstractPrediction(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Prediction(AbstractPrediction):
-    """A GPN's prediction of nodes; all scores grow with uncertainty.
+    """A prediction of nodes by GPN or GPN+; all scores grow with uncertainty.
 
-    `probabilities` are the expected class probabilities with the network's influence.
+    The posterior of GPN is Dirichlet(1 + evidence), and `probabilities` are its mean. The posterior
+    of GPN+ is Dirichlet(1 + B0 p), where B0 is GPN's total evidence and `probabilities` are p, the
+    calibrated opinion.
     """
 
     probabilities_no_network: FloatArray
@@ -79,6 +88,12 @@ class Prediction(AbstractPrediction):
     """Total concentration with network: C plus all pseudo-counts, (N,)."""
     alpha_0_no_network: FloatArray
     """Total concentration from each node's own features alone, (N,)."""
+    energy: FloatArray | None = None
+    """-logsumexp of the opinion's logits: how little support all classes get, (N,); of GPN+."""
+    label_evidence: FloatArray | None = None
+    """Diffusion weight of the training nodes in each node's row, (N,); of GPN+ with labels."""
+    p: PValues | None = None
+    """P-values that a node is known; None for GPN, and for too few validation nodes."""
 
     @classmethod
     def from_output(cls, output: GPNOutput) -> "Prediction":
@@ -92,9 +107,35 @@ class Prediction(AbstractPrediction):
         )
 
     def score(self, name: str) -> FloatArray | None:
-        """Return the score called `name` of every node, (N,); a GPN has all of `PAGE_SCORES`."""
-        score: FloatArray | None = getattr(self, name) if name in PAGE_SCORES else None
+        """Return the score called `name` of every node, (N,); None if the model has none.
+
+        GPN has all scores but those of p-values; the score of a p-value is 1 - p.
+        """
+        if name in P_SCORES:
+            p: FloatArray | None = getattr(self.p, name.removeprefix("p_"), None)
+            return None if p is None else np.float32(1.0) - p
+        score: FloatArray | None = None
+        if name in PAGE_SCORES or name in DETECTION_SCORES:
+            score = getattr(self, name)
         return score
+
+    def p_value(self, name: str) -> FloatArray:
+        """Return a p-value of every node, (N,).
+
+        Args:
+            name: `known`, or one of the parts `features`, `neighbourhood`, `opinion` and `labels`.
+
+        Raises:
+            MissingScoreError: the prediction has no such p-value.
+        """
+        p: FloatArray | None = getattr(self.p, name, None)
+        if p is None:
+            available = "none" if self.p is None else ", ".join((*self.p.parts, "known"))
+            raise MissingScoreError(
+                f"this prediction has no p-value {name!r}, only {available}: a GPN+ with enough "
+                "validation nodes has p-values, and its labels part needs a graph with a split"
+            )
+        return p
 
     @property
     def aleatoric_entropy(self) -> FloatArray:
@@ -118,9 +159,27 @@ class Prediction(AbstractPrediction):
         return -self.alpha_0_no_network
 
     @property
+    def entropy(self) -> FloatArray:
+        """Differential entropy of the posterior with network, (N,)."""
+        return self._entropies(self.probabilities, self.alpha_0, mean=self.energy is None)
+
+    @property
+    def entropy_no_network(self) -> FloatArray:
+        """Differential entropy of the posterior from own features alone, (N,)."""
+        return self._entropies(self.probabilities_no_network, self.alpha_0_no_network, mean=True)
+
+    @property
     def vacuity(self) -> FloatArray:
         """C / alpha_0 in (0, 1]: the fraction of belief without evidence behind it; (N,)."""
         return np.asarray(self.probabilities.shape[1] / self.alpha_0)
+
+    @staticmethod
+    def _entropies(probability_NC: FloatArray, alpha_0_N: FloatArray, *, mean: bool) -> FloatArray:
+        """Return entropies of Dirichlets of mean p, or else of Dirichlet(1 + B0 p), (N,)."""
+        blocks = row_blocks(len(probability_NC))
+        return np.concatenate(
+            [_dirichlet_entropy(probability_NC[b], alpha_0_N[b], mean=mean) for b in blocks]
+        )
 
     @property
     def dissonance(self) -> FloatArray:
@@ -148,6 +207,19 @@ def _joined(parts: list[FloatArray | None]) -> FloatArray | None:
 def _entropy(probability_NC: FloatArray) -> FloatArray:
     log_NC = np.log(np.maximum(probability_NC, np.finfo(np.float32).tiny))
     return -np.asarray((probability_NC * log_NC).sum(1))
+
+
+def _dirichlet_entropy(
+    probability_NC: FloatArray, alpha_0_N: FloatArray, *, mean: bool
+) -> FloatArray:
+    alpha_0_N1 = torch.from_numpy(alpha_0_N.astype(np.float64)).unsqueeze(1)
+    probability = torch.from_numpy(probability_NC.astype(np.float64))
+    evidence_NC = alpha_0_N1 * probability - 1.0
+    if not mean:
+        evidence_NC = (alpha_0_N1 - probability.shape[1]) * probability
+    # Round-off of a large alpha_0 must not make evidence negative.
+    posterior = DirichletPosterior.from_evidence(evidence_NC.clamp_min(0.0))
+    return posterior.entropy().float().numpy()
 
 
 def _dissonance(probability_NC: FloatArray, alpha_0_N: FloatArray) -> FloatArray:

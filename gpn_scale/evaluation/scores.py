@@ -73,10 +73,74 @@ EPISTEMIC_LOCAL = Score(
     uses_network=True,
 )
 
+ENTROPY = Score(
+    name="entropy",
+    title="Differential entropy, with network",
+    question="How little does the posterior say about the class probabilities?",
+    meaning="High if the Dirichlet posterior is spread out: there is little evidence, or it is "
+    "divided between classes.",
+    uses_network=True,
+)
+ENTROPY_NO_NETWORK = Score(
+    name="entropy_no_network",
+    title="Differential entropy, without network",
+    question="How little do the node's own features say about the class probabilities?",
+    meaning="High if the posterior from the node's own features alone is spread out.",
+    uses_network=False,
+)
+P_FEATURES = Score(
+    name="p_features",
+    title="Foreign features",
+    question="How many of the known nodes have features that look at least this foreign?",
+    meaning="High if few validation nodes have as little evidence from their own features.",
+    uses_network=False,
+)
+P_NEIGHBOURHOOD = Score(
+    name="p_neighbourhood",
+    title="Foreign neighbourhood",
+    question="How many of the known nodes have a neighbourhood that looks at least this foreign?",
+    meaning="High if few validation nodes have as little evidence from their neighbourhood.",
+    uses_network=True,
+)
+P_OPINION = Score(
+    name="p_opinion",
+    title="Weak opinion",
+    question="For how many of the known nodes do all classes get at least as little support?",
+    meaning="High if few validation nodes have logits as small as this node's.",
+    uses_network=True,
+)
+P_LABELS = Score(
+    name="p_labels",
+    title="No label near",
+    question="How many of the known nodes are at least as far from every label?",
+    meaning="High if few validation nodes are reached by as little of the training labels.",
+    uses_network=True,
+)
+P_KNOWN = Score(
+    name="p_known",
+    title="Unknown, all parts together",
+    question="How many of the known nodes look at least this strange?",
+    meaning="High if few validation nodes are as strange in features, neighbourhood, opinion and "
+    "labels taken together.",
+    uses_network=True,
+)
+
 SCORES: Mapping[str, Score] = {
     score.name: score for score in (ALEATORIC, EPISTEMIC, EPISTEMIC_NO_NETWORK)
 }
-"""Scores of `report.json` and of the paper's tables, by name."""
+"""Scores of the paper's tables, by name."""
+
+P_SCORES: Mapping[str, Score] = {
+    score.name: score for score in (P_FEATURES, P_NEIGHBOURHOOD, P_OPINION, P_LABELS, P_KNOWN)
+}
+"""Scores 1 - p of the p-values that a node is known, by name; only GPN+ has them."""
+
+DETECTION_SCORES: Mapping[str, Score] = {
+    **SCORES,
+    **{score.name: score for score in (ENTROPY, ENTROPY_NO_NETWORK)},
+    **P_SCORES,
+}
+"""Scores that `report.json` and experiments try at the detection of unknown nodes, by name."""
 
 PAGE_SCORES: Mapping[str, Score] = {
     score.name: score

@@ -237,6 +237,8 @@ def _contributors(
 
 def _joined(parts: list[_Arrays]) -> _Arrays:
     """Return a value object whose arrays are those of the parts, concatenated."""
-    names = [field.name for field in fields(parts[0])]
-    joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    names = [f.name for f in fields(parts[0]) if getattr(parts[0], f.name) is not None]
+    joined: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts]) for name in names
+    }
     return type(parts[0])(**joined)

@@ -1,7 +1,12 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import torch
 
+from gpn_scale.errors import MissingScoreError
 from gpn_scale.evaluation import prediction as prediction_module
+from gpn_scale.evaluation.p_values import PValues
 from gpn_scale.evaluation.prediction import Prediction, row_blocks
 from gpn_scale.evaluation.scores import PAGE_SCORES, SCORES
 from tests.evaluation.samples import prediction_for
@@ -84,3 +89,44 @@ def test_blocks_cover_all_rows_and_there_is_always_one(monkeypatch):
         rows = [row for block in row_blocks(count) for row in range(*block.indices(count))]
         assert rows == list(range(count))
     assert len(list(row_blocks(0))) == 1
+
+
+def dirichlet_entropy(alpha):
+    return torch.distributions.Dirichlet(torch.tensor(alpha, dtype=torch.float64)).entropy()
+
+
+def test_entropies_are_those_of_the_posteriors():
+    alpha = np.array([[3.0, 1.0], [1.0, 8.0]])
+    own = np.array([[2.0, 2.0], [1.5, 1.0]])
+    prediction = Prediction(
+        probabilities=(alpha / alpha.sum(1, keepdims=True)).astype(np.float32),
+        probabilities_no_network=(own / own.sum(1, keepdims=True)).astype(np.float32),
+        alpha_0=alpha.sum(1).astype(np.float32),
+        alpha_0_no_network=own.sum(1).astype(np.float32),
+    )
+    np.testing.assert_allclose(prediction.entropy, dirichlet_entropy(alpha), rtol=1e-5)
+    np.testing.assert_allclose(prediction.entropy_no_network, dirichlet_entropy(own), rtol=1e-5)
+    opinion = replace(prediction, energy=np.zeros(2, np.float32))
+    tempered = 1.0 + (alpha.sum(1, keepdims=True) - 2.0) * prediction.probabilities
+    np.testing.assert_allclose(opinion.entropy, dirichlet_entropy(tempered), rtol=1e-5)
+
+
+def test_a_gpn_has_no_p_values():
+    values = np.full((3, 2), 0.5, np.float32)
+    total = np.full(3, 4.0, np.float32)
+    prediction = Prediction(
+        probabilities=values,
+        probabilities_no_network=values,
+        alpha_0=total,
+        alpha_0_no_network=total,
+    )
+    assert prediction.score("p_known") is None
+    with pytest.raises(MissingScoreError, match="has no p-value 'features', only none"):
+        prediction.p_value("features")
+    p = PValues(features=total / 8, known=total / 16)
+    with_p = replace(prediction, p=p)
+    np.testing.assert_allclose(with_p.score("p_features"), 0.5)
+    np.testing.assert_allclose(with_p.p_value("known"), 0.25)
+    assert with_p.score("p_labels") is None
+    with pytest.raises(MissingScoreError, match="'labels', only features, known"):
+        with_p.p_value("labels")

@@ -50,7 +50,9 @@ def test_misclassified_nodes_are_the_positives(small_graph):
 
 def test_names_and_order_of_metrics_are_stable(small_graph):
     metrics = out_of_distribution_metrics(prediction_for(small_graph), small_graph)
-    scores = ("aleatoric", "epistemic", "epistemic_no_network")
+    paper = ("aleatoric", "epistemic", "epistemic_no_network")
+    p_values = [f"p_{part}" for part in ("features", "neighbourhood", "opinion", "labels", "known")]
+    scores = [*paper, "entropy", "entropy_no_network", *p_values]
     detection = [f"{kind}_{score}" for score in scores for kind in ("auroc", "aupr")]
     assert list(metrics) == ["id_accuracy", "id_nodes", "ood_nodes", *detection, "marks"]
     for values in metrics["marks"].values():
@@ -59,7 +61,8 @@ def test_names_and_order_of_metrics_are_stable(small_graph):
         prediction_for(small_graph), small_graph, small_graph.split.test
     )
     quality = ["accuracy", "ece", "mce", "brier", "nll"]
-    assert list(metrics) == quality + [f"misclassification_{name}" for name in detection]
+    errors = [f"{kind}_{score}" for score in paper for kind in ("auroc", "aupr")]
+    assert list(metrics) == quality + [f"misclassification_{name}" for name in errors]
 
 
 def test_a_score_that_the_model_does_not_have_is_nan(small_graph):

@@ -1,7 +1,7 @@
 import numpy as np
 
 from gpn_scale.evaluation import scores
-from gpn_scale.evaluation.scores import PAGE_SCORES, SCORES, Score
+from gpn_scale.evaluation.scores import DETECTION_SCORES, P_SCORES, PAGE_SCORES, SCORES, Score
 from tests.evaluation.samples import prediction_for
 
 ALL = [value for value in vars(scores).values() if isinstance(value, Score)]
@@ -10,11 +10,13 @@ ALL = [value for value in vars(scores).values() if isinstance(value, Score)]
 def test_names_are_stable():
     assert list(SCORES) == ["aleatoric", "epistemic", "epistemic_no_network"]
     assert set(PAGE_SCORES) == {*SCORES, "aleatoric_no_network"}
-    assert len({score.name for score in ALL}) == len(ALL) == 5
+    assert list(P_SCORES) == ["p_features", "p_neighbourhood", "p_opinion", "p_labels", "p_known"]
+    assert list(DETECTION_SCORES) == [*SCORES, "entropy", "entropy_no_network", *P_SCORES]
+    assert len({score.name for score in ALL}) == len(ALL) == 12
 
 
 def test_every_score_has_one_definition():
-    for table in (SCORES, PAGE_SCORES):
+    for table in (SCORES, PAGE_SCORES, P_SCORES, DETECTION_SCORES):
         for name, score in table.items():
             assert score.name == name
             assert sum(each is score for each in ALL) == 1

@@ -292,7 +292,8 @@ def test_no_nodes(ring_case, kind):
 def arrays_of(result):
     parts = {"lower": result.alpha_0_lower, "upper": result.alpha_0_upper}
     for part in (result.prediction, result.contributors):
-        parts |= {field.name: getattr(part, field.name) for field in fields(part)}
+        named = {field.name: getattr(part, field.name) for field in fields(part)}
+        parts |= {name: value for name, value in named.items() if value is not None}
     return parts
 
 
