@@ -158,8 +158,8 @@ def _check_same_run(path: Path, facts: dict[str, Any], config: RunConfig, graph:
             f"now {graph}): use the same data, or overwrite the run",
             arguments=("overwrite",),
         )
-    # Fields that did not exist when the checkpoint was written had what is now their default.
-    saved = _flat(RunConfig().to_dict()) | _flat(facts["config"])
+    # A checkpoint may be older than some fields, which then have their defaults.
+    saved = _flat(RunConfig.from_dict(facts["config"]).to_dict())
     now = _flat(config.to_dict())
     may_differ = _MAY_DIFFER
     if config.train.schedule == "constant":  # else the learning rate depends on them
