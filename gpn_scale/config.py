@@ -28,10 +28,7 @@ Stored files may contain them, and fingerprints include their defaults, so that 
 results stay valid.
 """
 _LATER_FIELDS = {"data.left_out_set": 0}
-"""Fields that earlier versions did not have, with their defaults.
-
-Fingerprints include them only where they differ from the default, for the same reason.
-"""
+"""Fields that earlier versions did not have; fingerprints leave them out at these defaults."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
