@@ -12,7 +12,10 @@ from gpn_scale.experiments.cells import Cell, CellResult
 from gpn_scale.experiments.paper_figures import Figure, PaperKey, paper_key
 from gpn_scale.experiments.standard_errors import Seeds, mean_and_error
 
-_NOT_FRACTIONS = ("aurc", "nll", "conformal_size", "epistemic_confidence", "temperature")
+_NOT_FRACTIONS = (
+    *("aurc", "nll", "conformal_size", "epistemic_confidence", "temperature"),
+    *("cpu_seconds", "added_mib"),
+)
 """Metrics that are not fractions, and so not in percent."""
 
 _CONFIDENCES = ("aleatoric_confidence", "epistemic_confidence")
