@@ -12,7 +12,7 @@ COMPARED := LP,GKDE,VGCN,APPNP,RGCN,DropEdge,VGCN-Dropout,VGCN-Energy,GKDE-GCN,V
 BOARD := runs/leaderboard
 BOARD_TASKS := clean,misclassification,isolated,left-out-classes,left-out-false-alarms
 BOARD_GRAPHS ?= CoraML,CiteSeer,AmazonPhotos,CoauthorCS
-BOARD_MODELS ?= LP,GKDE,APPNP,APPNP+GNNSafe,APPNP+GEBM,VGCN,VGCN-Energy,VGCN-Ensemble,VGCN-Dropout,GKDE-GCN,PPRGo,GPN,GPN-minibatch
+BOARD_MODELS ?= LP,GKDE,APPNP,APPNP+GNNSafe,APPNP+GEBM,VGCN,VGCN-Energy,VGCN-Ensemble,VGCN-Dropout,GKDE-GCN,PPRGo,GPN,GPN-minibatch,GPN+
 BOARD_SPLITS ?= 3
 BOARD_SETS ?= 0,1,2,3,4
 

@@ -1,13 +1,13 @@
 """How much time and memory do both modes take to reach exact mode's quality?
 
     python benchmarks/bench_arxiv.py --dataset NAME --data-dir DIR --work DIR
-        [--seeds 1] [--exact-epochs 150]
+        [--seeds 1] [--exact-epochs 150] [--left-out-classes N]
 
-Both modes train with the paper's left-out classes on the same memory-mapped graph, one after the
-other, each in its own process with the same number of threads; both validate by exact diffusion.
-The target is exact mode's best validation cross-entropy within its epochs, plus 0.5 %. Memory is
-that of training: the peaks of the process and of its anonymous memory, sampled every 50 ms.
-Finished runs and their models (for bench_rows.py) are kept in --work, as are checkpoints: an
+Both modes train with left-out classes (by default the paper's) on the same memory-mapped graph, one
+after the other, each in its own process with the same number of threads; both validate by exact
+diffusion. The target is exact mode's best validation cross-entropy within its epochs, plus 0.5 %.
+Memory is that of training: the peaks of the process and of its anonymous memory, sampled every
+50 ms. Finished runs and their models (for bench_rows.py) are kept in --work, as are checkpoints: an
 interrupted exact run of 1,000 epochs, which takes hours, continues from its checkpoint.
 """
 
@@ -33,6 +33,7 @@ def main() -> None:
     parser.add_argument("--dataset", required=True, help="name of a graph in --data-dir")
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--left-out-classes", default="paper", help="a number, or paper")
     parser.add_argument("--exact-epochs", type=int, default=150)
     parser.add_argument("--minibatch-epochs", type=int, help="default: the recipe's")
     parser.add_argument("--set", action="append", default=[], help="override minibatch's recipe")
@@ -83,7 +84,7 @@ def train(options: argparse.Namespace, mode: str, seed: int) -> None:
     import numpy as np
     import torch
 
-    from gpn_scale.config import override, parse_assignments
+    from gpn_scale.config import override
     from gpn_scale.data.datasets import load_graph
     from gpn_scale.data.splits import prepare_graph
     from gpn_scale.estimator import GPNClassifier
@@ -91,6 +92,7 @@ def train(options: argparse.Namespace, mode: str, seed: int) -> None:
         classification_metrics,
         out_of_distribution_metrics,
     )
+    from gpn_scale.field_types import parse_assignments
     from gpn_scale.files import write_json
     from gpn_scale.memory import (
         KEPT_BLOCK_BYTES,
@@ -108,7 +110,7 @@ def train(options: argparse.Namespace, mode: str, seed: int) -> None:
     recipe = in_minibatches(recipe, graph) if mode == "minibatch" else recipe
     epochs = options.exact_epochs if mode == "exact" else options.minibatch_epochs
     pairs = {"train.rng_seed": seed, "train.epochs": epochs or recipe.train.epochs}
-    pairs |= {"data.left_out_classes": left_out_count(options.dataset, "paper")}
+    pairs |= {"data.left_out_classes": left_out_count(options.dataset, options.left_out_classes)}
     assignments = parse_assignments(options.set) if mode == "minibatch" else []
     config = override(recipe, [*((key, str(value)) for key, value in pairs.items()), *assignments])
     graph = prepare_graph(graph, config)

@@ -91,6 +91,11 @@ def main() -> None:
     store = PPRStore.open(options.ppr, graph_fingerprint=graph.structure_fingerprint())
     whole_batches = len(graph.split.train) // options.batch_size
     timed = min(options.batches, whole_batches - 1)
+    if timed < 1:
+        parser.error(
+            f"--batches is {options.batches}, and {len(graph.split.train)} training nodes make "
+            f"{whole_batches} whole batches; expected at least 1 and 2: lower --batch-size"
+        )
     bench = Bench(graph, store, options.batch_size)
     facts = {"dataset": options.dataset, "roots": len(bench.roots), "k": store.k}
     facts |= {"batch_size": options.batch_size}

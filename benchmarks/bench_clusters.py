@@ -44,15 +44,15 @@ def cut_fraction(graph: Graph, cluster: NDArray[np.int32]) -> float:
     return cut / max(graph.num_edges, 1)
 
 
-def measure(graph: Graph, parts: int) -> dict[str, float]:
+def measure(graph: Graph, num_clusters: int) -> dict[str, float]:
     """Cluster the graph once; return time, memory, cut and sizes."""
     Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     present = resident_bytes()[0]
     began, began_cpu = time.perf_counter(), time.process_time()
-    cluster = partition_nodes(graph, parts)
+    cluster = partition_nodes(graph, num_clusters)
     seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - began_cpu
     peak = resident_bytes()[1]
-    sizes = np.bincount(cluster, minlength=parts)
+    sizes = np.bincount(cluster, minlength=num_clusters)
     return {
         "seconds": round(seconds, 1),
         "cpu_seconds": round(cpu_seconds, 1),

@@ -25,8 +25,8 @@ import torch
 from torch import Tensor
 
 from gpn_scale.memory import peak_rss_bytes, resident_bytes
-from gpn_scale.nn import radial
 from gpn_scale.nn.flow import RadialFlow
+from gpn_scale.nn.radial_limits import chunk_rows
 
 VARIANTS = ("fused", "plain")
 TIMED = ("fused", "fused_one_thread", "plain")
@@ -176,14 +176,15 @@ def main() -> None:
     parser.add_argument("--chunk-rows", type=int, nargs="*", default=[])
     options = parser.parse_args()
     result = vars(options) | {"torch": torch.__version__}
-    result |= {"fused_chunk_rows": radial.chunk_rows(options.classes)}
+    result |= {"fused_chunk_rows": chunk_rows(options.classes)}
     for phase in PHASES:
         for variant in VARIANTS:
             with multiprocessing.get_context("spawn").Pool(1) as pool:
                 extra = pool.apply(measure_memory, ((options, variant, phase),))
             result[f"{variant}_{phase}_extra_mib"] = round(extra / 2**20, 1)
-        ratio = result[f"plain_{phase}_extra_mib"] / result[f"fused_{phase}_extra_mib"]
-        result[f"{phase}_memory_ratio"] = ratio
+        plain, fused = (result[f"{variant}_{phase}_extra_mib"] for variant in ("plain", "fused"))
+        # Small inputs fit into memory that the process already has.
+        result[f"{phase}_memory_ratio"] = plain / fused if fused > 0 else None
     result |= time_side_by_side(options) | errors(options)
     if options.chunk_rows:
         result["chunk_seconds"] = time_chunks(options)

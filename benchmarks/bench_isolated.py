@@ -14,6 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from gpn_scale.cli.evaluate_options import split_datasets
+
 NODES = 100
 
 
@@ -26,7 +28,7 @@ def main() -> None:
     parser.add_argument("--datasets", required=True, help="names of graphs in --data-dir")
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
-    for dataset in options.datasets.split(","):
+    for dataset in split_datasets(options.datasets):
         print(json.dumps(measure(dataset, options.data_dir, options.repeats)), flush=True)
 
 

@@ -106,8 +106,8 @@ def make_graph(setting: Setting, phases: Phases) -> Record:
     train, val = graph.split.train, graph.split.val
     np.save(setting.path("truth", ".npy"), graph.labels)
     labels = np.full_like(graph.labels, MISSING_LABEL)
-    for part in (train, val):
-        labels[part] = graph.labels[part]
+    for subset in (train, val):
+        labels[subset] = graph.labels[subset]
     split = Split(train=train, val=val, test=np.empty(0, np.int64))
     with phases.of("save"):
         save_graph(replace(graph, labels=labels, split=split), setting.path("graphs"))
@@ -222,7 +222,7 @@ def watched(command: list[str], log: Path, threads: int) -> Record:
     output = process.stdout
 
     def listen() -> None:
-        with log.open("w", encoding="utf-8") as file:
+        with output, log.open("w", encoding="utf-8") as file:
             for line in output:
                 lines.append((time.monotonic(), line))
                 print(f"{lines[-1][0] - began:9.1f} {line}", end="", file=file, flush=True)
@@ -304,6 +304,7 @@ def compile_kernels(work: Path, threads: int) -> None:
     """Run a tiny precompute, so that no measured stage compiles."""
     options = "-m precompute --dataset synthetic:nodes=500,classes=3 --method push --overwrite"
     command = [sys.executable, *options.split(), "--out", str(work / "compiled"), "--k", "8"]
+    command += ["--threads", str(threads)]
     watched(command, work / "compiled.log", threads)
 
 

@@ -19,18 +19,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-RANK_SWEEPS = """
-import sys, time
-import numpy as np
-from pathlib import Path
-from benchmarks.bench_ppr_scaling import timed_sweeps
-from precompute.mpi import world
-comm = world()
-seconds = timed_sweeps(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), comm, 1)
-if comm.rank == 0:
-    print(seconds)
-"""
-
 
 def timed_sweeps(dataset: str, data_dir: Path, sweeps: int, comm: Any, threads: int) -> float:
     """Return the seconds of `sweeps` sweeps over all nodes, without compilation and loading."""
@@ -44,9 +32,19 @@ def timed_sweeps(dataset: str, data_dir: Path, sweeps: int, comm: Any, threads: 
     config = PPRConfig(diffusion=diffusion, k=32, sweeps=sweeps)
     transition = transition_matrix(graph, "rw", True)
     engine = RowEngine(transition, config, comm, threads=threads)
-    marks: list[float] = []
-    engine.sweep(lambda *_: marks.append(time.perf_counter()))
-    return marks[-1] - marks[0]  # the first sweep warms up
+    ends: list[float] = []
+    engine.sweep(lambda *_: ends.append(time.perf_counter()))
+    return ends[-1] - ends[0]  # the first sweep warms up
+
+
+def rank_sweeps(dataset: str, data_dir: str, sweeps: str) -> None:
+    """Sweep with one thread in each rank of an MPI job, and print the seconds."""
+    from precompute.mpi import world
+
+    comm = world()
+    seconds = timed_sweeps(dataset, Path(data_dir), int(sweeps), comm, 1)
+    if comm.rank == 0:
+        print(seconds)
 
 
 def parallel(options: argparse.Namespace) -> None:
@@ -57,7 +55,7 @@ def parallel(options: argparse.Namespace) -> None:
     for _ in range(options.repeats):
         one, two = (timed_sweeps(*arguments, SingleProcess(), threads) for threads in (1, 2))
         mpiexec = Path(sys.executable).parent / "mpiexec"
-        command = [mpiexec, "-n", "2", sys.executable, "-c", RANK_SWEEPS, *map(str, arguments)]
+        command = [mpiexec, "-n", "2", sys.executable, __file__, "rank", *map(str, arguments)]
         output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         ranks = float(output)
         result = {"one_thread_s": one, "two_threads_s": two, "two_ranks_s": ranks}
@@ -80,7 +78,7 @@ def one_build(dataset: str, options: argparse.Namespace) -> dict[str, Any]:
             step = int(dataset.partition("nodes=")[2].partition(",")[0]) // options.roots
             ids = (str(step * index) for index in range(options.roots))
             Path(f"{folder}/roots.txt").write_text("\n".join(ids))
-        command = [sys.executable, "benchmarks/bench_ppr_scaling.py", "child", "--dataset", dataset]
+        command = [sys.executable, __file__, "child", "--dataset", dataset]
         command += ["--data-dir", str(options.data_dir), "--out", f"{folder}/store", *roots]
         command += options.more
         child = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -124,6 +122,9 @@ def main() -> None:
     if sys.argv[1:2] == ["child"]:
         child(sys.argv[2:])
         return
+    if sys.argv[1:2] == ["rank"]:
+        rank_sweeps(*sys.argv[2:])
+        return
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -135,6 +136,8 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, nargs="*")
     parser.add_argument("--roots", type=int)
     options, options.more = parser.parse_known_args()
+    if options.roots and not options.nodes:
+        parser.error("--roots takes every so many nodes of a synthetic graph: give --nodes too")
     parallel(options) if options.question == "parallel" else size(options)
 
 

@@ -25,8 +25,9 @@ from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph
 from gpn_scale.diffusion.transition import steps_to_tolerance, transition_matrix
 from precompute.mpi import SingleProcess
+from precompute.padded_row_kernels import finish_rows_into
 from precompute.row_engine import RowEngine
-from precompute.row_kernels import PaddedRows, finish_rows_into
+from precompute.row_kernels import PaddedRows
 
 SETTINGS = [(0.2, 32, 2, "rw"), (0.2, 32, 2, "sym"), (0.1, 64, 3, "rw"), (0.1, 64, 3, "sym")]
 """Teleport, k, entries kept while sweeping in multiples of k, normalisation."""

@@ -1,7 +1,7 @@
 """How much faster do two ranks of one thread train than one?
 
     python benchmarks/bench_ranks.py --dataset NAME --data-dir DIR --work DIR [--rounds 3]
-        [--batch-size B] [--all-cores] [--metrics-seeds N]
+        [--batch-size B] [--all-cores] [--metrics-seeds N] [--left-out-classes N]
 
 Rounds of one epoch with 1 and 2 ranks take turns, started by the commands that a user would call:
 roots per second, and the fractions of training spent in communication (including waiting for the
@@ -22,6 +22,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 K, CLUSTERS = 32, 32
+METRICS_BATCH = 64
 
 
 def main() -> None:
@@ -33,10 +34,15 @@ def main() -> None:
     parser.add_argument("--dataset", required=True, help="name of a graph in --data-dir")
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--batch-size", type=int, help="roots of all ranks; default: the recipe's")
+    parser.add_argument(
+        "--batch-size", type=int, help="roots of all ranks; default: the recipe's, or 64"
+    )
     parser.add_argument("--all-cores", action="store_true", help="also for one rank")
     parser.add_argument("--metrics-seeds", type=int, default=0)
+    parser.add_argument("--metrics-epochs", type=int, default=60)
+    parser.add_argument("--left-out-classes", default="paper", help="a number, or paper")
     options = parser.parse_args()
+    options.work = options.work.resolve()  # runs are started in another folder
     if options.rounds:
         speed(options)
     if options.metrics_seeds:
@@ -51,7 +57,8 @@ def speed(options: argparse.Namespace) -> None:
         by_ranks = {}
         for ranks in (1, 2):
             arguments = ["--dataset", options.dataset, "--ppr", str(store), "--epochs", "1"]
-            arguments += ["--left-out-classes", "paper", "--set", "train.patience=1"]
+            arguments += ["--left-out-classes", options.left_out_classes]
+            arguments += ["--set", "train.patience=1"]
             name = f"speed_{options.batch_size or 'recipe'}{'_all_cores' * options.all_cores}"
             if options.batch_size:
                 arguments += ["--set", f"minibatch.batch_size={options.batch_size}"]
@@ -70,7 +77,7 @@ def speed(options: argparse.Namespace) -> None:
 
 
 def metrics(options: argparse.Namespace) -> None:
-    """Print the metrics of whole runs with 1, 2 and 4 ranks; batches have 64 roots."""
+    """Print the metrics of whole runs with 1, 2 and 4 ranks."""
     rows_of(options.dataset, options)
     places = {
         "accuracy": lambda reports: reports["clean"]["metrics"]["test"]["accuracy"],
@@ -78,11 +85,12 @@ def metrics(options: argparse.Namespace) -> None:
         "AUC-ROC epistemic": lambda reports: reports["left_out"]["ood"]["auroc_epistemic"],
     }
     table: dict[int, dict[str, list[float]]] = {ranks: {} for ranks in (1, 2, 4)}
+    setting = f"metrics_{options.batch_size or METRICS_BATCH}_{options.metrics_epochs}"
     for seed in range(1, options.metrics_seeds + 1):
         for ranks, columns in table.items():
             reports = {
                 kind: run(
-                    f"metrics_{seed}_{kind}_{ranks}", ranks, whole(kind, seed, options), options
+                    f"{setting}_{seed}_{kind}_{ranks}", ranks, whole(kind, seed, options), options
                 )
                 for kind in ("clean", "left_out")
             }
@@ -101,9 +109,10 @@ def whole(kind: str, seed: int, options: argparse.Namespace) -> list[str]:
     """Return the options of one whole run."""
     arguments = ["--dataset", options.dataset, "--ppr", str(options.work / options.dataset)]
     arguments += ["--seed", str(seed), "--split-seed", str(seed)]
-    arguments += ["--set", "minibatch.batch_size=64", "--set", "train.epochs=60"]
-    arguments += ["--set", "train.schedule=cosine"]
-    return arguments + (["--left-out-classes", "paper"] if kind == "left_out" else [])
+    arguments += ["--set", f"minibatch.batch_size={options.batch_size or METRICS_BATCH}"]
+    arguments += ["--epochs", str(options.metrics_epochs), "--set", "train.schedule=cosine"]
+    left_out = ["--left-out-classes", options.left_out_classes]
+    return arguments + (left_out if kind == "left_out" else [])
 
 
 def rows_of(dataset: str, options: argparse.Namespace) -> Path:

@@ -44,17 +44,17 @@ def settings(ks: list[int]) -> Iterator[tuple[int, int, TailKind]]:
                 yield k, clusters, tail
 
 
-def store_of(graph: Graph, classifier: GPNClassifier, k: int, clusters: int, work: Path) -> Path:
+def store_of(classifier: GPNClassifier, k: int, clusters: int, options: argparse.Namespace) -> Path:
     """Build rows of all nodes with the model's diffusion, by the command line; only once."""
     diffusion, dataset = classifier.config.diffusion, classifier.config.data.dataset
     facts = "_".join(str(value) for value in diffusion.store_parameters.values())
-    out = work / "stores" / f"{dataset}_{facts}_{k}_{clusters}"
+    out: Path = options.work / "stores" / f"{dataset}_{facts}_{k}_{clusters}"
     if not (out / "manifest.json").exists():
-        options = ["--dataset", dataset, "--data-dir", str(work / "graphs"), "--out", str(out)]
-        options += ["--teleport", str(diffusion.teleport)]
-        options += ["--normalisation", diffusion.normalisation, "--steps", str(diffusion.steps)]
-        options += ["--k", str(k), "--clusters", str(clusters), "--resume"]
-        assert precompute(options) == 0
+        arguments = ["--dataset", dataset, "--data-dir", str(options.data_dir), "--out", str(out)]
+        arguments += ["--teleport", str(diffusion.teleport)]
+        arguments += ["--normalisation", diffusion.normalisation, "--steps", str(diffusion.steps)]
+        arguments += ["--k", str(k), "--clusters", str(clusters), "--resume"]
+        assert precompute(arguments) == 0
     return out
 
 
@@ -86,23 +86,23 @@ def measure(path: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Return all comparisons of one model, computing those that are missing."""
     name = hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest()
     kept = options.work / "models" / f"{name}.json"
-    known: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
+    results: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
     ks = [int(k) for k in options.ks.split(",")]
     keys = {" ".join(map(str, setting)): setting for setting in settings(ks)}
-    if any(key not in known for key in keys):
+    if any(key not in results for key in keys):
         classifier = GPNClassifier.load(path)
         dataset = classifier.config.data.dataset
         graph = prepare_graph(load_graph(dataset, options.data_dir), classifier.config)
         exact = classifier.predict(graph)
         metrics = out_of_distribution_metrics(exact, graph)
-        known |= {"dataset": dataset, "exact": metrics.get("auroc_epistemic", float("nan"))}
+        results |= {"dataset": dataset, "exact": metrics.get("auroc_epistemic", float("nan"))}
         for key, (k, clusters, tail) in keys.items():
-            if key not in known:
-                store = store_of(graph, classifier, k, clusters, options.work)
-                known[key] = compare(classifier, exact, graph, store, tail)
-                write_json(kept, known)
+            if key not in results:
+                store = store_of(classifier, k, clusters, options)
+                results[key] = compare(classifier, exact, graph, store, tail)
+                write_json(kept, results)
         print(f"{path}: done", flush=True)
-    return known
+    return results
 
 
 def table(models: list[dict[str, Any]], ks: list[int]) -> str:
@@ -145,9 +145,6 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     (options.work / "models").mkdir(parents=True, exist_ok=True)
-    graphs = options.work / "graphs"
-    if not graphs.exists():
-        graphs.symlink_to(options.data_dir.resolve(), target_is_directory=True)
     by_graph: dict[str, list[dict[str, Any]]] = {}
     for path in options.models:
         comparisons = measure(path, options)

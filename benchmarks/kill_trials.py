@@ -20,8 +20,10 @@ import sys
 import time
 from pathlib import Path
 
+from gpn_scale.ppr.store import SECONDS
+
 ROOT = Path(__file__).resolve().parent.parent
-SETTINGS = ["train.patience=1000", "minibatch.batch_size=64", "train.epochs=30"]
+SETTINGS = ["train.patience=1000", "minibatch.batch_size=64"]
 
 
 def commands(folder: Path, options: argparse.Namespace) -> list[list[str]]:
@@ -32,7 +34,7 @@ def commands(folder: Path, options: argparse.Namespace) -> list[list[str]]:
     train += ["--nproc-per-node", str(options.ranks), str(ROOT / "launch" / "train.py")]
     train += ["--dataset", options.dataset, "--mode", "minibatch", "--threads", "1"]
     train += ["--ppr", str(folder / "store"), "--out", str(folder / "run")]
-    train += ["--resume", "--checkpoint-seconds", "0.2"]
+    train += ["--resume", "--checkpoint-seconds", "0.2", "--epochs", str(options.epochs)]
     train += [item for setting in SETTINGS for item in ("--set", setting)]
     return [rows, train]
 
@@ -82,9 +84,9 @@ def parent_of(path: Path) -> int:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Return the hashes of a run's results."""
+    """Return the hashes of a run's results, without the time that the rows took."""
     files = [folder / "run" / name for name in ("model.safetensors", "predictions.parquet")]
-    files += sorted((folder / "store").glob("*"))
+    files += sorted(path for path in (folder / "store").glob("*") if path.name != SECONDS)
     return {
         str(path.relative_to(folder)): hashlib.blake2b(path.read_bytes()).hexdigest()
         for path in files
@@ -98,6 +100,7 @@ def main() -> None:
     )
     parser.add_argument("--work", type=Path, required=True, help="emptied first")
     parser.add_argument("--dataset", default="synthetic:nodes=8000")
+    parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--rng-seed", type=int, default=1)
@@ -113,12 +116,12 @@ def main() -> None:
         seconds.append(time.monotonic() - began)
     kills = {0: 0, 1: 0}
     # Kills are divided in proportion to time, but precompute gets at least two.
-    in_rows = max(2, round(options.kills * seconds[0] / sum(seconds)))
-    for part, (command, wanted) in enumerate(
+    in_rows = min(options.kills, max(2, round(options.kills * seconds[0] / sum(seconds))))
+    for step, (command, wanted) in enumerate(
         zip(commands(killed, options), (in_rows, options.kills - in_rows), strict=True)
     ):
-        while kills[part] < wanted and not run(command, rng.uniform(0, 0.6 * seconds[part]), log):
-            kills[part] += 1
+        while kills[step] < wanted and not run(command, rng.uniform(0, 0.6 * seconds[step]), log):
+            kills[step] += 1
         run(command, None, log)
     same = digests(alone) == digests(killed)
     print(json.dumps({"kills_precompute": kills[0], "kills_training": kills[1], "same": same}))

@@ -23,8 +23,9 @@ from kill_trials import ROOT, run
 def command(out: Path, options: argparse.Namespace) -> list[str]:
     """Return the command that runs all experiments of a small matrix."""
     arguments = [sys.executable, str(ROOT / "launch" / "evaluate.py"), "--out", str(out)]
-    arguments += ["--experiment", "all,ablation", "--datasets", options.dataset]
-    arguments += ["--splits", "2", "--inits", "2", "--processes", str(options.processes)]
+    arguments += ["--experiment", options.experiment, "--datasets", options.dataset]
+    seeds = str(options.seeds)
+    arguments += ["--splits", seeds, "--inits", seeds, "--processes", str(options.processes)]
     arguments += ["--left-out-classes", "1", "--data-dir", str(options.data_dir)]
     return [*arguments, "--set", f"train.epochs={options.epochs}"]
 
@@ -49,6 +50,8 @@ def main() -> None:
         "--dataset", default="synthetic:nodes=2000,classes=4,unseen_classes=0,features=16"
     )
     parser.add_argument("--data-dir", type=Path, default=Path("data"))
+    parser.add_argument("--experiment", default="all,ablation")
+    parser.add_argument("--seeds", type=int, default=2, help="splits, and inits of each")
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--processes", type=int, default=2)

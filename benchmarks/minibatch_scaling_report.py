@@ -258,8 +258,8 @@ def _panel(lines: list[Line], title: str, unit: str, left: float) -> list[str]:
     for number, line in enumerate(lines):
         points = [(x_of(x), y_of(y)) for x, y in line.points]
         parts.append(_stroke(points, line.colour, 2, line.dashed))
-        marks = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3"/>' for x, y in points)
-        parts.append(f'<g fill="{line.colour}">{marks}</g>')
+        circles = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3"/>' for x, y in points)
+        parts.append(f'<g fill="{line.colour}">{circles}</g>')
         at = bottom + 60 + ROW * number
         key = [(left, at - 4), (left + 28, at - 4)]
         parts += [_stroke(key, line.colour, 2, line.dashed), _text(left + 36, at, line.title)]

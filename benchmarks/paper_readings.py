@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from results_paper import GRAPHS, page_parser, publish
 
+from gpn_scale.cli.evaluate_options import split_datasets
 from gpn_scale.config import RunConfig
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph
@@ -171,7 +172,7 @@ def table(experiment: str, entries: Sequence[Entry]) -> str:
 def names_of(options: argparse.Namespace) -> list[str]:
     """Return the names of the graphs, in the order of docs/results.md."""
     if options.datasets:
-        return list(options.datasets.split(","))
+        return list(split_datasets(options.datasets))
     names = {path.name for path in (options.matrix / "cells").iterdir()}
     return [*(name for name in GRAPHS if name in names), *sorted(names.difference(GRAPHS))]
 

@@ -141,8 +141,10 @@ def deviations(table: Sequence[Entry], results: Results, limit: float = FAR) -> 
     return count + (_rows(header, far) if far else "")
 
 
-def pictures(table: Sequence[Entry], folder: Path) -> str:
-    """Write a picture per graph and kind of shift; return links to them."""
+def pictures(table: Sequence[Entry], folder: Path | None) -> str:
+    """Write a picture per graph and kind of shift; return links to them, or "" without a folder."""
+    if folder is None:
+        return ""
     curves, plots = shift_curves(table), []
     for dataset in _graphs(table):
         for experiment in ("feature-shift", "edge-shift"):
@@ -154,7 +156,9 @@ def pictures(table: Sequence[Entry], folder: Path) -> str:
     return "\n\n".join(f"![{plot.title}]({folder.name}/{plot.name}.svg)" for plot in plots)
 
 
-def sections(results: Results, paper: Paper, ablation: Paper, folder: Path) -> dict[str, str]:
+def sections(
+    results: Results, paper: Paper, ablation: Paper, folder: Path | None
+) -> dict[str, str]:
     """Return the text of every marker."""
     table = [e for e in entries(results, paper) if e.model in MODELS]
     texts = {name: markdown(table, columns, MODELS) for name, columns in TABLES.items()}
@@ -221,8 +225,10 @@ def page_parser(description: str | None) -> argparse.ArgumentParser:
 def main() -> None:
     """Print the sections, or write them into the file --write."""
     parser = page_parser(__doc__)
-    parser.add_argument("--pictures", type=Path, default=Path("docs/pictures"))
+    parser.add_argument("--pictures", type=Path, help="folder; default: pictures beside --write")
     options = parser.parse_args()
+    if options.pictures is None and options.write is not None:
+        options.pictures = options.write.parent / "pictures"
     results = stored_results(options.matrix)
     paper = {} if options.paper is None else read_paper(options.paper)
     ablation = {} if options.paper is None else read_ablation(options.paper)

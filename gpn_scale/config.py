@@ -3,7 +3,6 @@
 The docstring under a field is what `--help` prints about it.
 """
 
-import difflib
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
@@ -11,7 +10,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, get_type_hints
 
 from gpn_scale.errors import ConfigError
-from gpn_scale.field_types import checks_choices, parse_value, require
+from gpn_scale.field_types import checks_choices, parse_value, require, unknown_field
 
 FeatureScaling = Literal["none", "row_sum", "binary_row_sum"]
 """`row_sum`: each row sums to 1; `binary_row_sum`: the same after setting nonzeros to 1."""
@@ -34,10 +33,14 @@ _LATER_FIELDS = {"data.left_out_set": 0}
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checks_choices("data")
 class DataConfig:
-    """The graph, and how its features and labels are used."""
+    """The graph, and how its features and labels are used.
+
+    >>> DataConfig(dataset="CoraML", left_out_classes=3)
+    DataConfig(dataset='CoraML', feature_scaling='none', left_out_classes=3, left_out_set=0)
+    """
 
     dataset: str = "synthetic"
-    """A known dataset, `synthetic[:key=value,...]`, or the name of your own file or folder."""
+    """A dataset of the paper, `synthetic[:key=value,...]`, or the name of your file or folder."""
     feature_scaling: FeatureScaling = "none"
     """`row_sum` divides rows by their sum (bag of words); `binary_row_sum` makes them 0/1 first."""
     left_out_classes: int = 0
@@ -56,7 +59,11 @@ class DataConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checks_choices("split")
 class SplitConfig:
-    """Division of the labelled nodes into training, validation and test sets."""
+    """Division of the labelled nodes into training, validation and test sets.
+
+    >>> SplitConfig(train=0.2)
+    SplitConfig(kind='stratified', train=0.2, val=0.15, rng_seed=1)
+    """
 
     kind: Literal["stratified", "public"] = "stratified"
     """`stratified` draws nodes of each class; `public` uses the split that came with the graph."""
@@ -78,7 +85,11 @@ class SplitConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checks_choices("encoder")
 class EncoderConfig:
-    """The encoder, which maps features to latent positions."""
+    """The encoder, which maps features to latent positions.
+
+    >>> EncoderConfig(hidden=256, batch_norm=True).latent
+    16
+    """
 
     hidden: int = 64
     """Width of the hidden layers."""
@@ -103,7 +114,11 @@ class EncoderConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checks_choices("flow")
 class FlowConfig:
-    """The normalising flows, which map latent positions to a density per class."""
+    """The normalising flows, which map latent positions to a density per class.
+
+    >>> FlowConfig(memory_mib=64)
+    FlowConfig(radial_layers=10, memory_mib=64)
+    """
 
     radial_layers: int = 10
     """Number of radial layers in the flow of each class."""
@@ -118,7 +133,11 @@ class FlowConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checks_choices("evidence")
 class EvidenceConfig:
-    """The step from a density per class to evidence (pseudo-counts)."""
+    """The step from a density per class to evidence (pseudo-counts).
+
+    >>> EvidenceConfig(budget="one")
+    EvidenceConfig(budget='one', log_limit=30.0)
+    """
 
     budget: Literal["latent", "latent_classes", "one"] = "latent"
     """Factor on densities: `latent` is sqrt(4 pi)^D, `latent_classes` C times this, `one` is 1."""
@@ -132,7 +151,11 @@ class EvidenceConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checks_choices("diffusion")
 class DiffusionConfig:
-    """The diffusion, which aggregates evidence over the neighbourhood of each node."""
+    """The diffusion, which aggregates evidence over the neighbourhood of each node.
+
+    >>> DiffusionConfig(steps="inf").store_parameters
+    {'teleport': 0.1, 'normalisation': 'sym', 'steps': 'inf', 'self_loops': True}
+    """
 
     teleport: float = 0.1
     """Probability of returning to the root, in (0, 1)."""
@@ -148,9 +171,8 @@ class DiffusionConfig:
     """What is diffused; `log_evidence` is the paper's ablation GPN-LOG, in exact mode only."""
 
     def __post_init__(self) -> None:
-        require(
-            0.0 < self.teleport < 1.0, "diffusion.teleport", self.teleport, "a number in (0, 1)"
-        )
+        teleport = self.teleport
+        require(0.0 < teleport < 1.0, "diffusion.teleport", teleport, "a number in (0, 1)")
         allowed = self.steps == "inf" or self.steps >= 0
         require(allowed, "diffusion.steps", self.steps, "at least 0, or inf")
         require(0.0 < self.tolerance < 1.0, "diffusion.tolerance", self.tolerance, "in (0, 1)")
@@ -169,7 +191,11 @@ class DiffusionConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checks_choices()
 class PPRConfig:
-    """The approximation and storage of the top-k rows of a diffusion."""
+    """The approximation and storage of the top-k rows of a diffusion.
+
+    >>> PPRConfig(k=32).working_entries
+    64
+    """
 
     diffusion: DiffusionConfig = field(default_factory=lambda: DiffusionConfig(teleport=0.2))
     """The diffusion whose rows are computed."""
@@ -207,7 +233,11 @@ class PPRConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checks_choices("train")
 class TrainConfig:
-    """The optimisation of the parameters."""
+    """The optimisation of the parameters.
+
+    >>> TrainConfig(epochs=30, schedule="cosine").learning_rate
+    0.01
+    """
 
     epochs: int = 100_000
     """Maximum number of epochs after the warm-up."""
@@ -234,6 +264,27 @@ class TrainConfig:
         require(self.learning_rate > 0, "train.learning_rate", self.learning_rate, "positive")
         require(self.weight_decay >= 0, "train.weight_decay", self.weight_decay, "at least 0")
         require(self.entropy_weight >= 0, "train.entropy_weight", self.entropy_weight, ">= 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+@checks_choices("opinion")
+class OpinionConfig:
+    """The opinion of GPN+: a perceptron beside GPN's encoder, whose logits are diffused."""
+
+    dropout: float = 0.5
+    """Fraction of hidden units dropped in training."""
+    weight_decay: float = 1e-4
+    """Weight decay of all parameters; the loss is the mean over the training nodes."""
+    epochs: int = 100_000
+    """Maximum number of epochs; `train.epochs` limits them as well."""
+    patience: int = 50
+    """Number of epochs without a better validation cross-entropy after which training stops."""
+
+    def __post_init__(self) -> None:
+        require(0.0 <= self.dropout < 1.0, "opinion.dropout", self.dropout, "a fraction in [0, 1)")
+        require(self.weight_decay >= 0, "opinion.weight_decay", self.weight_decay, "at least 0")
+        require(self.epochs >= 0, "opinion.epochs", self.epochs, "at least 0")
+        require(self.patience >= 1, "opinion.patience", self.patience, "at least 1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,18 +320,17 @@ class MinibatchConfig:
     def roots_per_batch(self, num_roots: int) -> int:
         """Return the batch size for `num_roots` roots.
 
+        >>> MinibatchConfig().roots_per_batch(5000), MinibatchConfig().roots_per_batch(300)
+        (1024, 300)
+
         Raises:
             ConfigError: `batch_size` is larger than the number of roots.
         """
-        if self.batch_size == "auto":
+        size, expected = self.batch_size, f"auto or at most the {num_roots} nodes to train on"
+        if size == "auto":
             return max(1, min(_BATCH_SIZE, num_roots))
-        require(
-            self.batch_size <= num_roots,
-            "minibatch.batch_size",
-            self.batch_size,
-            f"auto or at most the {num_roots} nodes to train on",
-        )
-        return self.batch_size
+        require(size <= num_roots, "minibatch.batch_size", size, expected)
+        return size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,6 +338,8 @@ class MinibatchConfig:
 class RunConfig:
     """Configuration of a whole run; `gpn_scale.recipes` has the paper's settings."""
 
+    model: Literal["GPN+", "GPN"] = "GPN+"
+    """`GPN+` joins feature evidence, opinion and label evidence; `GPN` is the paper's model."""
     mode: Literal["exact", "minibatch"] = "exact"
     """`exact`: full-batch training by power iteration; `minibatch`: batches of roots."""
     data: DataConfig = field(default_factory=DataConfig)
@@ -298,6 +350,27 @@ class RunConfig:
     diffusion: DiffusionConfig = field(default_factory=DiffusionConfig)
     minibatch: MinibatchConfig = field(default_factory=MinibatchConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
+    opinion: OpinionConfig = field(default_factory=OpinionConfig)
+
+    def __post_init__(self) -> None:
+        if self.model == "GPN+" and self.diffusion.of != "evidence":
+            raise ConfigError(
+                f"diffusion.of is {self.diffusion.of!r}, expected 'evidence' for model='GPN+': use "
+                "model='GPN' for other diffusions",
+                arguments=("diffusion.of", "model"),
+            )
+
+    @property
+    def opinion_training(self) -> TrainConfig:
+        """How the opinion of GPN+ is trained: as the rest, but for its own fields."""
+        return replace(
+            self.train,
+            epochs=min(self.train.epochs, self.opinion.epochs),
+            patience=self.opinion.patience,
+            weight_decay=self.opinion.weight_decay,
+            warmup_steps=0,
+            schedule="constant",
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as nested dictionaries of plain values, for JSON."""
@@ -306,6 +379,11 @@ class RunConfig:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "RunConfig":
         """Return the configuration that `to_dict` turned into `values`; absent fields get defaults.
+
+        Files without `model` were written before there was more than one, so they are of a GPN.
+
+        >>> RunConfig.from_dict({"mode": "minibatch", "train": {"epochs": 3}}).train.epochs
+        3
 
         Raises:
             ConfigError: a field is unknown, or a value is not allowed.
@@ -318,11 +396,19 @@ class RunConfig:
             if f"{section}.{name}" not in _FORMER_FIELDS
         ]
         top = [(name, str(v)) for name, v in values.items() if not isinstance(v, Mapping)]
-        return override(cls(), top + flat)
+        return override(cls(), [("model", "GPN"), *top, *flat])
 
-    def identity(self) -> dict[str, Any]:
-        """Return what `to_dict` returns, without later fields that have their default."""
+    def fingerprinted(self) -> dict[str, Any]:
+        """Return the fields that results depend on; those that only GPN+ has are absent for others.
+
+        Fields that are later than stored results are absent as well while they have their default.
+
+        >>> "opinion" in RunConfig(model="GPN").fingerprinted()
+        False
+        """
         values = self.to_dict()
+        if self.model == "GPN":  # as it was when there was no other model
+            del values["model"], values["opinion"]
         for key, default in _LATER_FIELDS.items():
             section, _, name = key.partition(".")
             if values[section][name] == default:
@@ -331,27 +417,12 @@ class RunConfig:
 
     def fingerprint(self) -> str:
         """Return a hash of the values of all fields."""
-        values = self.identity()
+        values = self.fingerprinted()
         for key, value in _FORMER_FIELDS.items():
             section, _, name = key.partition(".")
             values[section][name] = value
         text = json.dumps(values, sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-
-
-def parse_assignments(assignments: Iterable[str]) -> list[tuple[str, str]]:
-    """Split texts of the form `section.field=value` into (key, value) pairs.
-
-    Raises:
-        ConfigError: a text has no `=`.
-    """
-    pairs = []
-    for assignment in assignments:
-        key, equals, value = assignment.partition("=")
-        if not equals:
-            raise ConfigError(f"assignment is {assignment!r}, expected section.field=value")
-        pairs.append((key.strip(), value.strip()))
-    return pairs
 
 
 def override(config: RunConfig, pairs: Iterable[tuple[str, str]]) -> RunConfig:
@@ -366,10 +437,10 @@ def override(config: RunConfig, pairs: Iterable[tuple[str, str]]) -> RunConfig:
         ConfigError: a key is unknown (similar keys are suggested), or a value is not allowed.
     """
     changes: dict[str, dict[str, Any]] = {}
-    types = known_fields()
+    types = field_types_by_key()
     for key, text in pairs:
         if key not in types:
-            raise ConfigError(_unknown_key(key, list(types)))
+            raise ConfigError(unknown_field(key, list(types)))
         section, _, name = key.rpartition(".")
         changes.setdefault(section, {})[name] = parse_value(types[key], text, key)
     top = changes.pop("", {})
@@ -378,8 +449,12 @@ def override(config: RunConfig, pairs: Iterable[tuple[str, str]]) -> RunConfig:
     return replace(config, **top)
 
 
-def known_fields() -> dict[str, Any]:
-    """Return the type of every configuration field by its key, `section.field` or `mode`."""
+def field_types_by_key() -> dict[str, Any]:
+    """Return the type of every configuration field by its key, `section.field` or `mode`.
+
+    >>> field_types_by_key()["train.epochs"]
+    <class 'int'>
+    """
     types: dict[str, Any] = {}
     for name, kind in get_type_hints(RunConfig).items():
         if hasattr(kind, "__dataclass_fields__"):
@@ -388,11 +463,3 @@ def known_fields() -> dict[str, Any]:
         else:
             types[name] = kind
     return types
-
-
-def _unknown_key(key: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(key, known, n=3, cutoff=0.5)
-    tail = key.rpartition(".")[2]
-    near += [name for name in known if name.rpartition(".")[2] == tail and name not in near]
-    hint = f"did you mean {' or '.join(near)}?" if near else f"its fields are {', '.join(known)}"
-    return f"the configuration has no field {key!r}; {hint}"

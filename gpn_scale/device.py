@@ -8,6 +8,9 @@ from gpn_scale.errors import ConfigError
 def pick_device(name: str) -> torch.device:
     """Return the torch device called `name`; `auto` is CUDA if available, else the CPU.
 
+    >>> pick_device("cpu")
+    device(type='cpu')
+
     Raises:
         ConfigError: torch does not know the device or cannot use it.
     """

@@ -40,6 +40,14 @@ class World:
 
     By default there is only one process, and every method returns at once. After a sum, every
     process holds the same bits, so decisions that depend on it are the same everywhere.
+
+    >>> world = World()
+    >>> world.rank, world.size, world.totals([1.5, 2.0])
+    (0, 1, [1.5, 2.0])
+    >>> with world.all_or_none():
+    ...     world.require_same(seed="7")
+    >>> World(part=RankPart(rank=1, size=4)).is_first
+    False
     """
 
     part: RankPart = field(default_factory=RankPart)
@@ -224,7 +232,13 @@ def _timed_all_reduce(
 
 @contextmanager
 def connected(device: torch.device, *, timeout_seconds: float) -> Iterator[World]:
-    """Connect the processes that torchrun started, or only this one, until the end of the block.
+    """Connect the processes that torchrun started, or only this one, and yield their `World`.
+
+    The connection ends with the block.
+
+    >>> with connected(torch.device("cpu"), timeout_seconds=60.0) as world:
+    ...     world.size  # without torchrun
+    1
 
     Args:
         device: Device of the tensors; `cuda` stands for the GPU of this process's local rank.

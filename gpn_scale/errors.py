@@ -10,6 +10,12 @@ from collections.abc import Sequence
 class GpnScaleError(Exception):
     """Base class of all errors that the caller can fix.
 
+    >>> try:
+    ...     raise ConfigError("k is 0, expected at least 1", arguments=["k"])
+    ... except GpnScaleError as error:
+    ...     error.arguments
+    ('k',)
+
     Args:
         message: One sentence.
         arguments: Names of the arguments or configuration fields (`section.field`) to change.
@@ -21,28 +27,73 @@ class GpnScaleError(Exception):
 
 
 class ConfigError(GpnScaleError, ValueError):
-    """An argument or a configuration field has a value that is not allowed."""
+    """An argument or a configuration field has a value that is not allowed.
+
+    >>> from gpn_scale.config import PPRConfig
+    >>> PPRConfig(k=0)
+    Traceback (most recent call last):
+        ...
+    gpn_scale.errors.ConfigError: k is 0, expected at least 1
+    """
 
 
 class GraphError(GpnScaleError, ValueError):
-    """A graph, a split or a file that should hold one is not valid."""
+    """A graph, a split or a file that should hold one is not valid.
+
+    >>> from gpn_scale import build_graph
+    >>> build_graph([], [])
+    Traceback (most recent call last):
+        ...
+    gpn_scale.errors.GraphError: graph 'graph': got 0 nodes, expected 1 to 2147483647
+    """
 
 
 class StoreError(GpnScaleError, ValueError):
-    """A PPR store, or the directory that should hold one, cannot be used as requested."""
+    """A PPR store, or the directory that should hold one, cannot be used as requested.
+
+    >>> from gpn_scale import PPRStore
+    >>> PPRStore.open("empty")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    gpn_scale.errors.StoreError: empty is not a PPR store (no manifest.json): build one ...
+    """
 
 
 class RunError(GpnScaleError):
-    """A run directory, a model file or a checkpoint cannot be used as requested."""
+    """A run directory, a model file or a checkpoint cannot be used as requested.
+
+    >>> from gpn_scale import GPNClassifier
+    >>> GPNClassifier().save("model.safetensors")
+    Traceback (most recent call last):
+        ...
+    gpn_scale.errors.RunError: this classifier has no model yet: call fit or load first
+    """
 
 
 class ElsewhereError(GpnScaleError):
-    """Another process of the run has failed and reports the reason; this one only stops."""
+    """Another process of the run has failed and reports the reason; this one only stops.
+
+    >>> issubclass(ElsewhereError, GpnScaleError)
+    True
+    """
 
 
 class NumericalError(GpnScaleError, ArithmeticError):
-    """A number that should be finite is not."""
+    """A number that should be finite is not.
+
+    >>> isinstance(NumericalError("the loss of epoch 3 is nan"), ArithmeticError)
+    True
+    """
 
 
 class MissingScoreError(GpnScaleError):
-    """A model was asked for an uncertainty score that it does not have."""
+    """A model was asked for an uncertainty score that it does not have.
+
+    >>> import numpy as np
+    >>> from gpn_scale.evaluation.scored_prediction import ScoredPrediction
+    >>> prediction = ScoredPrediction(model="GCN", probabilities=np.array([[0.5, 0.5]]))
+    >>> prediction.epistemic  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    gpn_scale.errors.MissingScoreError: GCN has no epistemic score, only class probabilities: ...
+    """

@@ -3,7 +3,8 @@
 A field is an int, a float, a bool, a text, a `Literal`, or a union of these.
 """
 
-from collections.abc import Callable
+import difflib
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from functools import cache
 from numbers import Integral
@@ -19,6 +20,16 @@ def checks_choices(section: str = "") -> Callable[[type[T]], type[T]]:
     """Return a class decorator that makes a dataclass refuse values its `Literal` fields exclude.
 
     The check runs first in `__post_init__`. Put the decorator below `@dataclass`.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... @checks_choices("encoder")
+    ... class Encoder:
+    ...     activation: Literal["relu", "tanh"] = "relu"
+    >>> Encoder("sine")
+    Traceback (most recent call last):
+        ...
+    gpn_scale.errors.ConfigError: encoder.activation is 'sine', expected relu or tanh
 
     Args:
         section: Name of the section of `RunConfig` that the class stands for, used in messages.
@@ -65,6 +76,11 @@ def _is_choice(kind: Any, value: Any) -> bool:
 def require(condition: bool, name: str, value: object, expected: str) -> None:
     """Raise a `ConfigError` about the field `name` unless `condition` holds.
 
+    >>> require(0 >= 1, "encoder.layers", 0, "at least 1")
+    Traceback (most recent call last):
+        ...
+    gpn_scale.errors.ConfigError: encoder.layers is 0, expected at least 1
+
     Args:
         condition: Whether the value is allowed.
         name: The field, or several joined by ` + ` if `value` is their sum.
@@ -78,6 +94,9 @@ def require(condition: bool, name: str, value: object, expected: str) -> None:
 
 def parse_value(kind: Any, text: str, key: str) -> Any:
     """Return `text` as a value of the type `kind`; `key` names the field in messages.
+
+    >>> parse_value(int | Literal["inf"], "10", "diffusion.steps")
+    10
 
     Raises:
         ConfigError: the text is not a value of this type.
@@ -108,9 +127,44 @@ def _as_bool(text: str) -> bool:
 
 
 def describe(kind: Any) -> str:
-    """Return a description of the values that a field of the type `kind` takes."""
+    """Return a description of the values that a field of the type `kind` takes.
+
+    >>> describe(int | Literal["inf"])
+    'a whole number or inf'
+    """
     if get_origin(kind) in (Union, UnionType):
         return " or ".join(describe(option) for option in get_args(kind))
     if get_origin(kind) is Literal:
         return " or ".join(map(str, get_args(kind)))
     return {int: "a whole number", float: "a number", bool: "true or false"}.get(kind, "a text")
+
+
+def parse_assignments(assignments: Iterable[str]) -> list[tuple[str, str]]:
+    """Return texts of the form `section.field=value` as (key, value) pairs.
+
+    >>> parse_assignments(["train.epochs=3", "mode=exact"])
+    [('train.epochs', '3'), ('mode', 'exact')]
+
+    Raises:
+        ConfigError: a text has no `=`.
+    """
+    pairs = []
+    for assignment in assignments:
+        key, equals, value = assignment.partition("=")
+        if not equals:
+            raise ConfigError(f"assignment is {assignment!r}, expected section.field=value")
+        pairs.append((key.strip(), value.strip()))
+    return pairs
+
+
+def unknown_field(key: str, known: Sequence[str]) -> str:
+    """Return a message that the configuration has no field `key`; it names similar fields.
+
+    >>> unknown_field("train.epoch", ["mode", "train.epochs"])
+    "the configuration has no field 'train.epoch'; did you mean train.epochs?"
+    """
+    near = difflib.get_close_matches(key, known, n=3, cutoff=0.5)
+    tail = key.rpartition(".")[2]
+    near += [name for name in known if name.rpartition(".")[2] == tail and name not in near]
+    hint = f"did you mean {' or '.join(near)}?" if near else f"its fields are {', '.join(known)}"
+    return f"the configuration has no field {key!r}; {hint}"

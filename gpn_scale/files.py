@@ -19,6 +19,14 @@ def replacing(path: Path) -> Iterator[Path]:
 
     On an exception the temporary file is removed and `path` keeps its content. The process id in
     the temporary name keeps two writers apart; a file left over after a crash is never read.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "result.bin"
+    ...     with replacing(path) as temporary:
+    ...         _ = temporary.write_bytes(b"complete")
+    ...     path.read_bytes()
+    b'complete'
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -31,13 +39,26 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace the content of the file `path` with `text`, atomically."""
+    """Replace the content of the file `path` with `text`, atomically.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_text(Path(folder) / "notes.md", "# Notes")
+    ...     (Path(folder) / "notes.md").read_text()
+    '# Notes'
+    """
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, value: Any) -> None:
     """Replace the content of the file `path` with `value` as indented JSON, atomically.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_json(Path(folder) / "facts.json", {"epochs": 30})
+    ...     json.loads((Path(folder) / "facts.json").read_text())
+    {'epochs': 30}
 
     Raises:
         ValueError: `value` holds NaN or infinity, which JSON does not have.
@@ -50,6 +71,12 @@ def claimed(path: Path, *, wait: bool) -> Iterator[bool]:
     """Try to take the exclusive lock on the file `path`; yield whether this process has it.
 
     The lock is released at the end of the block, or when the process ends for any reason.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder, claimed(Path(folder) / "lock", wait=True) as first:
+    ...     with claimed(Path(folder) / "lock", wait=False) as second:
+    ...         first, second
+    (True, False)
 
     Args:
         path: A file that serves only as the lock. It is created if missing, and never removed.

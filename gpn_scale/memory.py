@@ -12,24 +12,43 @@ KEPT_BLOCK_BYTES = {"exact": 1 << 20, "minibatch": 32 << 20}  # 32 MiB is glibc'
 
 
 def resident_bytes() -> tuple[int, int]:
-    """Return the resident memory of this process: now, and at its peak."""
+    """Return the resident memory of this process: now, and at its peak.
+
+    >>> now, peak = resident_bytes()
+    >>> now > 0 and peak > 0
+    True
+    """
     now, peak = _status("VmRSS", "VmHWM")
     return now, peak
 
 
 def peak_rss_bytes() -> int:
-    """Return the peak of this process's resident memory."""
+    """Return the peak of this process's resident memory.
+
+    >>> peak_rss_bytes() > 1 << 20  # more than a MiB
+    True
+    """
     return resident_bytes()[1]
 
 
 def forget_peak() -> None:
-    """Let the peak of this process's resident memory begin anew; does nothing but on Linux."""
+    """Let the peak of this process's resident memory begin anew; does nothing but on Linux.
+
+    >>> before = peak_rss_bytes()
+    >>> forget_peak()
+    >>> peak_rss_bytes() <= before
+    True
+    """
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
 def anonymous_bytes() -> int:
-    """Return the resident memory that no file backs, so that the system cannot reclaim it."""
+    """Return the resident memory that no file backs, so that the system cannot reclaim it.
+
+    >>> anonymous_bytes() > 0
+    True
+    """
     return sum(_status("RssAnon", "RssShmem"))
 
 
@@ -42,6 +61,10 @@ def keep_freed_blocks(up_to_bytes: int) -> None:
     blocks are as large as the graph, and the holes between them would cost a quarter of its memory.
     By default, glibc raises its limit to the largest block freed so far, up to 32 MB. Only programs
     should call this function, not libraries.
+
+    >>> keep_freed_blocks(KEPT_BLOCK_BYTES["minibatch"])
+    >>> KEPT_BLOCK_BYTES["minibatch"] >> 20  # MiB
+    32
     """
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "mallopt"):
         libc.mallopt(_M_MMAP_THRESHOLD, up_to_bytes)
@@ -49,7 +72,12 @@ def keep_freed_blocks(up_to_bytes: int) -> None:
 
 
 def give_back_freed_memory() -> None:
-    """Return all free pages of the heap to the system; useful between two phases of a program."""
+    """Return all free pages of the heap to the system; useful between two phases of a program.
+
+    >>> block = bytearray(1 << 20)
+    >>> del block
+    >>> give_back_freed_memory()
+    """
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
         libc.malloc_trim(0)
 

@@ -10,6 +10,13 @@ from tqdm import tqdm
 class ProgressMeter:
     """Shows how much of a task is done. Use as a context manager.
 
+    >>> from io import StringIO
+    >>> with ProgressMeter("train", "epoch", total=10, stream=(lines := StringIO())) as meter:
+    ...     meter.update(3, "loss 0.25")
+    >>> print(lines.getvalue())  # doctest: +ELLIPSIS
+    train: epoch 3/10, ... epoch/s, ... s left at most, loss 0.25
+    <BLANKLINE>
+
     Args:
         what: Name of the task, e.g. `train`.
         unit: What is counted, e.g. `epoch`.

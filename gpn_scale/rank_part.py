@@ -5,7 +5,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RankPart:
-    """One of `size` processes that divide work among themselves; by default the only one."""
+    """One of `size` processes that divide work among themselves; by default the only one.
+
+    >>> [RankPart(rank, size=3).slice_of(10) for rank in range(3)]
+    [slice(0, 3, None), slice(3, 6, None), slice(6, 10, None)]
+    """
 
     rank: int = 0
     size: int = 1

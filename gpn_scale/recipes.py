@@ -43,7 +43,11 @@ MINIBATCH: dict[str, Any] = {"batch_size": 512, "tail_nodes": 2048}
 
 
 def amazon(dataset: str) -> RunConfig:
-    """Return setting (1) of the paper: co-purchase graphs with bag-of-words features."""
+    """Return setting (1) of the paper: co-purchase graphs with bag-of-words features.
+
+    >>> amazon("AmazonPhotos").evidence.budget
+    'latent_classes'
+    """
     return RunConfig(
         data=DataConfig(dataset=dataset, feature_scaling="row_sum"),
         encoder=EncoderConfig(latent=10),
@@ -54,14 +58,22 @@ def amazon(dataset: str) -> RunConfig:
 
 
 def citation(dataset: str) -> RunConfig:
-    """Return setting (2) of the paper: citation and co-author graphs with bag-of-words features."""
-    binary = known_dataset(dataset) == "PubMed"
+    """Return setting (2) of the paper: citation and co-author graphs with bag-of-words features.
+
+    >>> citation("CoraML").data.feature_scaling, citation("PubMed").data.feature_scaling
+    ('row_sum', 'binary_row_sum')
+    """
+    binary = paper_dataset(dataset) == "PubMed"
     scaling: FeatureScaling = "binary_row_sum" if binary else "row_sum"
     return RunConfig(data=DataConfig(dataset=dataset, feature_scaling=scaling))
 
 
 def arxiv(dataset: str) -> RunConfig:
-    """Return setting (3) of the paper: ogbn-arxiv, dense features, public time split."""
+    """Return setting (3) of the paper: ogbn-arxiv, dense features, public time split.
+
+    >>> arxiv("ogbn-arxiv").split.kind
+    'public'
+    """
     return RunConfig(
         data=DataConfig(dataset=dataset),
         split=SplitConfig(kind="public"),
@@ -76,6 +88,9 @@ def synthetic(dataset: str) -> RunConfig:
 
     Its walks are shorter and its budget is larger than in setting (2): on this graph, neighbours of
     neighbours often belong to another class, so long walks would make the model underconfident.
+
+    >>> synthetic("synthetic:nodes=20000").diffusion.teleport
+    0.2
     """
     return RunConfig(
         data=DataConfig(dataset=dataset),
@@ -105,12 +120,12 @@ _RECIPE_OF = {
 }
 
 
-def known_dataset(dataset: str) -> str | None:
+def paper_dataset(dataset: str) -> str | None:
     """Return the dataset of the paper that `dataset` is, or is a variant of; None if there is none.
 
     A variant of X is called X, a hyphen and any text. If several X fit, the longest counts.
 
-    >>> known_dataset("CoraML"), known_dataset("ogbn-arxiv-small"), known_dataset("mine")
+    >>> paper_dataset("CoraML"), paper_dataset("ogbn-arxiv-small"), paper_dataset("mine")
     ('CoraML', 'ogbn-arxiv', None)
     """
     fitting = [name for name in _RECIPE_OF if dataset == name or dataset.startswith(f"{name}-")]
@@ -123,13 +138,18 @@ def recipe_for(dataset: str, graph: Graph) -> RunConfig:
     Your own graph keeps the split it came with. Its features count as bags of words if they are
     sparse and not negative; all others are standardised.
 
+    >>> from gpn_scale import build_graph
+    >>> graph = build_graph([0, 1], [1, 2], features=[[0.5], [2.0], [-1.0]])
+    >>> recipe_for("mine", graph).encoder.standardise
+    True
+
     Args:
-        dataset: Name of the dataset; variants are explained at `known_dataset`.
+        dataset: Name of the dataset; variants are explained at `paper_dataset`.
         graph: The dataset itself.
     """
-    known = known_dataset(dataset)
-    if known is not None:
-        return _RECIPE_OF[known](dataset)
+    name = paper_dataset(dataset)
+    if name is not None:
+        return _RECIPE_OF[name](dataset)
     if dataset.partition(":")[0] == "synthetic":
         return synthetic(dataset)
     features = graph.features
@@ -148,6 +168,11 @@ def in_minibatches(config: RunConfig, graph: Graph) -> RunConfig:
     because quality depends on the number of steps more than on their size. An epoch then has many
     steps, so fewer epochs suffice, and the learning rate falls to 0 over them, which averages out
     the noise of single steps.
+
+    >>> from gpn_scale import build_graph
+    >>> graph = build_graph([0, 1], [1, 2], labels=[0, 1, 0])
+    >>> in_minibatches(RunConfig(), graph).mode
+    'minibatch'
     """
     config = replace(config, mode="minibatch")
     if graph.split is not None and config.split.kind == "public":
@@ -165,18 +190,21 @@ def in_minibatches(config: RunConfig, graph: Graph) -> RunConfig:
 def left_out_count(dataset: str, count: str) -> int:
     """Return `count` as a number; `paper` stands for the paper's number for this dataset.
 
+    >>> left_out_count("CoraML", "paper"), left_out_count("mine", "2")
+    (3, 2)
+
     Raises:
         ConfigError: `count` is neither, or the paper has no number for the dataset.
     """
     if count == "paper":
-        known = known_dataset(dataset)
-        if known is None:
+        name = paper_dataset(dataset)
+        if name is None:
             raise ConfigError(
                 "left_out_classes is 'paper', but the paper leaves out classes only in "
                 f"{', '.join(LEFT_OUT_CLASSES)}, not in {dataset!r}: give a number",
                 arguments=("left_out_classes",),
             )
-        return LEFT_OUT_CLASSES[known]
+        return LEFT_OUT_CLASSES[name]
     if not count.isdecimal():
         raise ConfigError(
             f"left_out_classes is {count!r}, expected a number or 'paper'",

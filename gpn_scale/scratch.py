@@ -19,6 +19,9 @@ def scratch_array(
 
     The file disappears when no array maps it any more, however the process ends.
 
+    >>> scratch_array((2, 3), directory=None).tolist()
+    [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+
     Raises:
         ConfigError: the directory does not exist, is not writable or has too little space.
     """
@@ -37,7 +40,14 @@ def scratch_array(
 
 
 def release_pages(*arrays: NDArray[Any] | None) -> None:
-    """Return the memory of memory-mapped arrays to the system; their content does not change."""
+    """Return the memory of memory-mapped arrays to the system; their content does not change.
+
+    >>> array = scratch_array((3,), directory=None)
+    >>> array[:] = 7.0
+    >>> release_pages(array)
+    >>> array.tolist()
+    [7.0, 7.0, 7.0]
+    """
     for array in arrays:
         mapping = getattr(array, "_mmap", None)
         private = getattr(array, "mode", "") == "c"  # copy-on-write pages exist nowhere else

@@ -15,8 +15,9 @@ from gpn_scale.config import PPRConfig
 from gpn_scale.data.graph import NodeIds
 from gpn_scale.diffusion.transition import steps_to_tolerance
 from gpn_scale.errors import ConfigError
+from precompute.padded_row_kernels import finish_rows_into
 from precompute.row_engine import UNLIMITED, Method, RowEngine
-from precompute.row_kernels import PaddedRows, finish_rows_into, push_roots_into
+from precompute.row_kernels import PaddedRows, push_roots_into
 from precompute.scratch_memory import new_rows, new_work
 
 SAMPLE_ROOTS, FEWEST_ROOTS = 64, 32
@@ -33,7 +34,11 @@ SWEEP_LOSS = 0.025
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A goal for the rows: a mean kept mass, or a recall of each exact top k."""
+    """A goal for the rows: a mean kept mass, or a recall of each exact top k.
+
+    >>> Target("mass", 0.9)
+    Target(kind='mass', value=0.9)
+    """
 
     kind: Literal["mass", "recall"]
     value: float
@@ -48,7 +53,18 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SampledChoice:
-    """Settings that reach the target, and properties of the sampled rows."""
+    """Settings that reach the target, and properties of the sampled rows.
+
+    >>> choice = SampledChoice(
+    ...     config=PPRConfig(k=2),
+    ...     num_sampled=1,
+    ...     kept_mass=np.array([0.5, 0.75]),
+    ...     mean_entries=2.0,
+    ...     seconds_per_root=1e-3,
+    ... )
+    >>> float(choice.kept_mass[choice.config.k - 1])
+    0.75
+    """
 
     config: PPRConfig
     """Settings with k, keep and accuracy as they will be used."""
@@ -73,6 +89,14 @@ def choose_settings(
     rng_seed: int = 0,
 ) -> SampledChoice:
     """Return the settings that reach the target, chosen by pushes from a sample of the roots.
+
+    >>> from gpn_scale import build_graph
+    >>> from gpn_scale.diffusion.transition import transition_matrix
+    >>> from precompute.mpi import SingleProcess
+    >>> S = transition_matrix(build_graph([0, 1, 2], [1, 2, 3]), "rw", self_loops=True)
+    >>> engine = RowEngine(S, PPRConfig(k=1), SingleProcess(), threads=1)
+    >>> choose_settings(engine, None, "push", np.ones(4), Target("mass", 0.9)).config.k
+    3
 
     Args:
         engine: The engine of the build.
@@ -121,6 +145,16 @@ def visited_edges(engine: RowEngine, tolerance: float) -> float:
 
     A push that visits d edges distributes t x tolerance x d of a mass of about 1, and ends after
     log(tolerance) / log(1 - t) rounds. K steps continue from at most 1 / tolerance nodes each.
+
+    >>> from gpn_scale import build_graph
+    >>> from gpn_scale.config import DiffusionConfig
+    >>> from gpn_scale.diffusion.transition import transition_matrix
+    >>> from precompute.mpi import SingleProcess
+    >>> S = transition_matrix(build_graph([0, 1], [1, 2]), "rw", self_loops=True)
+    >>> config = PPRConfig(k=2, diffusion=DiffusionConfig(steps=3))
+    >>> engine = RowEngine(S, config, SingleProcess(), threads=1)
+    >>> visited_edges(engine, tolerance=1e-4)  # 3 steps x 7 edges, loops included
+    21
     """
     num_edges, teleport = len(engine.indices), engine.config.diffusion.teleport
     if engine.steps == UNLIMITED:
@@ -131,13 +165,25 @@ def visited_edges(engine: RowEngine, tolerance: float) -> float:
 
 
 def finest_tolerance(engine: RowEngine, work: float, num_roots: int) -> float:
-    """Return the finest of `TOLERANCES` with which pushes from `num_roots` stay within `work`."""
+    """Return the finest of `TOLERANCES` with which pushes from `num_roots` stay within `work`.
+
+    >>> from gpn_scale import build_graph
+    >>> from gpn_scale.diffusion.transition import transition_matrix
+    >>> from precompute.mpi import SingleProcess
+    >>> S = transition_matrix(build_graph([0, 1], [1, 2]), "rw", self_loops=True)
+    >>> engine = RowEngine(S, PPRConfig(k=2), SingleProcess(), threads=1)
+    >>> finest_tolerance(engine, work=1e6, num_roots=3)
+    1e-07
+    """
     fitting = [t for t in TOLERANCES if num_roots * visited_edges(engine, t) <= work]
     return min(fitting, default=TOLERANCES[0])
 
 
 def smallest_k(kept_mass: NDArray[np.float64], target: float) -> int:
     """Return the smallest k whose mean kept mass, `kept_mass[k - 1]`, reaches the target.
+
+    >>> smallest_k(np.array([0.5, 0.75, 0.9]), target=0.7)
+    2
 
     Raises:
         ConfigError: no k does.
@@ -159,6 +205,10 @@ def accuracy_for_recall(config: PPRConfig, recall: float) -> PPRConfig:
 
     This is a cautious rule: on a graph of ogbn-arxiv's size, sweeps with the default tolerance that
     keep 2 k entries find 0.96 of the exact top 32 (benchmarks/results/ppr_2cores_202611.md).
+
+    >>> config = accuracy_for_recall(PPRConfig(k=32), recall=0.99)
+    >>> config.keep, config.sweep_tolerance
+    (128, 0.001)
     """
     keep = (2 if recall <= 0.95 else 4) * config.k
     tolerance = 8e-3 if recall <= 0.93 else 4e-3 if recall <= 0.95 else 1e-3
@@ -166,7 +216,14 @@ def accuracy_for_recall(config: PPRConfig, recall: float) -> PPRConfig:
 
 
 def mean_recall(rows: PaddedRows, exact: PaddedRows, k: int) -> float:
-    """Return the mean fraction of an exact row's first k entries that `rows` has in its first k."""
+    """Return the mean fraction of an exact row's first k entries that `rows` has in its first k.
+
+    >>> exact, rows = new_rows(1, entries=2), new_rows(1, entries=2)
+    >>> exact.ids[0], rows.ids[0] = [5, 7], [7, 8]
+    >>> exact.sizes[0] = rows.sizes[0] = 2
+    >>> mean_recall(rows, exact, k=2)
+    0.5
+    """
     recalls = [
         np.isin(exact.ids[i, : min(size, k)], rows.ids[i, : min(rows.sizes[i], k)]).mean()
         for i, size in enumerate(exact.sizes)
@@ -175,7 +232,17 @@ def mean_recall(rows: PaddedRows, exact: PaddedRows, k: int) -> float:
 
 
 class RootSample:
-    """Sorted rows of some roots, by pushes in one thread; computed once per tolerance."""
+    """Sorted rows of some roots, by pushes in one thread; computed once per tolerance.
+
+    >>> from gpn_scale import build_graph
+    >>> from gpn_scale.diffusion.transition import transition_matrix
+    >>> from precompute.mpi import SingleProcess
+    >>> S = transition_matrix(build_graph([0, 1], [1, 2]), "rw", self_loops=True)
+    >>> engine = RowEngine(S, PPRConfig(k=2), SingleProcess(), threads=1)
+    >>> sample = RootSample(engine, np.array([0, 2]))
+    >>> sample.kept_mass(1e-6, totals=np.ones(3)).round(3)[-1:]  # three entries are everything
+    array([1.])
+    """
 
     def __init__(self, engine: RowEngine, roots: NodeIds) -> None:
         self._engine, self._roots = engine, np.ascontiguousarray(roots, np.int64)

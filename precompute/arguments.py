@@ -7,17 +7,23 @@ from pathlib import Path
 import numpy as np
 
 from gpn_scale.config import DiffusionConfig, PPRConfig
+from gpn_scale.data.datasets import dataset_help
 from gpn_scale.data.graph import MISSING_LABEL, Graph, NodeIds
 from gpn_scale.data.splits import stratified_split
 from gpn_scale.errors import ConfigError
 from gpn_scale.ppr.writer import Existing
 from precompute.accuracy_targets import Target
-from precompute.build import Resources, default_resources
+from precompute.build import Resources, default_resources, thread_limit
 from precompute.mpi import AbstractComm
 
 
 def ppr_parser() -> argparse.ArgumentParser:
-    """Return the parser of the command `ppr`."""
+    """Return the parser of the command `ppr`.
+
+    >>> options = ppr_parser().parse_args(["--dataset", "CoraML", "--k", "32", "--out", "store"])
+    >>> options.dataset, options.k, options.clusters
+    ('CoraML', 32, 32)
+    """
     parser = argparse.ArgumentParser(
         prog="python -m precompute",
         description="Compute the largest entries of every node's personalised-PageRank row and "
@@ -39,8 +45,7 @@ def _add_graph_options(group: argparse._ArgumentGroup) -> None:
         "--dataset",
         default="synthetic",
         metavar="NAME",
-        help="a known dataset, synthetic[:key=value,...], or your own file or folder in the data "
-        "directory (default: %(default)s)",
+        help=f"{dataset_help()} (default: %(default)s)",
     )
     add(
         "--data-dir",
@@ -187,6 +192,11 @@ def _add_engine_options(group: argparse._ArgumentGroup) -> None:
 def ppr_config(options: argparse.Namespace) -> PPRConfig:
     """Return the options as a checked configuration.
 
+    >>> options = ppr_parser().parse_args(["--steps", "inf", "--k", "16", "--out", "store"])
+    >>> config = ppr_config(options)
+    >>> config.k, config.diffusion.steps
+    (16, 'inf')
+
     Raises:
         ConfigError: an option has a value that is not allowed.
     """
@@ -215,6 +225,9 @@ def ppr_config(options: argparse.Namespace) -> PPRConfig:
 def target_of(options: argparse.Namespace) -> Target | None:
     """Return the target of `--target-mass` or `--target-recall`, if one was given.
 
+    >>> target_of(ppr_parser().parse_args(["--target-mass", "0.9", "--out", "store"]))
+    Target(kind='mass', value=0.9)
+
     Raises:
         ConfigError: the value is not in (0, 1), or the options contradict each other.
     """
@@ -231,13 +244,23 @@ def target_of(options: argparse.Namespace) -> Target | None:
 def resources_of(options: argparse.Namespace, comm: AbstractComm) -> Resources:
     """Return the threads and memory that the options allow; by default an equal part per rank.
 
+    >>> from precompute.mpi import SingleProcess
+    >>> flags = ["--threads", "2", "--memory-budget", "4", "--out", "store"]
+    >>> resources_of(ppr_parser().parse_args(flags), SingleProcess())
+    Resources(threads=2, memory_bytes=4000000000)
+
     Raises:
-        ConfigError: a number is not positive.
+        ConfigError: a number is not positive, or numba does not allow that many threads.
     """
     resources = default_resources(comm.size)
     if options.threads is not None:
         if options.threads < 1:
             raise ConfigError(f"--threads got {options.threads}, expected at least 1")
+        if options.threads > thread_limit():
+            raise ConfigError(
+                f"--threads got {options.threads}, expected at most {thread_limit()}: to allow "
+                f"more, set the environment variable NUMBA_NUM_THREADS={options.threads}"
+            )
         resources = replace(resources, threads=options.threads)
     if options.memory_budget is not None:
         if not options.memory_budget > 0:
@@ -249,7 +272,11 @@ def resources_of(options: argparse.Namespace, comm: AbstractComm) -> Resources:
 
 
 def existing_of(options: argparse.Namespace) -> Existing:
-    """Return what `--resume` or `--overwrite` says about a store that exists already."""
+    """Return what `--resume` or `--overwrite` says about a store that exists already.
+
+    >>> existing_of(ppr_parser().parse_args(["--resume", "--out", "store"]))
+    'resume'
+    """
     if options.resume:
         return "resume"
     return "overwrite" if options.overwrite else "refuse"
@@ -257,6 +284,11 @@ def existing_of(options: argparse.Namespace) -> Existing:
 
 def chosen_roots(graph: Graph, selection: str, split_seed: int) -> NodeIds | None:
     """Return the roots of `--roots`: None for all nodes, otherwise sorted node ids.
+
+    >>> from gpn_scale import build_graph
+    >>> graph = build_graph([0, 1], [1, 2], labels=[0, -1, 1])
+    >>> chosen_roots(graph, "labelled", split_seed=1)
+    array([0, 2])
 
     Raises:
         ConfigError: a file cannot be read, or contains repeated or unknown ids.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,24 +37,43 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """Threads and memory that a build may use in this rank."""
+    """Threads and memory that a build may use in this rank.
+
+    >>> Resources(threads=2, memory_bytes=1 << 30).threads
+    2
+    """
 
     threads: int
     memory_bytes: int
 
 
+def thread_limit() -> int:
+    """Return the largest number of threads that numba allows (`NUMBA_NUM_THREADS`)."""
+    return int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined] # set on import
+
+
 def default_resources(ranks_per_machine: int = 1) -> Resources:
-    """Return one rank's part of this machine's cores, and of 80 % of its free memory."""
+    """Return one rank's part of this machine's cores, and of 80 % of its free memory.
+
+    There are no more threads than numba allows.
+
+    >>> default_resources(ranks_per_machine=1024).threads
+    1
+    """
     cores = len(os.sched_getaffinity(0))
     free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return Resources(
-        threads=max(1, cores // ranks_per_machine),
+        threads=min(max(1, cores // ranks_per_machine), thread_limit()),
         memory_bytes=int(0.8 * free) // ranks_per_machine,
     )
 
 
 def store_parameters(config: PPRConfig, method: str) -> dict[str, Any]:
-    """Return everything that the rows depend on besides the graph, for the manifest."""
+    """Return everything that the rows depend on besides the graph, for the manifest.
+
+    >>> store_parameters(PPRConfig(k=32), "sweep")["keep"]
+    64
+    """
     diffusion = config.diffusion
     parameters = {"engine": ENGINE_VERSION, **diffusion.store_parameters, "method": method}
     if method == "push":
@@ -65,7 +85,11 @@ def store_parameters(config: PPRConfig, method: str) -> dict[str, Any]:
 
 
 def rows_per_shard(num_roots: int) -> int:
-    """Return the number of rows per shard, which depends on the number of roots only."""
+    """Return the number of rows per shard, which depends on the number of roots only.
+
+    >>> rows_per_shard(num_roots=100_000)
+    1563
+    """
     return int(np.clip(-(-num_roots // 64), 256, 1 << 16))
 
 
@@ -79,7 +103,13 @@ def plan_store(
     say: Say | None = None,
     target: Target | None = None,
 ) -> Plan:
-    """Plan a build without writing anything; arguments and errors are those of `build_store`."""
+    """Return the plan of a build, but write nothing; arguments and errors as in `build_store`.
+
+    >>> from gpn_scale import build_graph
+    >>> plan = plan_store(build_graph([0, 1], [1, 2]), PPRConfig(k=2, clusters=0))
+    >>> plan.method, plan.num_roots
+    ('sweep', 3)
+    """
     comm = comm or SingleProcess()
     resources = resources or default_resources(comm.size)
     return _prepare(graph, config, roots, comm, resources, say or _silent, target).plan
@@ -118,8 +148,7 @@ def build_store(
         StoreError: the directory cannot be used.
 
     >>> from tempfile import TemporaryDirectory
-    >>> from gpn_scale.data.building import build_graph
-    >>> from gpn_scale.ppr.store import PPRStore
+    >>> from gpn_scale import PPRStore, build_graph
     >>> with TemporaryDirectory() as folder:
     ...     plan = build_store(build_graph([0, 1], [1, 2]), PPRConfig(k=2, clusters=0), folder)
     ...     PPRStore.open(folder).row(0)[0].tolist()
@@ -216,14 +245,10 @@ def _totals(engine: RowEngine) -> NDArray[np.float64]:
     diffusion = engine.config.diffusion
     if diffusion.normalisation == "rw":
         return np.ones(engine.num_nodes)
-    diffused = diffused_columns(
-        engine.indptr,
-        engine.indices,
-        engine.weight,
-        np.ones((engine.num_nodes, 1), np.float32),
-        teleport=diffusion.teleport,
-        steps=_sum_steps(engine),
-    )
+    matrix = (engine.indptr, engine.indices, engine.weight)
+    ones = np.ones((engine.num_nodes, 1), np.float32)
+    steps = _sum_steps(engine)
+    diffused = diffused_columns(*matrix, ones, teleport=diffusion.teleport, steps=steps)
     return diffused[:, 0].astype(np.float64)
 
 
@@ -231,18 +256,16 @@ def _total_mass(engine: RowEngine, roots: NodeIds | None) -> NDArray[np.float64]
     """Return the mass that the full rows of all roots together put on every node."""
     start = np.zeros(engine.num_nodes)
     start[slice(None) if roots is None else roots] = 1.0
-    return arriving_mass(
-        engine.indptr,
-        engine.indices,
-        engine.weight,
-        start,
-        teleport=engine.config.diffusion.teleport,
-        steps=_sum_steps(engine),
-    )
+    matrix = (engine.indptr, engine.indices, engine.weight)
+    teleport, steps = engine.config.diffusion.teleport, _sum_steps(engine)
+    return arriving_mass(*matrix, start, teleport=teleport, steps=steps)
 
 
 def check_same_graph(graph: Graph, comm: AbstractComm) -> None:
     """Check that all ranks loaded the same graph.
+
+    >>> from gpn_scale import build_graph
+    >>> check_same_graph(build_graph([0, 1], [1, 2]), SingleProcess())  # one rank always agrees
 
     Raises:
         GraphError: a rank's graph differs from that of rank 0.

@@ -28,7 +28,11 @@ COMMANDS = ("ppr", "verify", "info")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; return 0 if done, 1 for a damaged store, 2 for invalid input."""
+    """Run a command; return 0 if done, 1 for a damaged store, 2 for invalid input.
+
+    >>> main(["--dataset", "synthetic:nodes=200", "--plan-only", "--out", "store"])
+    0
+    """
     remaining = list(sys.argv[1:] if arguments is None else arguments)
     command = remaining.pop(0) if remaining and remaining[0] in COMMANDS else "ppr"
     try:

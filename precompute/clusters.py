@@ -1,4 +1,4 @@
-"""Clusters of nodes: METIS parts of the graph, merged where they have the densest ties."""
+"""Clusters of nodes: those of METIS, merged where they have the densest ties."""
 
 import logging
 
@@ -15,66 +15,74 @@ _ROWS_AT_A_TIME = 1 << 18
 logger = logging.getLogger(__name__)
 
 
-def partition_nodes(graph: Graph, parts: int) -> NDArray[np.int32]:
-    """Divide the graph into clusters that cut few edges; return each node's, in [0, parts), (N,).
+def partition_nodes(graph: Graph, num_clusters: int) -> NDArray[np.int32]:
+    """Divide the graph into clusters that cut few edges; return the cluster of each node, (N,).
 
-    METIS makes twice as many balanced parts, and those with the densest ties are merged. Clusters
-    may differ in size, which costs nothing here, and need not join distant regions as balanced
-    parts do (on AmazonPhotos the rank correlation of alpha_0 from two-level rows rose from .993 to
-    .996). Graphs that are too large for METIS are coarsened first. Edge weights and directions are
-    ignored. Isolated nodes fill up the smaller clusters, and some clusters may stay empty. The same
-    graph gives the same clusters. Without pymetis, the clusters are blocks of consecutive nodes,
-    and a warning is logged.
+    METIS makes twice as many balanced clusters, and those with the densest ties are merged. The
+    results may differ in size, which costs nothing here, and need not join distant regions as
+    balanced ones do (on AmazonPhotos the rank correlation of alpha_0 from two-level rows rose from
+    .993 to .996). Graphs that are too large for METIS are coarsened first. Edge weights and
+    directions are ignored. Isolated nodes fill up the smaller clusters, and some clusters may stay
+    empty. The same graph gives the same clusters. Without pymetis, the clusters are blocks of
+    consecutive nodes, and a warning is logged.
+
+    >>> from gpn_scale import build_graph
+    >>> triangles = build_graph([0, 0, 1, 3, 3, 4, 2], [1, 2, 2, 4, 5, 5, 3])  # joined by one edge
+    >>> cluster = partition_nodes(triangles, parts=2)
+    >>> cluster == cluster[0]
+    array([ True,  True,  True, False, False, False])
 
     Raises:
-        ConfigError: `parts` is below 1.
+        ConfigError: `num_clusters` is below 1.
     """
-    if parts < 1:
-        raise ConfigError(f"clusters is {parts}, expected at least 1", arguments=("clusters",))
-    if parts == 1 or graph.num_nodes == 0:
+    if num_clusters < 1:
+        raise ConfigError(
+            f"clusters is {num_clusters}, expected at least 1", arguments=("clusters",)
+        )
+    if num_clusters == 1 or graph.num_nodes == 0:
         return np.zeros(graph.num_nodes, np.int32)
     indptr, indices = _undirected(graph)
-    cluster = multilevel_partition(indptr, indices, 2 * parts)
+    cluster = multilevel_partition(indptr, indices, 2 * num_clusters)
     if cluster is None:
         logger.warning(
             "pymetis is not installed: clusters are blocks of consecutive nodes, which makes "
             "the estimate of cut mass coarser (pip install pymetis)"
         )
         nodes = np.arange(graph.num_nodes, dtype=np.int64)
-        return (nodes * parts // graph.num_nodes).astype(np.int32)
+        return (nodes * num_clusters // graph.num_nodes).astype(np.int32)
     # Isolated nodes get no mass from other roots, so they need no clusters of their own.
     isolated = cluster < 0
-    cluster[~isolated] = _merged_parts(indptr, indices, cluster, parts)[cluster[~isolated]]
-    fill_up(cluster, np.broadcast_to(np.int32(1), graph.num_nodes), parts)
+    cluster[~isolated] = _merged(indptr, indices, cluster, num_clusters)[cluster[~isolated]]
+    fill_up(cluster, np.broadcast_to(np.int32(1), graph.num_nodes), num_clusters)
     return cluster
 
 
-def _merged_parts(
-    indptr: NDArray[np.int64], indices: NDArray[np.int32], part: NDArray[np.int32], wanted: int
+def _merged(
+    indptr: NDArray[np.int64], indices: NDArray[np.int32], cluster: NDArray[np.int32], wanted: int
 ) -> NDArray[np.int32]:
-    """Return a new number in [0, wanted) for every part: pairs with the densest ties are merged.
+    """Return a new number in [0, wanted) for every cluster: pairs with the densest ties are merged.
 
-    The tie of two parts is the sum of 1 / sqrt(d_u d_v) over the edges between them, per pair of
+    The tie of two clusters is the sum of 1 / sqrt(d_u d_v) over the edges between them, per pair of
     nodes.
     """
-    num_parts = int(part.max(initial=-1)) + 1
+    num_found = int(cluster.max(initial=-1)) + 1
     degree = np.diff(indptr)
     root_N = 1.0 / np.sqrt(np.maximum(degree, 1))
-    tie = np.zeros(num_parts * num_parts)
+    tie = np.zeros(num_found * num_found)
     for start in range(0, len(degree), _ROWS_AT_A_TIME):
         stop = min(start + _ROWS_AT_A_TIME, len(degree))
         row = np.repeat(np.arange(start, stop), degree[start:stop])
         column = indices[indptr[start] : indptr[stop]]
-        pair = part[row].astype(np.int64) * num_parts + part[column]
+        pair = cluster[row].astype(np.int64) * num_found + cluster[column]
         tie += np.bincount(pair, root_N[row] * root_N[column], minlength=len(tie))
-    tie_PP = tie.reshape(num_parts, num_parts)
-    size = np.bincount(part[part >= 0], minlength=num_parts).astype(float)
-    number = np.arange(num_parts)
-    for _ in range(num_parts - wanted):
+    tie_PP = tie.reshape(num_found, num_found)
+    size = np.bincount(cluster[cluster >= 0], minlength=num_found).astype(float)
+    number = np.arange(num_found)
+    for _ in range(num_found - wanted):
         density_PP = tie_PP / np.maximum(np.outer(size, size), 1.0)
         np.fill_diagonal(density_PP, -1.0)
-        density_PP[:, size == 0] = density_PP[size == 0] = -0.5  # merged parts come last
-        into, gone = divmod(int(density_PP.argmax()), num_parts)
+        density_PP[:, size == 0] = density_PP[size == 0] = -0.5  # merged clusters come last
+        into, gone = divmod(int(density_PP.argmax()), num_found)
         tie_PP[into] += tie_PP[gone]
         tie_PP[:, into] += tie_PP[:, gone]
         tie_PP[gone] = tie_PP[:, gone] = 0.0

@@ -1,6 +1,6 @@
 """Partition of graphs that are too large for METIS: they are coarsened first, refined afterwards.
 
-Shapes: N nodes, E edge directions, C coarse nodes, P parts.
+Shapes: N nodes, E edge directions, C coarse nodes, P clusters.
 """
 
 from typing import NamedTuple
@@ -23,14 +23,19 @@ METIS_EDGES = 10_000_000
 
 _METIS_BYTES, _METIS_SECONDS, _SECONDS = 120, 2e-6, 1e-6  # per edge: bytes fitted, seconds rough
 
-_NODES_PER_PART = 32  # smallest number of coarse nodes per part, so that METIS can balance parts
+_NODES_PER_CLUSTER = 32  # smallest number of coarse nodes, so that METIS can balance clusters
 _ROUNDS = 3  # rounds of moves; five cost a third more and cut no fewer edges
 _LEAST_SHRINKAGE = 0.95  # coarsening ends with a level that keeps more of the linked nodes
-_LARGEST_PART = 1.3  # times the mean size; clusters may differ, and 1.1 cuts a tenth more edges
+_LARGEST_CLUSTER = 1.3  # times the mean size; sizes may differ, and 1.1 cuts a tenth more edges
 
 
 class WeightedGraph(NamedTuple):
-    """A graph whose nodes and edges stand for several; both directions of every edge, no loops."""
+    """A graph whose nodes and edges stand for several; both directions of every edge, no loops.
+
+    >>> path = unweighted(np.array([0, 1, 3, 4]), np.array([1, 0, 2, 1], np.int32))
+    >>> path.num_nodes, path.num_linked, path.node_weight.tolist()
+    (3, 3, [1, 1, 1])
+    """
 
     indptr: NDArray[np.int64]
     """Row offsets, (N + 1,)."""
@@ -53,45 +58,56 @@ class WeightedGraph(NamedTuple):
 
 
 def multilevel_partition(
-    indptr: NDArray[np.int64], indices: NDArray[np.int32], parts: int
+    indptr: NDArray[np.int64], indices: NDArray[np.int32], num_clusters: int
 ) -> NDArray[np.int32] | None:
-    """Return the part of every node, -1 for nodes without edges; None without pymetis.
+    """Return the cluster of every node, -1 for nodes without edges; None without pymetis.
 
     Up to `METIS_EDGES` edge directions this is `metis_partition`. A larger graph is coarsened until
-    it has no more than that, or hardly shrinks; then the parts are refined on the graph itself, up
-    to 1.3 times their mean size. Time and memory are linear in the graph (`partition_bytes`). The
-    same graph gives the same parts.
+    it has no more than that, or hardly shrinks; then the clusters are refined on the graph itself,
+    up to 1.3 times their mean size. Time and memory are linear in the graph (`partition_bytes`).
+    The same graph gives the same clusters.
+
+    >>> pairs = np.array([0, 1, 2, 3, 4]), np.array([1, 0, 3, 2], np.int32)
+    >>> part = multilevel_partition(*pairs, parts=2)
+    >>> part == part[0]
+    array([ True,  True, False, False])
 
     Args:
         indptr: Row offsets of the adjacency, (N + 1,).
         indices: Neighbours, both directions of every edge and no loops, (E,).
-        parts: Number of parts, at least 1.
+        num_clusters: Number of clusters, at least 1.
     """
     if len(indices) <= METIS_EDGES:
-        return metis_partition(indptr, indices, parts)
+        return metis_partition(indptr, indices, num_clusters)
     graph = unweighted(indptr, indices)
     num_linked = graph.num_linked
-    coarse, coarse_of_node = coarsened(graph, num_linked // (_NODES_PER_PART * parts), METIS_EDGES)
-    part_C = metis_partition(
+    heaviest = num_linked // (_NODES_PER_CLUSTER * num_clusters)
+    coarse, coarse_of_node = coarsened(graph, heaviest, METIS_EDGES)
+    cluster_C = metis_partition(
         coarse.indptr,
         coarse.indices,
-        parts,
+        num_clusters,
         node_weight=coarse.node_weight,
         edge_weight=coarse.edge_weight,
     )
-    if part_C is None:
+    if cluster_C is None:
         return None
-    fill_up(part_C, coarse.node_weight, parts)  # whole components became nodes without edges
-    part_N = part_C[coarse_of_node]
-    part_N[np.diff(indptr) == 0] = -1
-    size_P = np.bincount(part_N[part_N >= 0], minlength=parts)
-    largest = int(np.ceil(_LARGEST_PART * num_linked / parts))
-    refine_into(graph.indptr, graph.indices, largest, _ROUNDS, part_N, size_P)
-    return part_N
+    # Whole components became nodes without edges.
+    fill_up(cluster_C, coarse.node_weight, num_clusters)
+    cluster_N = cluster_C[coarse_of_node]
+    cluster_N[np.diff(indptr) == 0] = -1
+    size_P = np.bincount(cluster_N[cluster_N >= 0], minlength=num_clusters)
+    largest = int(np.ceil(_LARGEST_CLUSTER * num_linked / num_clusters))
+    refine_into(graph.indptr, graph.indices, largest, _ROUNDS, cluster_N, size_P)
+    return cluster_N
 
 
 def partition_bytes(num_nodes: int, num_edges: int) -> int:
-    """Estimate the bytes that `multilevel_partition` needs in addition to the graph."""
+    """Return an estimate of the bytes that `multilevel_partition` needs besides the graph.
+
+    >>> partition_bytes(num_nodes=1000, num_edges=10_000)
+    1200000
+    """
     metis = _METIS_BYTES * min(num_edges, METIS_EDGES)
     if num_edges <= METIS_EDGES:
         return metis
@@ -100,18 +116,30 @@ def partition_bytes(num_nodes: int, num_edges: int) -> int:
 
 
 def partition_seconds(num_edges: int) -> float:
-    """Estimate the time of `multilevel_partition`, which uses one thread."""
+    """Return an estimate of the seconds that `multilevel_partition` takes, in one thread.
+
+    >>> partition_seconds(num_edges=5_000_000)
+    10.0
+    """
     return (_METIS_SECONDS if num_edges <= METIS_EDGES else _SECONDS) * num_edges
 
 
-def fill_up(part: NDArray[np.int32], weight: NDArray[np.int32], parts: int) -> None:
-    """Put nodes of part -1 into the smaller parts, in order, each part up to the mean weight."""
-    absent = part < 0
-    weight_P = np.bincount(part[~absent], weight[~absent], minlength=parts).astype(np.int64)
-    room_P = np.maximum(-(-int(weight.sum(dtype=np.int64)) // parts) - weight_P, 0)
+def fill_up(cluster: NDArray[np.int32], weight: NDArray[np.int32], num_clusters: int) -> None:
+    """Put nodes of cluster -1 into the smaller clusters, in order, each up to the mean weight.
+
+    >>> cluster = np.array([0, 0, -1, -1], np.int32)
+    >>> fill_up(cluster, np.ones(4, np.int32), num_clusters=2)
+    >>> cluster.tolist()
+    [0, 0, 1, 1]
+    """
+    absent = cluster < 0
+    weight_P = np.bincount(cluster[~absent], weight[~absent], minlength=num_clusters).astype(
+        np.int64
+    )
+    room_P = np.maximum(-(-int(weight.sum(dtype=np.int64)) // num_clusters) - weight_P, 0)
     start = np.cumsum(weight[absent], dtype=np.int64) - weight[absent]
     filled = np.searchsorted(np.cumsum(room_P), start, side="right")
-    part[absent] = np.minimum(filled, parts - 1)  # nodes of weight 0 after a full last part
+    cluster[absent] = np.minimum(filled, num_clusters - 1)  # weight 0, after a full cluster
 
 
 def _weight_type(num_edges: int) -> np.dtype[np.integer]:
@@ -120,7 +148,11 @@ def _weight_type(num_edges: int) -> np.dtype[np.integer]:
 
 
 def unweighted(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> WeightedGraph:
-    """Return the graph with weights of 1, and of 0 for nodes without edges."""
+    """Return the graph with weights of 1, and of 0 for nodes without edges.
+
+    >>> unweighted(np.array([0, 1, 2, 2]), np.array([1, 0], np.int32)).node_weight.tolist()
+    [1, 1, 0]
+    """
     one = np.ones((), _weight_type(len(indices)))
     return WeightedGraph(
         np.asarray(indptr),  # numba does not take memory maps
@@ -137,6 +169,11 @@ def coarsened(
 
     Level by level, neighbours are joined into coarse nodes of at most weight `heaviest`, until the
     graph has at most `wanted_edges` edge directions or hardly shrinks.
+
+    >>> pairs = unweighted(np.array([0, 1, 2, 3, 4]), np.array([1, 0, 3, 2], np.int32))
+    >>> coarse, coarse_of_node = coarsened(pairs, heaviest=2, wanted_edges=0)
+    >>> coarse_of_node.tolist(), coarse.node_weight.tolist()
+    ([0, 0, 1, 1], [2, 2])
     """
     coarse_of_node = np.arange(graph.num_nodes, dtype=np.int32)
     while len(graph.indices) > wanted_edges:
@@ -156,6 +193,10 @@ def joined_neighbours(graph: WeightedGraph, heaviest: int) -> NDArray[np.int32]:
     A node joins the group with the largest w^2 / m, where w is the weight of its edges to the group
     and m the weight of the group without the node. Nodes that stay alone because all neighbouring
     groups are full join each other if they are tied to the same group, like the leaves of a hub.
+
+    >>> pairs = unweighted(np.array([0, 1, 2, 3, 4]), np.array([1, 0, 3, 2], np.int32))
+    >>> joined_neighbours(pairs, heaviest=2).tolist()
+    [0, 0, 1, 1]
     """
     label = np.arange(graph.num_nodes, dtype=np.int32)
     # Each group's tie to the current node and its weight are adjacent in memory.
@@ -169,6 +210,11 @@ def joined_neighbours(graph: WeightedGraph, heaviest: int) -> NDArray[np.int32]:
 
 def contracted(graph: WeightedGraph, label: NDArray[np.int32]) -> WeightedGraph:
     """Return the graph of groups: weights add up, and edges within a group vanish.
+
+    >>> path = unweighted(np.array([0, 1, 3, 4]), np.array([1, 0, 2, 1], np.int32))
+    >>> coarse = contracted(path, np.array([0, 0, 1], np.int32))
+    >>> coarse.node_weight.tolist(), coarse.indices.tolist()
+    ([2, 1], [1, 0])
 
     Args:
         graph: The graph of N nodes.

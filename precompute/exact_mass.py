@@ -31,6 +31,11 @@ def diffused_columns(
     Sums run in float64, in the order of each row's edges, and are rounded to float32 once per step:
     the bytes depend neither on the number of threads nor on the other columns.
 
+    >>> pair = np.array([0, 1, 2]), np.array([1, 0], np.int32), np.ones(2, np.float32)
+    >>> columns = np.array([[4.0], [0.0]], np.float32)
+    >>> diffused_columns(*pair, columns, teleport=0.75, steps=1).tolist()
+    [[3.0], [1.0]]
+
     Args:
         indptr: Row offsets of S, (N + 1,).
         indices: Columns of S, (E,).
@@ -49,7 +54,7 @@ def mass_by_cluster(
     indices: NDArray[np.int32],
     weight: NDArray[np.float32],
     cluster_of_node: NDArray[np.int32],
-    parts: int,
+    num_clusters: int,
     *,
     teleport: float,
     steps: int,
@@ -60,11 +65,17 @@ def mass_by_cluster(
     This is `diffused_columns` of the one-hot cluster matrix, with the columns divided among the
     ranks. All ranks call it and get the same numbers; within a machine, in shared memory. A row
     sums to the total mass of the node's row, which is 1 for a row-stochastic S.
+
+    >>> from precompute.mpi import SingleProcess
+    >>> pair = np.array([0, 1, 2]), np.array([1, 0], np.int32), np.ones(2, np.float32)
+    >>> options = {"teleport": 0.75, "steps": 1, "comm": SingleProcess()}
+    >>> mass_by_cluster(*pair, np.array([0, 1], np.int32), 2, **options).tolist()
+    [[0.75, 0.25], [0.25, 0.75]]
     """
     num_nodes = len(indptr) - 1
     assert cluster_of_node.shape == (num_nodes,)
-    masses_PN: NDArray[np.float32] = comm.shared_zeros((parts, num_nodes), np.float32)
-    cuts = [parts * rank // comm.size for rank in range(comm.size + 1)]
+    masses_PN: NDArray[np.float32] = comm.shared_zeros((num_clusters, num_nodes), np.float32)
+    cuts = [num_clusters * rank // comm.size for rank in range(comm.size + 1)]
     bounds = list(pairwise(cuts))
     start, stop = bounds[comm.rank]
     own = np.flatnonzero((cluster_of_node >= start) & (cluster_of_node < stop))
@@ -87,6 +98,10 @@ def arriving_mass(
 
     This is `diffused_columns` with the transpose of S, which is not built: mass moves along the
     edges, in one thread, so that the order of additions is always the same.
+
+    >>> pair = np.array([0, 1, 2]), np.array([1, 0], np.int32), np.ones(2, np.float32)
+    >>> arriving_mass(*pair, np.array([4.0, 0.0]), teleport=0.75, steps=1)
+    array([3., 1.])
     """
     matrix = (np.asarray(indptr), np.asarray(indices), np.asarray(weight))  # numba takes no memmap
     now = start.astype(np.float64)

@@ -15,7 +15,13 @@ from precompute.scratch_memory import PUSH_BYTES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEstimate:
-    """Bytes that one rank needs, by purpose."""
+    """Bytes that one rank needs, by purpose.
+
+    >>> names = ("transition", "totals", "rows", "scratch", "buffers", "mass_by_cluster")
+    >>> sizes = dict.fromkeys(names, 10)
+    >>> MemoryEstimate(present=100, reached=120, partition=30, **sizes).peak  # 100 + 4 x 10
+    140
+    """
 
     present: int
     """Memory in use now: interpreter, kernels, graph, transition and totals."""
@@ -46,7 +52,16 @@ class MemoryEstimate:
 def estimate_memory(
     engine: RowEngine, config: PPRConfig, method: Method, shard_rows: int
 ) -> MemoryEstimate:
-    """Estimate the bytes that a build with these settings needs in this rank.
+    """Return an estimate of the bytes that a build with these settings needs in this rank.
+
+    >>> from gpn_scale import build_graph
+    >>> from gpn_scale.diffusion.transition import transition_matrix
+    >>> from precompute.mpi import SingleProcess
+    >>> S = transition_matrix(build_graph([0, 1], [1, 2]), "rw", self_loops=True)
+    >>> config = PPRConfig(k=2)
+    >>> engine = RowEngine(S, config, SingleProcess(), threads=1)
+    >>> estimate_memory(engine, config, "sweep", shard_rows=3).rows  # 3 rows of 4 entries
+    108
 
     Args:
         engine: The engine of the build, which is in memory already.
@@ -84,12 +99,25 @@ def estimate_memory(
 
 
 def row_bytes(count: int, entries: int) -> int:
-    """Return the size of padded rows: an id and a weight per entry, and the row's size."""
+    """Return the size of padded rows: an id and a weight per entry, and the row's size.
+
+    >>> row_bytes(count=3, entries=4)
+    108
+    """
     return count * (8 * entries + 4)
 
 
 def sweep_scratch_bytes(engine: RowEngine, keep: int) -> int:
-    """Return the bytes that sweeps touch: `mass`, and lists as long as the longest row."""
+    """Return the bytes that sweeps touch: `mass`, and lists as long as the longest row.
+
+    >>> from gpn_scale import build_graph
+    >>> from gpn_scale.diffusion.transition import transition_matrix
+    >>> from precompute.mpi import SingleProcess
+    >>> S = transition_matrix(build_graph([0, 1], [1, 2]), "rw", self_loops=True)
+    >>> engine = RowEngine(S, PPRConfig(k=2), SingleProcess(), threads=1)
+    >>> sweep_scratch_bytes(engine, keep=4)  # 16 bytes for each of 3 nodes
+    48
+    """
     longest = int(np.diff(engine.indptr).max(initial=0)) * keep + keep + 1
     return engine.threads * (4 * engine.num_nodes + 12 * min(engine.num_nodes, longest))
 
@@ -97,7 +125,11 @@ def sweep_scratch_bytes(engine: RowEngine, keep: int) -> int:
 def disk_bytes(
     num_nodes: int, num_roots: int, mean_entries: float, clusters: int, rows_per_shard: int
 ) -> int:
-    """Return the size of the store: shards, roots, two numbers per node, JSON (1 kB per shard)."""
+    """Return the size of the store: shards, roots, two numbers per node, JSON (1 kB per shard).
+
+    >>> disk_bytes(1000, 1000, mean_entries=8.0, clusters=0, rows_per_shard=256)
+    82000
+    """
     row = 8 * mean_entries + 12 + 2 * clusters + (4 if num_roots < num_nodes else 0)
     files = -(-num_roots // rows_per_shard) + 2
     return round(num_roots * row) + (8 * num_nodes if clusters else 0) + 1000 * files

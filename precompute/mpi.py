@@ -41,6 +41,10 @@ class AbstractComm(ABC):
     """Operations of all ranks together; all ranks must call them in the same order.
 
     Only `abort` may be called by a single rank.
+
+    >>> comm: AbstractComm = world()
+    >>> comm.rank, comm.size, comm.allgather("text")
+    (0, 1, ['text'])
     """
 
     rank: int
@@ -87,7 +91,11 @@ class AbstractComm(ABC):
 
 
 class SingleProcess(AbstractComm):
-    """A single process without MPI."""
+    """A single process without MPI.
+
+    >>> SingleProcess().shared_zeros((2,), np.int32)
+    array([0, 0], dtype=int32)
+    """
 
     rank = 0
     size = 1
@@ -125,6 +133,9 @@ class MPIComm(AbstractComm):
 
     Within a machine, shared arrays are one piece of memory. Between machines, the first rank of
     each (its leader) sends and receives for all.
+
+    >>> issubclass(MPIComm, AbstractComm)  # `world()` returns one in each process of an MPI job
+    True
 
     Args:
         ranks_per_machine: Treat each group of this many ranks as a machine of its own, to test the
@@ -252,6 +263,9 @@ class MPIComm(AbstractComm):
 def world() -> AbstractComm:
     """Return the ranks that this process belongs to; without a launcher, a single process.
 
+    >>> world().size
+    1
+
     Raises:
         ConfigError: a launcher started several ranks, but mpi4py cannot be loaded or belongs to
             another MPI library, so that the ranks would not know each other.
@@ -275,6 +289,11 @@ def abort_all_ranks_on_error(comm: AbstractComm) -> Iterator[None]:
 
     The exit code is 2 with one line for a `GpnScaleError`, that of a `SystemExit` without a
     message, and 1 with a traceback for anything else. In a single process nothing is caught.
+
+    >>> with abort_all_ranks_on_error(SingleProcess()):
+    ...     ranks = SingleProcess().gather("text")
+    >>> ranks
+    ['text']
     """
     if comm.size == 1:
         yield

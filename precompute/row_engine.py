@@ -15,17 +15,14 @@ from gpn_scale.diffusion.transition import Transition
 from gpn_scale.ppr.rows import Rows
 from precompute.mpi import AbstractComm
 from precompute.node_ranges import split_by_cost, sweep_blocks
-from precompute.row_kernels import (
-    PaddedRows,
-    Work,
+from precompute.padded_row_kernels import (
     copy_rows_into,
     finish_rows_into,
     pack_rows_into,
-    push_roots_into,
     subtract_clusters_into,
     sum_rows_into,
-    sweep_block_into,
 )
+from precompute.row_kernels import PaddedRows, Work, push_roots_into, sweep_block_into
 from precompute.scratch_memory import new_rows, new_work
 
 Method = Literal["sweep", "push"]
@@ -42,14 +39,22 @@ UNLIMITED = -1
 
 
 def chosen_method(config: PPRConfig, num_roots: int, num_nodes: int) -> Method:
-    """Return the configured method; `auto` sweeps for many roots and pushes for few."""
+    """Return the configured method; `auto` sweeps for many roots and pushes for few.
+
+    >>> chosen_method(PPRConfig(), num_roots=10, num_nodes=1000)
+    'push'
+    """
     if config.method != "auto":
         return config.method
     return "sweep" if num_roots >= SWEEP_FROM * num_nodes else "push"
 
 
 def compiled_before() -> bool:
-    """Return whether numba's cache has the compiled kernels, or none are compiled at all."""
+    """Return whether numba's cache has the compiled kernels, or none are compiled at all.
+
+    >>> compiled_before() in (True, False)
+    True
+    """
     stats = getattr(sweep_block_into, "stats", None)
     if stats is None:  # NUMBA_DISABLE_JIT=1 leaves a plain Python function
         return True
@@ -58,6 +63,16 @@ def compiled_before() -> bool:
 
 class RowEngine:
     """Computes rows of one diffusion on one graph; the bytes do not depend on threads or ranks.
+
+    >>> from gpn_scale import build_graph
+    >>> from gpn_scale.diffusion.transition import transition_matrix
+    >>> from precompute.mpi import SingleProcess
+    >>> S = transition_matrix(build_graph([0, 1], [1, 2]), "rw", self_loops=True)
+    >>> engine = RowEngine(S, PPRConfig(k=2), SingleProcess(), threads=1)
+    >>> rows = engine.finish(engine.push(np.array([0, 2])), totals=np.ones(2))
+    >>> rows.ids.reshape(2, 2)  # the two largest entries of either end
+    array([[0, 1],
+           [2, 1]], dtype=int32)
 
     Args:
         transition: The transition matrix S.
@@ -225,13 +240,23 @@ class RowEngine:
 
 
 def row_sums(rows: PaddedRows) -> NDArray[np.float64]:
-    """Return the sum of each row's weights."""
+    """Return the sum of each row's weights.
+
+    >>> rows = new_rows(2, entries=2)
+    >>> rows.weights[:], rows.sizes[:] = [[0.5, 0.25], [0.5, 0.0]], [2, 1]
+    >>> row_sums(rows)
+    array([0.75, 0.5 ])
+    """
     sums = np.empty(len(rows.sizes))
     sum_rows_into(rows.weights, rows.sizes, sums)
     return sums
 
 
 def round_up_to_half(values: NDArray[np.float32]) -> NDArray[np.float16]:
-    """Return the smallest float16 not below each value, so that bounds stay bounds."""
+    """Return the smallest float16 not below each value, so that bounds stay bounds.
+
+    >>> round_up_to_half(np.array([0.5, 0.1], np.float32)) >= np.array([0.5, 0.1], np.float32)
+    array([ True,  True])
+    """
     half = values.astype(np.float16)
     return np.where(half < values, np.nextafter(half, np.float16(np.inf)), half)

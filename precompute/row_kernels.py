@@ -17,13 +17,22 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-from precompute.top_k_kernels import partition_top_into, sort_row_into
+from precompute.top_k_kernels import partition_top_into
 
 _CHUNK = 16  # nodes that a slot takes at a time; small, because nearby nodes differ in cost
 
 
 class PaddedRows(NamedTuple):
-    """Rows with room for M entries each; the first `sizes[v]` of row v are valid, in any order."""
+    """Rows with room for M entries each; the first `sizes[v]` of row v are valid, in any order.
+
+    >>> rows = PaddedRows(
+    ...     ids=np.array([[4, 7], [2, 0]], np.int32),
+    ...     weights=np.array([[0.5, 0.25], [1.0, 0.0]], np.float32),
+    ...     sizes=np.array([2, 1], np.int32),
+    ... )
+    >>> rows.ids[1, : rows.sizes[1]]
+    array([2], dtype=int32)
+    """
 
     ids: NDArray[np.int32]
     """Nodes, (N, M)."""
@@ -34,7 +43,12 @@ class PaddedRows(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Scratch memory of all slots; row s of each array belongs to slot s."""
+    """Scratch memory of all slots; row s of each array belongs to slot s.
+
+    >>> from precompute.scratch_memory import new_work
+    >>> new_work(num_nodes=5, slots=2, push=True).mass.shape
+    (2, 5)
+    """
 
     mass: NDArray[np.float32]
     """Mass on each node, (slots, N); zero between calls."""
@@ -55,6 +69,14 @@ def keep_top_into(num_touched, floor, keep, slot, work, ids, weights):
     """Write the `keep` largest touched entries of at least `floor`, and clear the slot's mass.
 
     Returns the number of written entries, in O(num_touched).
+
+    >>> from precompute.scratch_memory import new_rows, new_work
+    >>> work, rows = new_work(3, 1, push=False), new_rows(1, entries=2)
+    >>> work.mass[0], work.touched[0] = [0.25, 0.5, 0.125], [0, 1, 2]
+    >>> keep_top_into(3, np.float32(0.0), 2, 0, work, rows.ids[0], rows.weights[0])
+    2
+    >>> sorted(rows.ids[0].tolist())
+    [0, 1]
     """
     mass, touched = work.mass[slot], work.touched[slot]
     candidate, candidate_mass = work.candidate[slot], work.candidate_mass[slot]
@@ -78,7 +100,14 @@ def keep_top_into(num_touched, floor, keep, slot, work, ids, weights):
 
 @njit(cache=True, nogil=True)
 def add_row_into(node, factor, rows, num_touched, mass, touched):
-    """Add `factor` times the row of `node` to `mass`; return the new number of touched nodes."""
+    """Add `factor` times the row of `node` to `mass`; return the new number of touched nodes.
+
+    >>> from precompute.scratch_memory import new_rows
+    >>> rows, mass, touched = new_rows(1, entries=2), np.zeros(3, np.float32), np.zeros(3, np.int32)
+    >>> rows.ids[0], rows.weights[0], rows.sizes[0] = [2, 1], [0.5, 0.25], 2
+    >>> add_row_into(0, np.float32(2.0), rows, 0, mass, touched), mass.tolist()
+    (2, [0.0, 0.5, 1.0])
+    """
     for j in range(rows.sizes[node]):
         reached = rows.ids[node, j]
         before = mass[reached]
@@ -97,7 +126,17 @@ def sweep_node_into(node, indptr, indices, weight, teleport, hop, rows, slot, wo
     With `hop`, this is the next row of a K-step diffusion. Without, it approaches the limit K ->
     infinity, and two exact identities speed it up: the loop S_vv is solved for, and an entry never
     falls below its former value, because both are lower bounds. The smallest former entry of a full
-    row is then a floor for the new ones, which saves most of the selection.
+    row is then a floor for the new ones, which saves most of the selection. Returns the number of
+    written entries.
+
+    >>> from precompute.scratch_memory import new_rows, new_work
+    >>> pair = np.array([0, 1, 2]), np.array([1, 0], np.int32), np.ones(2, np.float32)
+    >>> rows, new, work = new_rows(2, entries=2), new_rows(1, entries=2), new_work(2, 1, push=False)
+    >>> rows.ids[:, 0], rows.weights[:, 0], rows.sizes[:] = [0, 1], 1.0, 1
+    >>> sweep_node_into(0, *pair, 0.75, True, rows, 0, work, new.ids[0], new.weights[0])
+    2
+    >>> new.ids.tolist(), new.weights.tolist()  # one step from node 0
+    ([[0, 1]], [[0.75, 0.25]])
     """
     mass, touched = work.mass[slot], work.touched[slot]
     keep = rows.ids.shape[1]
@@ -138,6 +177,14 @@ def sweep_block_into(
 
     Row 0 of the output is that of `first`. Only slot s uses row s of `work`. The result does not
     depend on the number of slots.
+
+    >>> from precompute.scratch_memory import new_rows, new_work
+    >>> pair = np.array([0, 1, 2]), np.array([1, 0], np.int32), np.ones(2, np.float32)
+    >>> rows, new, work = new_rows(2, entries=2), new_rows(2, entries=2), new_work(2, 1, push=False)
+    >>> rows.ids[:, 0], rows.weights[:, 0], rows.sizes[:] = [0, 1], 1.0, 1
+    >>> sweep_block_into(0, 2, *pair, 0.75, True, rows, work, *new)
+    >>> new.ids.tolist(), new.weights.tolist()
+    ([[0, 1], [1, 0]], [[0.75, 0.25], [0.75, 0.25]])
     """
     slots = work.mass.shape[0]
     num_chunks = (last - first + _CHUNK - 1) // _CHUNK
@@ -169,6 +216,12 @@ def push_node_into(node, indptr, indices, weight, teleport, tolerance, slot, wor
     while its residual is at least `tolerance` times its number of out-edges; loops are solved for.
     Leaves `mass` and the list of touched nodes for `keep_top_into`, and `residual` zero. Returns
     the number of touched nodes. The queue is a ring in which a node waits at most once.
+
+    >>> from precompute.scratch_memory import new_work
+    >>> pair = np.array([0, 1, 2]), np.array([1, 0], np.int32), np.ones(2, np.float32)
+    >>> work = new_work(2, 1, push=True)
+    >>> push_node_into(0, *pair, 0.5, 1e-6, 0, work), work.mass[0].round(2)
+    (2, array([0.67, 0.33], dtype=float32))
     """
     mass, residual = work.mass[slot], work.residual[slot]
     touched, queue = work.touched[slot], work.queue[slot]
@@ -222,6 +275,12 @@ def walk_node_into(node, indptr, indices, weight, teleport, steps, tolerance, sl
     `mass` is a lower bound on the root's row of t sum_{i<K} (1-t)^i S^i + (1-t)^K S^K. `queue`
     holds the nodes of the current level; `candidate` collects those of the next. Returns the number
     of touched nodes.
+
+    >>> from precompute.scratch_memory import new_work
+    >>> pair = np.array([0, 1, 2]), np.array([1, 0], np.int32), np.ones(2, np.float32)
+    >>> work = new_work(2, 1, push=True)
+    >>> walk_node_into(0, *pair, 0.75, 1, 0.0, 0, work), work.mass[0].tolist()
+    (2, [0.75, 0.25])
     """
     mass, amount = work.mass[slot], work.residual[slot]
     touched, level = work.touched[slot], work.queue[slot]
@@ -268,6 +327,13 @@ def push_roots_into(
 
     Only slot s uses row s of `work`; `work.mass`, `work.residual` and, for pushes, `work.candidate`
     are zero on return. The result does not depend on the number of slots.
+
+    >>> from precompute.scratch_memory import new_rows, new_work
+    >>> pair = np.array([0, 1, 2]), np.array([1, 0], np.int32), np.ones(2, np.float32)
+    >>> rows, work = new_rows(1, entries=2), new_work(2, 1, push=True)
+    >>> push_roots_into(np.array([1]), *pair, 0.75, 1, 0.0, work, *rows)
+    >>> rows.ids.tolist(), rows.weights.tolist()
+    ([[1, 0]], [[0.75, 0.25]])
     """
     slots = work.mass.shape[0]
     keep = ids.shape[1]
@@ -291,58 +357,12 @@ def push_roots_into(
 
 @njit(cache=True, nogil=True)
 def clear_into(candidate, candidate_mass, count):
-    """Set the first `count` candidates, which `keep_top_into` has used, to zero."""
+    """Set the first `count` candidates, which `keep_top_into` has used, to zero.
+
+    >>> candidate, candidate_mass = np.array([4, 7, 2], np.int32), np.ones(3, np.float32)
+    >>> clear_into(candidate, candidate_mass, 2)
+    >>> candidate.tolist(), candidate_mass.tolist()
+    ([0, 0, 2], [0.0, 0.0, 1.0])
+    """
     candidate[:count] = 0
     candidate_mass[:count] = 0.0
-
-
-@njit(cache=True, nogil=True, parallel=True)
-def copy_rows_into(first, from_ids, from_weights, from_sizes, ids, weights, sizes):
-    """Copy the `from_` rows over the target rows that start at `first`."""
-    for at in prange(len(from_sizes)):
-        entries = from_sizes[at]
-        sizes[first + at] = entries
-        for j in range(entries):
-            ids[first + at, j] = from_ids[at, j]
-            weights[first + at, j] = from_weights[at, j]
-
-
-@njit(cache=True, nogil=True, parallel=True)
-def finish_rows_into(k, ids, weights, sizes):
-    """Cut every row to its k largest entries and sort it."""
-    for at in prange(len(sizes)):
-        count = sizes[at]
-        if count > k:
-            partition_top_into(ids[at], weights[at], count, k)
-            count = k
-        sort_row_into(ids[at], weights[at], count)
-        sizes[at] = count
-
-
-@njit(cache=True, nogil=True, parallel=True)
-def subtract_clusters_into(ids, weights, sizes, cluster_of_node, mass_by_cluster):
-    """Subtract every row's kept entries from its mass by cluster, (rows, P), but not below 0."""
-    for at in prange(len(sizes)):
-        for j in range(sizes[at]):
-            mass_by_cluster[at, cluster_of_node[ids[at, j]]] -= weights[at, j]
-        for cluster in range(mass_by_cluster.shape[1]):
-            mass_by_cluster[at, cluster] = max(mass_by_cluster[at, cluster], np.float32(0.0))
-
-
-@njit(cache=True, nogil=True, parallel=True)
-def sum_rows_into(weights, sizes, sums):
-    """Write the sum of every row to `sums` (float64)."""
-    for at in prange(len(sizes)):
-        total = 0.0
-        for j in range(sizes[at]):
-            total += weights[at, j]
-        sums[at] = total
-
-
-@njit(cache=True, nogil=True, parallel=True)
-def pack_rows_into(ids, weights, sizes, row_ptr, packed_ids, packed_weights):
-    """Copy padded rows into compressed rows with the offsets `row_ptr`."""
-    for at in prange(len(sizes)):
-        for j in range(sizes[at]):
-            packed_ids[row_ptr[at] + j] = ids[at, j]
-            packed_weights[row_ptr[at] + j] = weights[at, j]

@@ -15,7 +15,11 @@ PUSH_BYTES = 24
 
 @dataclass(frozen=True, slots=True)
 class SlotPlan:
-    """Number of scratch slots (one per thread), and their size."""
+    """Number of scratch slots (one per thread), and their size.
+
+    >>> SlotPlan(slots=2, bytes_per_slot=1000).bytes
+    2000
+    """
 
     slots: int
     bytes_per_slot: int
@@ -28,6 +32,9 @@ class SlotPlan:
 
 def plan_slots(num_nodes: int, threads: int, budget_bytes: int, *, push: bool) -> SlotPlan:
     """Return as many slots as there are threads, or as fit into the budget.
+
+    >>> plan_slots(1000, threads=8, budget_bytes=50_000, push=False)
+    SlotPlan(slots=3, bytes_per_slot=16000)
 
     Raises:
         ConfigError: not even one slot fits.
@@ -44,7 +51,12 @@ def plan_slots(num_nodes: int, threads: int, budget_bytes: int, *, push: bool) -
 
 
 def new_work(num_nodes: int, slots: int, *, push: bool) -> Work:
-    """Return zeroed scratch memory of `slots` slots."""
+    """Return zeroed scratch memory of `slots` slots.
+
+    >>> work = new_work(num_nodes=5, slots=2, push=False)
+    >>> work.mass.shape, work.queue.shape
+    ((2, 5), (2, 0))
+    """
     push_nodes = num_nodes if push else 0
     return Work(
         mass=np.zeros((slots, num_nodes), np.float32),
@@ -57,7 +69,11 @@ def new_work(num_nodes: int, slots: int, *, push: bool) -> Work:
 
 
 def new_rows(count: int, entries: int) -> PaddedRows:
-    """Return `count` empty rows with room for `entries` entries each."""
+    """Return `count` empty rows with room for `entries` entries each.
+
+    >>> new_rows(count=3, entries=2).sizes.tolist()
+    [0, 0, 0]
+    """
     return PaddedRows(
         ids=np.zeros((count, entries), np.int32),
         weights=np.zeros((count, entries), np.float32),

@@ -5,7 +5,11 @@ from numba import njit
 
 @njit(cache=True, nogil=True, inline="always")
 def precedes(mass_a, id_a, mass_b, id_b):
-    """Return whether entry a precedes b: by larger mass, or with equal mass by smaller id."""
+    """Return whether entry a precedes b: by larger mass, or with equal mass by smaller id.
+
+    >>> precedes(0.5, 7, 0.25, 2), precedes(0.5, 7, 0.5, 2)
+    (True, False)
+    """
     return mass_a > mass_b or (mass_a == mass_b and id_a < id_b)
 
 
@@ -23,7 +27,14 @@ def _order_into(ids, mass, a, b):
 
 @njit(cache=True, nogil=True)
 def partition_top_into(ids, mass, count, k):
-    """Move the first k entries by `precedes` to the front, in any order; expected O(count)."""
+    """Move the first k entries by `precedes` to the front, in any order; expected O(count).
+
+    >>> import numpy as np
+    >>> ids, mass = np.array([4, 7, 2], np.int32), np.array([0.25, 0.5, 0.125], np.float32)
+    >>> partition_top_into(ids, mass, 3, 2)
+    >>> sorted(ids[:2].tolist())
+    [4, 7]
+    """
     low, high = 0, count - 1
     while low < high:
         middle = (low + high) >> 1
@@ -51,7 +62,14 @@ def partition_top_into(ids, mass, count, k):
 
 @njit(cache=True, nogil=True)
 def sort_row_into(ids, weights, count):
-    """Sort the first `count` entries by `precedes` with an in-place heap sort."""
+    """Sort the first `count` entries by `precedes` with an in-place heap sort.
+
+    >>> import numpy as np
+    >>> ids, weights = np.array([4, 7, 2], np.int32), np.array([0.25, 0.5, 0.125], np.float32)
+    >>> sort_row_into(ids, weights, 3)
+    >>> ids.tolist()
+    [7, 4, 2]
+    """
     for start in range(count // 2 - 1, -1, -1):
         _sift_down_into(ids, weights, start, count)
     for end in range(count - 1, 0, -1):

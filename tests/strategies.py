@@ -14,7 +14,7 @@ MAX_NODES = 8
 
 @st.composite
 def graphs(draw: st.DrawFn) -> Graph:
-    """Graphs of 1 to 8 nodes, with and without each of the optional parts.
+    """Graphs of 1 to 8 nodes, with and without each of the optional arrays.
 
     Nodes may be isolated; the edge list may hold self-loops, repetitions and one direction only.
     """
@@ -49,7 +49,7 @@ def graphs(draw: st.DrawFn) -> Graph:
 
 @st.composite
 def labellings(draw: st.DrawFn, num_nodes: int) -> tuple[Any, int | None, Split | None]:
-    """Labels, number of classes and split; a split has every class in its training part."""
+    """Labels, number of classes and split; a split has every class among its training nodes."""
     classes = st.integers(MISSING_LABEL, 2)
     drawn = draw(st.none() | st.lists(classes, min_size=num_nodes, max_size=num_nodes))
     if drawn is None:
@@ -57,12 +57,12 @@ def labellings(draw: st.DrawFn, num_nodes: int) -> tuple[Any, int | None, Split 
     labels = np.array(drawn)
     if not draw(st.booleans()):
         return labels, draw(st.just(None) | st.integers(3, 5)), None
-    known = labels != MISSING_LABEL
-    _, first, labels[known] = np.unique(labels[known], return_index=True, return_inverse=True)
-    part = draw(st.lists(st.integers(0, 3), min_size=num_nodes, max_size=num_nodes))
-    part = np.where(known, part, 3)
-    part[np.flatnonzero(known)[first]] = 0
-    train, val, test = (np.flatnonzero(part == number) for number in range(3))
+    labelled = labels != MISSING_LABEL
+    _, first, labels[labelled] = np.unique(labels[labelled], return_index=True, return_inverse=True)
+    subset = draw(st.lists(st.integers(0, 3), min_size=num_nodes, max_size=num_nodes))
+    subset = np.where(labelled, subset, 3)
+    subset[np.flatnonzero(labelled)[first]] = 0
+    train, val, test = (np.flatnonzero(subset == number) for number in range(3))
     return labels, None, Split(train=train, val=val, test=test)
 
 
@@ -92,7 +92,7 @@ def csr_features(draw: st.DrawFn, num_nodes: int) -> CSRFeatures:
 
 
 def assert_same_graph(got: Graph, expected: Graph) -> None:
-    """Equal in every part but the name, to the bit and to the dtype."""
+    """Equal in everything but the name, to the bit and to the dtype."""
     assert got.fingerprint() == expected.fingerprint()
     assert got.num_classes == expected.num_classes
     assert got.directed == expected.directed

@@ -19,6 +19,7 @@ LAYERS = [
     {"evaluation"},
     {"inference"},
     {"train"},
+    {"predictor"},
     {"baselines", "estimator"},
     {"models"},
     {"experiments"},

@@ -1,15 +1,80 @@
-"""Every benchmark can be imported, and none of its defaults needs data that must be prepared."""
+"""Every benchmark runs at its smallest size, and no default needs data that must be prepared."""
 
 import ast
 import importlib
+import json
+import signal
+import sys
 from pathlib import Path
 
+import numba
 import pytest
+import torch
 
-from gpn_scale.data.datasets import DATASET_NAMES
+from gpn_scale.config import PPRConfig, RunConfig, override
+from gpn_scale.data.datasets import DATASET_NAMES, load_graph
+from gpn_scale.data.npz import write_npz
+from gpn_scale.data.splits import prepare_graph
+from gpn_scale.estimator import GPNClassifier
+from gpn_scale.experiments.request import MatrixRequest
+from gpn_scale.experiments.run_matrix import run_matrix
+from gpn_scale.ppr.store import SECONDS
+from precompute import coarsening
+from precompute.build import build_store
 
 REPOSITORY = Path(__file__).parents[1]
 SCRIPTS = sorted((REPOSITORY / "benchmarks").glob("*.py"))
+DATASET = "synthetic:nodes=600,classes=3,unseen_classes=0,features=8"
+WITH_JSON = {
+    "bench_clusters": (f"--dataset {DATASET} --clusters 4 --metis-edges 500", "cut"),
+    "bench_exact_memory": (
+        f"--dataset {DATASET} --epochs 1 --memory-mib 1",
+        "peak_rss_training_mib",
+    ),
+    "bench_flow": (
+        "--nodes 200 --classes 3 --layers 2 --latent 4 --threads 1 --repeats 1",
+        "forward_memory_ratio",
+    ),
+    "bench_inference": (
+        f"--dataset {DATASET} --budgets-mib 64 --repeats 1 --threads 1",
+        "budget_64_mib",
+    ),
+    "bench_isolated": (f"--datasets {DATASET} --repeats 1", "ratio"),
+    "bench_batches": (
+        f"--dataset {DATASET} --ppr STORE --batch-size 8 --batches 1",
+        "clustered",
+    ),
+    "bench_ppr_scaling": ("size --nodes 600 --roots 50", "planned_over_actual_memory"),
+    "bench_ppr_throughput": (
+        f"--dataset {DATASET} --threads 1 --repeats 1 --sample 9 --pyg-roots 9 --settings 0",
+        "times_pyg",
+    ),
+    "bench_arxiv": (
+        f"--dataset {DATASET} --work WORK --left-out-classes 1 --exact-epochs 1 "
+        "--minibatch-epochs 1 --threads 1",
+        "rows_spearman",
+    ),
+}
+"""Arguments of scripts that print JSON, and a key of the last line."""
+WITH_TABLES = {
+    "bench_models": (
+        f"--dataset {DATASET} --work WORK --models LP --left-out-classes 1",
+        "| LP | 9",
+    ),
+    "bench_rows": ("--work WORK --ks 4 --threads 1 MODEL", "| clustered, P = 8 | 0.9"),
+    "leaderboard": ("--cells WORK --matrix MATRIX", "models on CoraML; 1 split(s)"),
+    "paper_readings": ("--matrix MATRIX --data-dir DATA", "| CoraML | 1 | all test nodes |"),
+    "results_models": ("--matrix MATRIX", "| CoraML | GPN | 1 |"),
+    "results_paper": ("--matrix MATRIX", "| CoraML | GPN | 1 |"),
+}
+"""Arguments of scripts that print Markdown, and a piece of it."""
+SLOW = pytest.mark.slow
+NOT_RUN = {
+    "bench_ranks": "several runs of torchrun take longer",
+    "kill_trials": "several runs of torchrun take longer",
+    "matrix_kill_trials": "two matrices of runs take longer",
+    "minibatch_scaling_report": "it is called by bench_minibatch_scaling",
+}
 
 
 def calls_of(path, name):
@@ -60,3 +125,107 @@ def test_the_arguments_of_this_test_are_found(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("parser.add_argument('--dataset', default='CoraML', help='a')\n")
     assert dict(arguments_of(script)) == {"--dataset": {"default": "'CoraML'", "help": "'a'"}}
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    """What benchmarks read, by the placeholder in their arguments: a store, a model, a matrix."""
+    folder = tmp_path_factory.mktemp("inputs")
+    graph = load_graph(DATASET)
+    build_store(graph, PPRConfig(k=8, clusters=4), folder / "store")
+    config = override(RunConfig(model="GPN"), [("data.dataset", DATASET), ("train.epochs", "1")])
+    model = GPNClassifier(config).fit(prepare_graph(graph, config))
+    model.save(folder / "model.safetensors")
+    data = folder / "data"
+    data.mkdir()
+    write_npz(load_graph(DATASET.replace("classes=3", "classes=7", 1)), data / "CoraML.npz")
+    request = MatrixRequest(
+        out=folder / "matrix",
+        datasets=("CoraML",),
+        models=("GPN",),
+        experiments=("clean",),
+        splits=1,
+        inits=1,
+        changes=("train.epochs=1", "data.feature_scaling=none"),
+        data_dir=data,
+    )
+    run_matrix(request)
+    return {
+        "STORE": folder / "store",
+        "MODEL": folder / "model.safetensors",
+        "MATRIX": folder / "matrix",
+        "DATA": data,
+    }
+
+
+@pytest.fixture
+def run(inputs, tmp_path, monkeypatch, capfd):
+    """Run a script in this process, and return what it prints; settings of libraries are reset."""
+    monkeypatch.setattr(coarsening, "METIS_EDGES", coarsening.METIS_EDGES)
+    threads = torch.get_num_threads(), numba.get_num_threads()
+    monkeypatch.syspath_prepend(str(REPOSITORY / "benchmarks"))
+    monkeypatch.chdir(tmp_path)
+
+    def run_script(name, arguments):
+        places = inputs | {"WORK": tmp_path / "work"}
+        words = [str(places.get(word, word)) for word in arguments.split()]
+        script = REPOSITORY / "benchmarks" / f"{name}.py"
+        monkeypatch.setattr(sys, "argv", [str(script), *words])
+        importlib.import_module(name).main()
+        return capfd.readouterr().out
+
+    handler = signal.getsignal(signal.SIGTERM)
+    yield run_script
+    signal.signal(signal.SIGTERM, handler)
+    torch.set_num_threads(threads[0])
+    numba.set_num_threads(threads[1])
+
+
+def test_every_benchmark_runs_here_or_has_a_reason_not_to():
+    names = [*WITH_JSON, *WITH_TABLES, "bench_minibatch_scaling", *NOT_RUN]
+    assert sorted(names) == [path.stem for path in SCRIPTS]
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=SLOW if name == "bench_arxiv" else ()) for name in WITH_JSON]
+)
+def test_a_benchmark_prints_its_measurements(name, run):
+    arguments, key = WITH_JSON[name]
+    assert key in json.loads(run(name, arguments).splitlines()[-1])
+
+
+@pytest.mark.parametrize("name", WITH_TABLES)
+def test_a_benchmark_prints_its_table(name, run):
+    arguments, piece = WITH_TABLES[name]
+    assert piece in run(name, arguments)
+
+
+@SLOW
+def test_measurements_of_growth_become_a_page(run, tmp_path):
+    arguments = "--sizes 600 --work WORK --threads 1 --epochs 1"
+    stages = [json.loads(line) for line in run("bench_minibatch_scaling", arguments).splitlines()]
+    assert [each["stage"] for each in stages] == ["graph", "precompute", "train", "predict"]
+    assert run("bench_minibatch_scaling", arguments) == ""  # nothing is measured twice
+    run("bench_minibatch_scaling", f"--work WORK --report {tmp_path}")
+    assert "| 600 | precompute |" in next(tmp_path.glob("*.md")).read_text(encoding="utf-8")
+    assert next(tmp_path.glob("*.svg")).read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_batches_that_are_too_few_are_refused(run, capfd):
+    with pytest.raises(SystemExit, match="2"):
+        run("bench_batches", f"--dataset {DATASET} --ppr STORE --batch-size 16")
+    assert "30 training nodes make 1 whole batches" in capfd.readouterr().err
+
+
+def test_the_time_of_a_build_is_no_result_of_it(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(REPOSITORY / "benchmarks"))
+    digests = importlib.import_module("kill_trials").digests
+    for folder in ("run", "store"):
+        (tmp_path / folder).mkdir()
+    for name in ("run/model.safetensors", "run/predictions.parquet", "store/a", f"store/{SECONDS}"):
+        (tmp_path / name).write_text("1")
+    before = digests(tmp_path)
+    (tmp_path / "store" / SECONDS).write_text("2")
+    assert digests(tmp_path) == before
+    (tmp_path / "store" / "a").write_text("2")
+    assert digests(tmp_path) != before

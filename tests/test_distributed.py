@@ -48,7 +48,7 @@ def everything(world, folder):
     for name, run in {
         "differs": lambda: world.require_same(code="same", configuration=f"{world.rank > 0}"),
         "absent": lambda: _open(world, folder),
-        "exact": lambda: GPNClassifier(RunConfig(), world=world).trainer(_graph()),
+        "exact": lambda: GPNClassifier(RunConfig(model="GPN"), world=world).trainer(_graph()),
     }.items():
         try:
             run()

@@ -22,7 +22,7 @@ from gpn_scale.device import pick_device
 from gpn_scale.errors import ConfigError, GraphError, RunError
 from gpn_scale.estimator import GPNClassifier
 
-SHORT = RunConfig(train=TrainConfig(epochs=3))
+SHORT = RunConfig(model="GPN", train=TrainConfig(epochs=3))
 
 
 def two_triangles(**options):
@@ -42,7 +42,9 @@ def same(first, second):
 
 
 def test_learns_and_finds_what_it_cannot_know(small_graph):
-    prediction = GPNClassifier(RunConfig(train=TrainConfig(epochs=150))).fit(small_graph)
+    prediction = GPNClassifier(RunConfig(model="GPN", train=TrainConfig(epochs=150))).fit(
+        small_graph
+    )
     prediction = prediction.predict(small_graph)
     test = np.setdiff1d(small_graph.split.test, small_graph.marked)
     assert (prediction.predicted_class[test] == small_graph.labels[test]).mean() > 0.8
@@ -151,7 +153,7 @@ def test_a_split_without_validation_nodes_is_refused(small_graph):
 
 def test_a_missing_public_split_is_refused():
     with pytest.raises(GraphError, match=r"has no public split.*split.kind='stratified'"):
-        prepare_graph(two_triangles(), RunConfig(split=SplitConfig(kind="public")))
+        prepare_graph(two_triangles(), RunConfig(model="GPN", split=SplitConfig(kind="public")))
 
 
 def test_other_feature_columns_are_refused(small_graph):

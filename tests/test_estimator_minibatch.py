@@ -29,6 +29,7 @@ NODES = [5, 0, 17, 5]
 
 def config_of(mode="minibatch", *, diffusion=None, **minibatch):
     return RunConfig(
+        model="GPN",
         mode=mode,
         split=SplitConfig(train=0.2, val=0.2),
         encoder=EncoderConfig(hidden=8, latent=4),

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpn_scale.errors import ConfigError
-from gpn_scale.field_types import checks_choices, describe, parse_value, require
+from gpn_scale.field_types import (
+    checks_choices,
+    describe,
+    parse_assignments,
+    parse_value,
+    require,
+    unknown_field,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,3 +101,19 @@ def test_texts_that_are_no_values_are_refused(kind, expected):
     with pytest.raises(ConfigError, match=f"key is 'fish', expected {expected}") as refused:
         parse_value(kind, "fish", "key")
     assert refused.value.arguments == ("key",)
+
+
+def test_assignments_are_split_at_the_first_equals_sign():
+    assert parse_assignments(["data.dataset = a=b", "mode=exact"]) == [
+        ("data.dataset", "a=b"),
+        ("mode", "exact"),
+    ]
+    with pytest.raises(ConfigError, match=r"'mode', expected section\.field=value"):
+        parse_assignments(["mode"])
+
+
+def test_an_unknown_field_is_compared_with_the_known_ones():
+    known = ["mode", "train.epochs", "encoder.layers"]
+    assert unknown_field("train.epoch", known).endswith("did you mean train.epochs?")
+    assert unknown_field("flow.layers", known).endswith("did you mean encoder.layers?")
+    assert unknown_field("xyz", known).endswith(f"its fields are {', '.join(known)}")

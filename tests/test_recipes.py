@@ -11,8 +11,8 @@ from gpn_scale.errors import ConfigError
 from gpn_scale.recipes import (
     LEFT_OUT_CLASSES,
     in_minibatches,
-    known_dataset,
     left_out_count,
+    paper_dataset,
     recipe_for,
 )
 
@@ -57,16 +57,16 @@ def test_a_variant_takes_the_recipe_and_the_left_out_count_of_its_dataset(name, 
     "name", ["ogbn", "ogbn-arxi", "ogbn-arxivs", "CoraMLx", "coraml-x", "-", ""]
 )
 def test_names_that_only_resemble_a_dataset_are_no_variants(name):
-    assert known_dataset(name) is None
+    assert paper_dataset(name) is None
 
 
-def test_of_several_known_datasets_the_longest_counts(monkeypatch):
-    known = {"a": None, "a-b": None, "a-b-c": None}
-    monkeypatch.setattr(recipes, "_RECIPE_OF", known)
-    assert known_dataset("a-b-c") == "a-b-c"
-    assert known_dataset("a-b-c-d") == "a-b-c"
-    assert known_dataset("a-b-cd") == "a-b"
-    assert known_dataset("a-d") == "a"
+def test_of_several_datasets_the_longest_counts(monkeypatch):
+    recipe_of = {"a": None, "a-b": None, "a-b-c": None}
+    monkeypatch.setattr(recipes, "_RECIPE_OF", recipe_of)
+    assert paper_dataset("a-b-c") == "a-b-c"
+    assert paper_dataset("a-b-c-d") == "a-b-c"
+    assert paper_dataset("a-b-cd") == "a-b"
+    assert paper_dataset("a-d") == "a"
 
 
 def own_graph(values, **options):
@@ -88,7 +88,7 @@ def test_a_graph_of_ones_own_gets_what_fits_its_features():
 
 
 def test_a_graph_of_ones_own_keeps_its_split():
-    nodes = {part: np.array([index]) for index, part in enumerate(("train", "test"))}
+    nodes = {subset: np.array([index]) for index, subset in enumerate(("train", "test"))}
     split = Split(**nodes, val=np.empty(0, np.int64))
     assert recipe_for("mine", own_graph([1, 1])).split.kind == "stratified"
     graph = own_graph([1, 1], labels=[0, 0], split=split)

@@ -30,7 +30,7 @@ class BayesianOptions:
 
     samples: int = 10
     """Number of networks that are drawn for a prediction."""
-    prior_share: float = 0.75
+    prior_fraction: float = 0.75
     """Mixture weight of the prior's wide Gaussian."""
     prior_wide: float = 1.0
     """Standard deviation of the prior's wide Gaussian."""
@@ -43,9 +43,9 @@ class BayesianOptions:
 
     def __post_init__(self) -> None:
         require_positive("model.samples", self.samples, "drawn network")
-        share, weight = self.prior_share, self.divergence_weight
-        allowed = 0.0 < share <= 1.0
-        require_in_range("model.prior_share", share, allowed=allowed, expected="in (0, 1]")
+        fraction, weight = self.prior_fraction, self.divergence_weight
+        allowed = 0.0 < fraction <= 1.0
+        require_in_range("model.prior_fraction", fraction, allowed=allowed, expected="in (0, 1]")
         for name in ("prior_wide", "prior_narrow", "initial_deviation"):
             deviation = getattr(self, name)
             require_in_range(
@@ -89,10 +89,10 @@ class BayesianLayers(nn.Module):
     def log_prior(self, weight: Tensor) -> Tensor:
         """Return the log-density of the mixture at every weight."""
         options = self.options
-        wide = _log_normal(weight, options.prior_wide) + math.log(options.prior_share)
-        if options.prior_share == 1.0:
+        wide = _log_normal(weight, options.prior_wide) + math.log(options.prior_fraction)
+        if options.prior_fraction == 1.0:
             return wide
-        narrow = _log_normal(weight, options.prior_narrow) + math.log1p(-options.prior_share)
+        narrow = _log_normal(weight, options.prior_narrow) + math.log1p(-options.prior_fraction)
         return torch.logaddexp(wide, narrow)
 
     def forward(

@@ -171,12 +171,12 @@ class GraphView:
         return replace(self, graph=graph, edges=EdgeMatrices(graph, self.device, self.edges.dtype))
 
     def around(self, node: int, hops: int) -> tuple["GraphView", int]:
-        """Return the part of the graph that a node's prediction depends on, and its position there.
+        """Return the subgraph that a node's prediction depends on, and its position there.
 
-        The part reaches one hop further than features act, so that the degrees of all nodes within
-        `hops` are those of the whole graph. The whole graph is returned if it is directed (edges
-        into a node count for its degree and cannot be followed backwards), or if the part would
-        have more than half of its nodes.
+        The subgraph reaches one hop further than features act, so that the degrees of all nodes
+        within `hops` are those of the whole graph. The whole graph is returned if it is directed
+        (edges into a node count for its degree and cannot be followed backwards), or if the
+        subgraph would have more than half of its nodes.
         """
         graph = self.graph
         if graph.directed:
@@ -186,11 +186,11 @@ class GraphView:
             inside = np.union1d(inside, _neighbours(graph, inside))
             if 2 * len(inside) > graph.num_nodes:
                 return self, node
-        part = _induced(graph, inside)
-        edges = EdgeMatrices(part, self.device, self.edges.dtype)
+        subgraph = _induced(graph, inside)
+        edges = EdgeMatrices(subgraph, self.device, self.edges.dtype)
         rows = self.feature_rows.take(inside)
         position = int(np.searchsorted(inside, node))
-        return replace(self, graph=part, edges=edges, rows=rows), position
+        return replace(self, graph=subgraph, edges=edges, rows=rows), position
 
     @cached_property
     def training(self) -> tuple[Tensor, Tensor]:
@@ -215,13 +215,13 @@ def _induced(graph: Graph, nodes: NodeIds) -> Graph:
     whole = scipy.sparse.csr_array(
         (weight, graph.indices, graph.indptr), shape=(graph.num_nodes, graph.num_nodes)
     )
-    part = whole[nodes][:, nodes]
-    part.sort_indices()
+    induced = whole[nodes][:, nodes]
+    induced.sort_indices()
     return Graph(
         name=graph.name,
-        indptr=part.indptr.astype(np.int64),
-        indices=part.indices.astype(np.int32),
-        edge_weight=None if graph.edge_weight is None else part.data,
+        indptr=induced.indptr.astype(np.int64),
+        indices=induced.indices.astype(np.int32),
+        edge_weight=None if graph.edge_weight is None else induced.data,
         labels=graph.labels[nodes],
         num_classes=graph.num_classes,
         directed=graph.directed,

@@ -81,15 +81,15 @@ class SafeOptions:
 
     steps: int = 2
     """Number of propagation steps."""
-    own_share: float = 0.5
+    own_fraction: float = 0.5
     """Weight of a node's own energy in every step."""
 
     def __post_init__(self) -> None:
-        if self.steps < 0 or not 0.0 <= self.own_share <= 1.0:
+        if self.steps < 0 or not 0.0 <= self.own_fraction <= 1.0:
             raise ConfigError(
-                f"model.steps and model.own_share are {self.steps} and {self.own_share}, expected "
-                "at least 0 steps and a weight in [0, 1]",
-                arguments=("model.steps", "model.own_share"),
+                f"model.steps and model.own_fraction are {self.steps} and {self.own_fraction}, "
+                "expected at least 0 steps and a weight in [0, 1]",
+                arguments=("model.steps", "model.own_fraction"),
             )
 
 
@@ -105,7 +105,7 @@ class EnergyPropagation(AbstractPostHoc):
         """Return the softmax of the logits, and propagated energies."""
         logits_NC = self.base_logits(view)
         energy_N1 = energy(logits_NC).unsqueeze(1)
-        matrix, own = view.edges.transition("rw", self_loops=False), self.options.own_share
+        matrix, own = view.edges.transition("rw", self_loops=False), self.options.own_fraction
         for _ in range(self.options.steps):
             energy_N1 = own * energy_N1 + (1.0 - own) * matrix.multiply(energy_N1)
         return self.prediction(logits_NC.softmax(1), energy_N1.squeeze(1))

@@ -8,10 +8,11 @@ import textwrap
 from pathlib import Path
 
 from gpn_scale import config as config_module
-from gpn_scale.config import RunConfig, known_fields, override, parse_assignments
-from gpn_scale.data.datasets import DATASET_NAMES
+from gpn_scale.config import RunConfig, field_types_by_key, override
+from gpn_scale.data.datasets import dataset_help
 from gpn_scale.data.graph import Graph
 from gpn_scale.errors import ConfigError
+from gpn_scale.field_types import parse_assignments
 from gpn_scale.inference.all_nodes import DEFAULT_MEMORY_BYTES
 from gpn_scale.recipes import RECIPES, in_minibatches, left_out_count, recipe_for
 
@@ -25,15 +26,12 @@ def training_parser() -> argparse.ArgumentParser:
         epilog=f"fields of --set, with their defaults:\n{_field_help()}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    names = ", ".join(DATASET_NAMES)
     add = parser.add_argument
     add(
         "--dataset",
         default="synthetic",
         metavar="NAME",
-        help=f"one of {names}; synthetic[:nodes=20000,classes=7,...]; or X for a file "
-        "DIR/X.npz or a folder DIR/X with a saved graph or tables of edges and nodes "
-        "(default: synthetic)",
+        help=f"{dataset_help()} (default: synthetic)",
     )
     add(
         "--data-dir",
@@ -181,7 +179,7 @@ def _field_help() -> str:
     defaults = RunConfig().to_dict()
     docs = field_docs()
     lines = []
-    for key in known_fields():
+    for key in field_types_by_key():
         section, _, name = key.rpartition(".")
         default = defaults[section][name] if section else defaults[name]
         text = f"{' '.join(docs.get(key, '').split())} (default: {default})"

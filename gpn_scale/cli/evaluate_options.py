@@ -4,12 +4,13 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
+from gpn_scale.data.datasets import dataset_help
 from gpn_scale.errors import ConfigError
 from gpn_scale.experiments.catalogue import EXPERIMENTS
 from gpn_scale.experiments.request import MatrixRequest, expand_groups
 from gpn_scale.experiments.studies import STUDIES
 from gpn_scale.experiments.trained import FRACTIONS
-from gpn_scale.models.registry import known_models
+from gpn_scale.models.registry import model_names
 
 
 def evaluation_parser() -> argparse.ArgumentParser:
@@ -29,12 +30,17 @@ def evaluation_parser() -> argparse.ArgumentParser:
         help=f"{', '.join(EXPERIMENTS)}, ablation, hyper-parameters, or all, which stands "
         "for all but these two (default: all)",
     )
-    add("--datasets", default="synthetic", metavar="A,B", help="datasets (default: synthetic)")
+    add(
+        "--datasets",
+        default="synthetic",
+        metavar="A,B",
+        help=f"datasets, each {dataset_help()} (default: synthetic)",
+    )
     add(
         "--models",
         default="GPN,GPN-minibatch",
         metavar="A,B",
-        help=f"models among {', '.join(known_models())}; NAME[section.field=value;...] changes "
+        help=f"models among {', '.join(model_names())}; NAME[section.field=value;...] changes "
         "the configuration of one (default: GPN,GPN-minibatch)",
     )
     add("--splits", type=int, default=10, metavar="N", help="number of splits (default: 10)")

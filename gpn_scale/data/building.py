@@ -87,10 +87,10 @@ def build_graph(
         )
     given_labels = None if labels is None else _as_labels(labels, name)
     if num_nodes is None:
-        known = [len(given_labels)] if given_labels is not None else []
-        known += [checked_features.shape[0]] if checked_features is not None else []
+        sizes = [len(given_labels)] if given_labels is not None else []
+        sizes += [checked_features.shape[0]] if checked_features is not None else []
         largest = max((int(ids.max()) for ids in (source_E, target_E) if len(ids)), default=-1)
-        num_nodes = max(known, default=largest + 1)
+        num_nodes = max(sizes, default=largest + 1)
     _check_edges(source_E, target_E, num_nodes, name)
     if given_labels is None:
         given_labels = np.full(num_nodes, MISSING_LABEL, np.int32)
@@ -120,6 +120,9 @@ def build_graph(
 
 def check_features(features: ArrayLike | CSRFeatures, name: str) -> Features:
     """Return `features` as float32 (float16 stays) with two dimensions and finite numbers only.
+
+    >>> check_features([[1, 2], [3, 4]], "mine").dtype
+    dtype('float32')
 
     Raises:
         GraphError: they are not numbers, have another shape, or are not finite.

@@ -5,7 +5,6 @@ Sole user of `torch_geometric.datasets`.
 
 import warnings
 import zipfile
-from dataclasses import replace
 from difflib import get_close_matches
 from http.client import HTTPException
 from os.path import isdir, isfile
@@ -13,14 +12,12 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
+from gpn_scale.data.formats import describe_formats, graph_at, graph_called, names_in
 from gpn_scale.data.graph import Graph
-from gpn_scale.data.graph_folder import MANIFEST, open_graph
-from gpn_scale.data.npz import read_npz
 from gpn_scale.data.ogb import load_ogbn_arxiv
 from gpn_scale.data.pyg import graph_from_pyg
 from gpn_scale.data.synthetic import NAME as SYNTHETIC
 from gpn_scale.data.synthetic import parse_synthetic, synthetic_graph
-from gpn_scale.data.tables import has_tables, read_tables
 from gpn_scale.errors import GraphError
 
 _PYG = {
@@ -43,10 +40,11 @@ def load_graph(name: str, data_dir: Path | str = "data") -> Graph:
     """Return the graph called `name`: the first of these that exists.
 
     1. `synthetic` or `synthetic:key=value,...`: generated.
-    2. The file `data_dir/name.npz`, then the folder `data_dir/name` of a saved graph or of tables.
+    2. A file or folder of this name in `data_dir`, in one of the formats of
+       `gpn_scale.data.formats`: an `.npz` file, a saved graph, tables of edges and nodes.
     3. One of `DATASET_NAMES`: read from PyG's or OGB's files in `data_dir`, downloaded if needed.
-    4. `name` as the path of an `.npz` file or of such a folder. A name that contains a folder is
-       always such a path and never looked up inside `data_dir`.
+    4. `name` as the path of such a file or folder. A name that contains a folder is always such a
+       path and never looked up inside `data_dir`.
 
     >>> from gpn_scale import load_graph
     >>> load_graph("synthetic:nodes=200,classes=3")
@@ -67,45 +65,39 @@ def load_graph(name: str, data_dir: Path | str = "data") -> Graph:
             arguments=("data_dir", "dataset"),
         )
     plain = name not in ("", ".", "..") and Path(name).name == name
-    if plain:
-        for file_name in (f"{name}.npz", name):
-            local = _from_disk(data_dir / file_name)
-            if local is not None:
-                return local
+    local = graph_called(name, data_dir) if plain else None
+    if local is not None:
+        return local
     if name == "ogbn-arxiv":
         return load_ogbn_arxiv(data_dir)
     if name in _PYG:
         return _from_pyg(name, data_dir)
-    given = _from_disk(Path(name))
+    given = graph_at(Path(name))
     if given is None:
         raise GraphError(_unknown(name, data_dir, plain), arguments=("dataset", "data_dir"))
     return given
 
 
-def _from_disk(path: Path) -> Graph | None:
-    """Return the graph in an `.npz` file or a folder, named after it; None if there is none."""
-    if path.suffix == ".npz" and isfile(path):
-        return read_npz(path, path.stem)
-    if isdir(path) and isfile(path / MANIFEST):
-        return replace(open_graph(path), name=path.resolve().name)
-    if isdir(path) and has_tables(path):
-        return read_tables(path, path.resolve().name)
-    return None
+def dataset_help() -> str:
+    """Return what the name of a dataset may be, for help texts; DIR stands for `data_dir`."""
+    return (
+        f"one of {', '.join(DATASET_NAMES)}; {SYNTHETIC}[:nodes=20000,classes=7,...]; or X for "
+        f"{describe_formats('DIR/X')}"
+    )
 
 
 def _unknown(name: str, data_dir: Path, plain: bool) -> str:
-    known = [*DATASET_NAMES, SYNTHETIC]
-    local = [path.stem for path in data_dir.glob("*.npz") if isfile(path)]
-    known += sorted(stem for stem in local if stem not in known)
-    folded = {each.casefold(): each for each in known}
+    names = list(dict.fromkeys([*DATASET_NAMES, SYNTHETIC, *names_in(data_dir)]))
+    folded = {each.casefold(): each for each in names}
     near = [folded[each] for each in get_close_matches(name.casefold(), folded, n=3)]
-    ordered = near + [each for each in known if each not in near]
-    looked = f"{data_dir / name}.npz and {data_dir / name}/ with {MANIFEST} or edges.parquet|csv"
-    looked += "" if isdir(data_dir) else f", but the folder {data_dir} does not exist"
-    files = looked if plain else "an .npz file or a graph folder at that path"
     hint = f"did you mean {near[0]!r}? " if near else ""
-    names = ", ".join(ordered)
-    return f"no dataset {name!r}: {hint}Known datasets are {names}; also looked for {files}"
+    ordered = ", ".join(dict.fromkeys([*near, *names]))
+    if plain:
+        files = f"also looked for {describe_formats(str(data_dir / name))}"
+        files += "" if isdir(data_dir) else f", but the folder {data_dir} does not exist"
+    else:
+        files = f"a path must be that of {describe_formats('X')}"
+    return f"no dataset {name!r}: {hint}Available datasets are {ordered}; {files}"
 
 
 def _from_pyg(name: str, data_dir: Path) -> Graph:

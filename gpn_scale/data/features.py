@@ -20,6 +20,9 @@ def scale_features(features: Features, scaling: FeatureScaling) -> Features:
     The input is never changed. With `none` it is returned as it is, so that a memory map is not
     read; otherwise the result is a new float32 array of the same shape and kind.
 
+    >>> scale_features(np.array([[1.0, 3.0], [0.0, 0.0]]), "row_sum").tolist()
+    [[0.25, 0.75], [0.0, 0.0]]
+
     Raises:
         ConfigError: `scaling` is not one of `FeatureScaling`.
         GraphError: an entry is negative, so that a row sum is not a word count.
@@ -48,7 +51,11 @@ def scale_features(features: Features, scaling: FeatureScaling) -> Features:
 
 
 def take_rows(features: Features, nodes: NodeIds) -> Features:
-    """Return a copy of the rows of `nodes`, in this order; of a memory map, only these are read."""
+    """Return a copy of the rows of `nodes`, in this order; of a memory map, only these are read.
+
+    >>> take_rows(np.array([[0.5], [1.5], [2.5]]), np.array([2, 0])).tolist()
+    [[2.5], [0.5]]
+    """
     if not isinstance(features, CSRFeatures):
         rows: Features = features[nodes]
         return rows

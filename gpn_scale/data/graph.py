@@ -24,7 +24,19 @@ _HASH_BYTES = 1 << 24
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CSRFeatures:
-    """Sparse node features in compressed rows; row v is `values[indptr[v]:indptr[v + 1]]`."""
+    """Sparse node features in compressed rows; row v is `values[indptr[v]:indptr[v + 1]]`.
+
+    >>> features = CSRFeatures(
+    ...     indptr=np.array([0, 2, 3]),
+    ...     indices=np.array([0, 2, 1]),
+    ...     values=np.array([5.0, 1.0, 2.0]),
+    ...     num_columns=3,
+    ... )
+    >>> features.to_dense().tolist()
+    [[5.0, 0.0, 1.0], [0.0, 2.0, 0.0]]
+    >>> features.rows(1, 2).shape
+    (1, 3)
+    """
 
     indptr: NDArray[np.int64]
     indices: NDArray[np.int32]
@@ -58,7 +70,11 @@ Features = NDArray[np.float16] | NDArray[np.float32] | CSRFeatures
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Split:
-    """Labelled nodes for training, validation and testing: sorted, disjoint node ids."""
+    """Labelled nodes for training, validation and testing: sorted, disjoint node ids.
+
+    >>> Split(train=[4, 0], val=[2], test=[1, 3]).train.tolist()
+    [0, 4]
+    """
 
     train: NodeIds
     val: NodeIds
@@ -68,8 +84,8 @@ class Split:
         for name in ("train", "val", "test"):
             ids = as_node_ids(getattr(self, name), f"split: {name}")
             object.__setattr__(self, name, np.unique(ids).astype(np.int64))
-        parts = np.concatenate([self.train, self.val, self.test])
-        ids, counts = np.unique(parts, return_counts=True)
+        members = np.concatenate([self.train, self.val, self.test])
+        ids, counts = np.unique(members, return_counts=True)
         if (counts > 1).any():
             raise GraphError(
                 f"split: node {ids[counts > 1][0]} is in more than one of train, val and test; "
@@ -195,19 +211,19 @@ class Graph:
         return self._fingerprints["all"]
 
     def _content(self) -> list[tuple[str, NDArray[Any] | None]]:
-        parts = self._structure()
+        arrays = self._structure()
         if isinstance(self.features, CSRFeatures):
-            parts += [("x_indptr", self.features.indptr), ("x_indices", self.features.indices)]
-            parts += [("x_values", self.features.values)]
-            parts += [("x_columns", np.array(self.features.num_columns))]
+            arrays += [("x_indptr", self.features.indptr), ("x_indices", self.features.indices)]
+            arrays += [("x_values", self.features.values)]
+            arrays += [("x_columns", np.array(self.features.num_columns))]
         else:
-            parts += [("x", self.features)]
-        parts += [("labels", self.labels), ("classes", np.array(self.num_classes))]
+            arrays += [("x", self.features)]
+        arrays += [("labels", self.labels), ("classes", np.array(self.num_classes))]
         if self.split is not None:
             split = self.split
-            parts += [("train", split.train), ("val", split.val), ("test", split.test)]
-        parts += [(f"mark {name}", ids) for name, ids in sorted(self.marks.items())]
-        return parts
+            arrays += [("train", split.train), ("val", split.val), ("test", split.test)]
+        arrays += [(f"mark {name}", ids) for name, ids in sorted(self.marks.items())]
+        return arrays
 
     def _structure(self) -> list[tuple[str, NDArray[Any] | None]]:
         return [
@@ -223,17 +239,17 @@ class Graph:
         Raises:
             GraphError: an id is out of range or unlabelled, or a class has no training node.
         """
-        for part in ("train", "val", "test"):
-            ids = getattr(split, part)
+        for subset in ("train", "val", "test"):
+            ids = getattr(split, subset)
             if len(ids) and not (ids[0] >= 0 and ids[-1] < self.num_nodes):
                 wrong = ids[0] if ids[0] < 0 else ids[-1]
                 raise GraphError(
-                    f"split: {part} holds node {wrong}, expected ids in [0, {self.num_nodes})"
+                    f"split: {subset} holds node {wrong}, expected ids in [0, {self.num_nodes})"
                 )
             unlabelled = ids[self.labels[ids] == MISSING_LABEL]
             if len(unlabelled):
                 raise GraphError(
-                    f"split: {part} holds node {unlabelled[0]}, which has no label; "
+                    f"split: {subset} holds node {unlabelled[0]}, which has no label; "
                     "expected labelled nodes only"
                 )
         counts = np.bincount(self.labels[split.train], minlength=self.num_classes)
@@ -251,6 +267,13 @@ class Graph:
 def as_node_ids(ids: ArrayLike, what: str) -> NDArray[Any]:
     """Return `ids` as a vector of integers of any width; `what` names them in messages.
 
+    >>> as_node_ids([3, 1], "nodes").tolist()
+    [3, 1]
+    >>> as_node_ids([True, False], "nodes")
+    Traceback (most recent call last):
+        ...
+    gpn_scale.errors.GraphError: nodes must be a vector of integer node ids, got bool of shape (2,)
+
     Raises:
         GraphError: `ids` are a mask, have several dimensions, or are not integers.
     """
@@ -267,6 +290,9 @@ def as_node_ids(ids: ArrayLike, what: str) -> NDArray[Any]:
 def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
     """Return `np.asarray(values)`; `what` names the values in messages.
 
+    >>> as_array([[1, 2], [3, 4]], "features").shape
+    (2, 2)
+
     Raises:
         GraphError: rows have different lengths.
     """
@@ -278,9 +304,9 @@ def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
         ) from error
 
 
-def _hash(parts: list[tuple[str, NDArray[Any] | None]]) -> str:
+def _hash(arrays: list[tuple[str, NDArray[Any] | None]]) -> str:
     digest = hashlib.blake2b(digest_size=16)
-    for name, array in parts:
+    for name, array in arrays:
         if array is None:
             continue
         digest.update(f"{name}:{array.dtype.str}:{array.shape};".encode())

@@ -29,6 +29,13 @@ def save_graph(graph: Graph, directory: Path) -> None:
 
     All arrays are read once for the fingerprint and once to write them. Old files are removed after
     the new `graph.json` is in place; processes that have mapped them can still read them.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale import build_graph
+    >>> with TemporaryDirectory() as folder:
+    ...     save_graph(build_graph([0, 1], [1, 2], labels=[0, 1, 0]), Path(folder))
+    ...     sorted(path.name.partition("-")[0] for path in Path(folder).iterdir())
+    ['graph.json', 'indices', 'indptr', 'labels']
     """
     directory.mkdir(parents=True, exist_ok=True)
     fingerprint = graph.fingerprint()
@@ -60,6 +67,13 @@ def save_graph(graph: Graph, directory: Path) -> None:
 
 def open_graph(directory: Path) -> Graph:
     """Return the graph that `save_graph` wrote to `directory`; arrays are mapped, not read.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale import build_graph
+    >>> with TemporaryDirectory() as folder:
+    ...     save_graph(build_graph([0, 1], [1, 2], labels=[0, 1, 0]), Path(folder))
+    ...     open_graph(Path(folder))
+    Graph('graph', nodes=3, edges=4, features=0, classes=2)
 
     Raises:
         GraphError: `graph.json` or a file it names is missing or damaged, has another shape or

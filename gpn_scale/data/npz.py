@@ -40,6 +40,13 @@ def read_npz(path: Path, name: str) -> Graph:
     The graph is undirected unless the file's array `directed` is true. Nothing else counts: a file
     without this array is read as undirected even if its `edge_index` is not symmetric.
 
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "mine.npz"
+    ...     np.savez(path, edge_index=[[0, 1], [1, 2]], y=[0, 1, -1])
+    ...     read_npz(path, "mine")
+    Graph('mine', nodes=3, edges=4, features=0, classes=2)
+
     Raises:
         GraphError: the file is missing or damaged, holds pickled objects, or an array has a
             wrong shape or type.
@@ -69,7 +76,14 @@ def read_npz(path: Path, name: str) -> Graph:
 
 
 def write_npz(graph: Graph, path: Path) -> None:
-    """Write `graph` to the file `path` for `read_npz`, atomically."""
+    """Write `graph` to the file `path` for `read_npz`, atomically.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_npz(build_graph([0, 1], [1, 2]), Path(folder) / "mine.npz")
+    ...     read_npz(Path(folder) / "mine.npz", "mine")
+    Graph('mine', nodes=3, edges=4, features=0, classes=0)
+    """
     source = np.repeat(np.arange(graph.num_nodes, dtype=np.int32), graph.out_degree)
     arrays: dict[str, Any] = {
         "edge_index": np.stack([source, graph.indices]),
@@ -87,8 +101,8 @@ def write_npz(graph: Graph, path: Path) -> None:
     elif graph.features is not None:
         arrays["x"] = graph.features
     if graph.split is not None:
-        parts = (graph.split.train, graph.split.val, graph.split.test)
-        arrays |= dict(zip(_SPLIT_KEYS, parts, strict=True))
+        subsets = (graph.split.train, graph.split.val, graph.split.test)
+        arrays |= dict(zip(_SPLIT_KEYS, subsets, strict=True))
     names = {"node_names": graph.node_names, "class_names": graph.class_names}
     arrays |= {key: texts for key, texts in names.items() if texts is not None}
     arrays |= {_MARK + key: ids for key, ids in graph.marks.items()}
@@ -107,7 +121,7 @@ def _load(path: Path) -> _Arrays:
         raise GraphError(f"{path} cannot be opened ({error}): make it readable") from error
     with file:
         try:
-            return _known_arrays(np.load(file, allow_pickle=False), path)
+            return _graph_arrays(np.load(file, allow_pickle=False), path)
         except GraphError:
             raise
         except _UNREADABLE as error:
@@ -117,12 +131,12 @@ def _load(path: Path) -> _Arrays:
             ) from error
 
 
-def _known_arrays(opened: Any, path: Path) -> _Arrays:
+def _graph_arrays(opened: Any, path: Path) -> _Arrays:
     if not isinstance(opened, np.lib.npyio.NpzFile):
         raise GraphError(f"{path} holds one bare array, expected an .npz archive of several")
     with opened:
-        known = [key for key in opened.files if key in _KEYS or key.startswith(_MARK)]
-        return {key: opened[key] for key in known}
+        keys = [key for key in opened.files if key in _KEYS or key.startswith(_MARK)]
+        return {key: opened[key] for key in keys}
 
 
 def _single(arrays: _Arrays, key: str, path: Path) -> int | None:

@@ -30,13 +30,31 @@ NAME = "ogbn-arxiv"
 FOLDER = "ogbn_arxiv"
 _ZIP_FOLDER = "arxiv"
 _RAW = ("edge", "node-feat", "node-label", "num-node-list", "num-edge-list")
-_FILES = tuple(f"raw/{part}.csv.gz" for part in _RAW)
-_FILES += tuple(f"split/time/{part}.csv.gz" for part in ("train", "valid", "test"))
+_FILES = tuple(f"raw/{name}.csv.gz" for name in _RAW)
+_FILES += tuple(f"split/time/{subset}.csv.gz" for subset in ("train", "valid", "test"))
 _TIMEOUT_SECONDS = 60.0
 
 
 def load_ogbn_arxiv(root: Path, url: str | None = None) -> Graph:
     """Return ogbn-arxiv, made undirected, with its time split; download it if it is missing.
+
+    >>> tables = {
+    ...     "raw/edge": [[0, 1], [1, 2], [2, 3]],
+    ...     "raw/node-feat": [[0.5], [1.0], [1.5], [2.0]],
+    ...     "raw/node-label": [[0], [1], [0], [1]],
+    ...     "raw/num-node-list": [[4]],
+    ...     "raw/num-edge-list": [[3]],
+    ...     "split/time/train": [[0], [1]],
+    ...     "split/time/valid": [[2]],
+    ...     "split/time/test": [[3]],
+    ... }
+    >>> with TemporaryDirectory() as root:
+    ...     for name, table in tables.items():
+    ...         path = Path(root) / FOLDER / f"{name}.csv.gz"
+    ...         path.parent.mkdir(parents=True, exist_ok=True)
+    ...         np.savetxt(path, table, fmt="%g", delimiter=",")
+    ...     load_ogbn_arxiv(Path(root))
+    Graph('ogbn-arxiv', nodes=4, edges=6, features=1, classes=2)
 
     Args:
         root: Folder with the files in `ogbn_arxiv/raw` and `ogbn_arxiv/split/time`.
@@ -59,6 +77,9 @@ def load_ogbn_arxiv(root: Path, url: str | None = None) -> Graph:
 
 def ogbn_arxiv_url() -> str:
     """Return the address of the zip file from the installed ogb's table of datasets.
+
+    >>> ogbn_arxiv_url().endswith("/arxiv.zip")
+    True
 
     Raises:
         GraphError: ogb is not installed or has no such table.

@@ -54,7 +54,11 @@ def graph_from_pyg(data: Any, name: str = "graph") -> Graph:
 
 
 def compact_features(dense: NDArray[Any]) -> NDArray[Any] | CSRFeatures:
-    """Return `dense` (N, F) as sparse rows if the fraction of nonzeros is below `SPARSE_BELOW`."""
+    """Return `dense` (N, F) as sparse rows if the fraction of nonzeros is below `SPARSE_BELOW`.
+
+    >>> type(compact_features(np.eye(10))).__name__, type(compact_features(np.eye(2))).__name__
+    ('CSRFeatures', 'ndarray')
+    """
     if dense.ndim != 2 or np.count_nonzero(dense) >= SPARSE_BELOW * dense.size:
         return dense
     rows, columns = np.nonzero(dense)
@@ -144,21 +148,21 @@ def _num_nodes(data: Any) -> int | None:
 
 def _split(data: Any, labels: NDArray[Any] | None, name: str) -> Split | None:
     """Return the split in the masks; None without `train_mask`. Other masks may be absent."""
-    masks = {part: _array(data, f"{part}_mask") for part in ("train", "val", "test")}
+    masks = {subset: _array(data, f"{subset}_mask") for subset in ("train", "val", "test")}
     if masks["train"] is None:
         return None
-    parts: dict[str, NDArray[np.int64]] = {}
-    for part, mask in masks.items():
+    subsets: dict[str, NDArray[np.int64]] = {}
+    for subset, mask in masks.items():
         if mask is None:
-            parts[part] = np.empty(0, np.int64)
+            subsets[subset] = np.empty(0, np.int64)
             continue
         if mask.ndim == 2 and mask.shape[1] == 1:
             mask = mask[:, 0]
         if mask.ndim == 2:
             return None
-        _check_mask(mask, labels, f"graph {name!r}: data.{part}_mask")
-        parts[part] = np.flatnonzero(mask).astype(np.int64)
-    return Split(**parts)
+        _check_mask(mask, labels, f"graph {name!r}: data.{subset}_mask")
+        subsets[subset] = np.flatnonzero(mask).astype(np.int64)
+    return Split(**subsets)
 
 
 def _check_mask(mask: NDArray[Any], labels: NDArray[Any] | None, what: str) -> None:

@@ -23,6 +23,9 @@ def noise_rows(kind: FeatureNoise, rows: int, columns: int, rng_seed: int) -> ND
     `bernoulli` sets each column with probability 1/2 and divides rows by their sum, as for bags of
     words; this is close to the training data. `normal` draws unit Gaussians, far from it.
 
+    >>> noise_rows("normal", rows=2, columns=3, rng_seed=1).shape
+    (2, 3)
+
     Raises:
         ConfigError: `kind` is not one of `FeatureNoise`.
     """
@@ -37,6 +40,11 @@ def noise_rows(kind: FeatureNoise, rows: int, columns: int, rng_seed: int) -> ND
 def check_fraction(fraction: float) -> None:
     """Check the fraction of nodes or edges that a shift changes.
 
+    >>> check_fraction(1.5)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    gpn_scale.errors.ConfigError: shift fraction is 1.5, expected a number between 0 and 1, ...
+
     Raises:
         ConfigError: it is not in (0, 1).
     """
@@ -48,7 +56,12 @@ def check_fraction(fraction: float) -> None:
 
 
 def shifted_nodes(graph: Graph, fraction: float, rng_seed: int) -> NodeIds:
-    """Return the ids of a random `fraction` of the nodes, sorted."""
+    """Return the ids of a random `fraction` of the nodes, sorted.
+
+    >>> nodes = shifted_nodes(build_graph([0, 1, 2], [1, 2, 3]), fraction=0.5, rng_seed=1)
+    >>> len(nodes), bool(nodes[0] < nodes[1])
+    (2, True)
+    """
     check_fraction(fraction)
     count = round(fraction * graph.num_nodes)
     return np.sort(np.random.default_rng(rng_seed).choice(graph.num_nodes, count, replace=False))
@@ -56,6 +69,11 @@ def shifted_nodes(graph: Graph, fraction: float, rng_seed: int) -> NodeIds:
 
 def check_movable(graph: Graph) -> None:
     """Check that the edges of a graph can be shifted.
+
+    >>> check_movable(build_graph([0], [1], directed=True))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    gpn_scale.errors.GraphError: graph 'graph' is directed or weighted, expected plain edges: ...
 
     Raises:
         GraphError: the graph is directed or weighted.
@@ -68,7 +86,11 @@ def check_movable(graph: Graph) -> None:
 
 
 def without_edges(graph: Graph) -> Graph:
-    """Return the same graph without edges."""
+    """Return the same graph without edges.
+
+    >>> without_edges(build_graph([0, 1], [1, 2]))
+    Graph('graph', nodes=3, edges=0, features=0, classes=0)
+    """
     indptr, indices = np.zeros(graph.num_nodes + 1, np.int64), np.empty(0, np.int32)
     return replace(graph, indptr=indptr, indices=indices, edge_weight=None)
 
@@ -80,6 +102,11 @@ def shifted_edges(graph: Graph, fraction: float, kind: EdgeShift, rng_seed: int)
     2018) makes one of two changes with equal probability: it removes an edge within a class, or
     adds one between two classes; when no edges within classes are left, it only adds. Nodes
     without a label keep their edges and get no new ones.
+
+    >>> path = build_graph([0, 1, 2, 3], [1, 2, 3, 4])
+    >>> moved = shifted_edges(path, fraction=0.5, kind="random", rng_seed=1)
+    >>> moved.num_edges == path.num_edges, moved.fingerprint() == path.fingerprint()
+    (True, False)
 
     Raises:
         ConfigError: the fraction is not in (0, 1), or `kind` is not one of `EdgeShift`.
@@ -95,8 +122,8 @@ def shifted_edges(graph: Graph, fraction: float, kind: EdgeShift, rng_seed: int)
         removed = rng.choice(len(source_E), count, replace=False)
         added, labels = count, None
     else:
-        known_E = graph.labels[source_E] != MISSING_LABEL
-        within = np.flatnonzero(known_E & (graph.labels[source_E] == graph.labels[target_E]))
+        labelled_E = graph.labels[source_E] != MISSING_LABEL
+        within = np.flatnonzero(labelled_E & (graph.labels[source_E] == graph.labels[target_E]))
         wanted = rng.binomial(count, 0.5)
         removed = rng.choice(within, min(wanted, len(within)), replace=False)
         added, labels = count - len(removed), graph.labels
@@ -133,7 +160,7 @@ def _new_pairs(
 
     On a dense graph with hardly any such pairs left, the result may have fewer.
     """
-    known = np.unique(source_E * num_nodes + target_E)
+    edges = np.unique(source_E * num_nodes + target_E)
     drawn = np.empty(0, np.int64)
     for _ in range(100):
         if len(drawn) >= count:
@@ -144,11 +171,11 @@ def _new_pairs(
             proper &= (labels[ends] != MISSING_LABEL).all(1)
             proper &= labels[ends[:, 0]] != labels[ends[:, 1]]
         keys = ends[proper, 0] * num_nodes + ends[proper, 1]
-        fresh = np.setdiff1d(keys, np.append(known, drawn))
+        fresh = np.setdiff1d(keys, np.append(edges, drawn))
         drawn = np.append(drawn, rng.permutation(fresh)[: count - len(drawn)])
     return drawn // num_nodes, drawn % num_nodes
 
 
-def _check_kind(what: str, kind: str, known: tuple[str, ...]) -> None:
-    if kind not in known:
-        raise ConfigError(f"{what} is {kind!r}, expected {' or '.join(known)}")
+def _check_kind(what: str, kind: str, kinds: tuple[str, ...]) -> None:
+    if kind not in kinds:
+        raise ConfigError(f"{what} is {kind!r}, expected {' or '.join(kinds)}")

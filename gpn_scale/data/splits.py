@@ -24,6 +24,12 @@ def stratified_split(
     validation node; the rest are test nodes. Marked nodes are never used for training or
     validation: those with a label are test nodes, and the fractions refer to the unmarked nodes.
 
+    >>> from gpn_scale import build_graph
+    >>> graph = build_graph([], [], labels=[0, 1] * 10)
+    >>> split = stratified_split(graph, train=0.2, val=0.3, rng_seed=1).split
+    >>> len(split.train), len(split.val), len(split.test)
+    (4, 6, 10)
+
     Args:
         graph: Any graph with labels; its own split, if any, is replaced.
         train: Fraction for training, in (0, 1).
@@ -46,14 +52,16 @@ def stratified_split(
         )
     if graph.num_classes == 0:
         raise GraphError(f"graph {graph.name!r} has no classes, expected labels to split by")
-    part_of_node = np.full(graph.num_nodes, 2, np.int8)
+    subset_of_node = np.full(graph.num_nodes, 2, np.int8)
     for ids in _shuffled_classes(graph, np.random.default_rng(rng_seed)):
         num_train, num_val = _class_counts(len(ids), train, val)
-        part_of_node[ids[:num_train]] = 0
-        part_of_node[ids[num_train : num_train + num_val]] = 1
+        subset_of_node[ids[:num_train]] = 0
+        subset_of_node[ids[num_train : num_train + num_val]] = 1
     labelled = np.flatnonzero(graph.labels != MISSING_LABEL)
-    part = part_of_node[labelled]
-    split = Split(train=labelled[part == 0], val=labelled[part == 1], test=labelled[part == 2])
+    subset = subset_of_node[labelled]
+    split = Split(
+        train=labelled[subset == 0], val=labelled[subset == 1], test=labelled[subset == 2]
+    )
     return graph.with_split(split)
 
 
@@ -101,6 +109,13 @@ def leave_out_classes(graph: Graph, count: int, class_set: int = 0) -> Graph:
         count: Number of classes to hide.
         class_set: Which classes; see `left_out_class_set`. 0 stands for the last ones.
 
+    >>> from gpn_scale import build_graph
+    >>> split = Split(train=[0, 1, 2], val=[], test=[3, 4])
+    >>> graph = build_graph([], [], labels=[0, 1, 2, 0, 2], split=split)
+    >>> left_out = leave_out_classes(graph, 1)
+    >>> left_out.labels.tolist(), left_out.marks
+    ([0, 1, -1, 0, -1], {'left_out_classes': array([4])})
+
     Raises:
         GraphError: the graph has no split, fewer than two classes would stay, or it has no such
             set of classes.
@@ -145,6 +160,11 @@ def leave_out_classes(graph: Graph, count: int, class_set: int = 0) -> Graph:
 def class_prior(graph: Graph) -> NDArray[np.float64]:
     """Return the frequency of each class in the training set, (C,); they sum to 1.
 
+    >>> from gpn_scale import build_graph
+    >>> split = Split(train=[0, 1, 2, 3], val=[], test=[])
+    >>> class_prior(build_graph([], [], labels=[0, 1, 0, 0], split=split)).tolist()
+    [0.75, 0.25]
+
     Raises:
         GraphError: the graph has no split.
     """
@@ -162,6 +182,12 @@ def _split_of(graph: Graph) -> Split:
 
 def prepare_graph(graph: Graph, config: RunConfig) -> Graph:
     """Return the graph with the configured split and with the left-out classes hidden.
+
+    >>> from gpn_scale import build_graph
+    >>> from gpn_scale.config import DataConfig
+    >>> graph = build_graph([], [], labels=[0, 1, 2] * 10)
+    >>> prepare_graph(graph, RunConfig(data=DataConfig(left_out_classes=1))).num_classes
+    2
 
     Raises:
         GraphError: the graph has no public split but `config` asks for it, or its labels do not

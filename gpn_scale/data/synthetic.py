@@ -27,7 +27,11 @@ _CHUNK_EDGES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntheticConfig:
-    """Parameters of `synthetic_graph`; the dataset name `synthetic:field=value,...` sets them."""
+    """Parameters of `synthetic_graph`; the dataset name `synthetic:field=value,...` sets them.
+
+    >>> SyntheticConfig(nodes=200, classes=3).features
+    32
+    """
 
     nodes: int = 10_000
     """Number of nodes, at least 20 for each known and unseen class."""
@@ -91,18 +95,20 @@ def parse_synthetic(text: str) -> SyntheticConfig:
     name, _, assignments = text.partition(":")
     if name != NAME:
         raise _error(f"expected {NAME!r} or '{NAME}:key=value,...', got {text!r}")
-    known = {field.name: field.default for field in fields(SyntheticConfig)}
+    defaults = {field.name: field.default for field in fields(SyntheticConfig)}
     chosen: dict[str, int | float] = {}
     for assignment in filter(None, assignments.split(",")):
         key, equals, value = (part.strip() for part in assignment.partition("="))
         if not equals:
             raise _error(f"expected key=value, got {assignment!r}")
-        if key not in known:
-            hint = "".join(f"did you mean {near!r}? " for near in get_close_matches(key, known, 1))
-            raise _error(f"unknown key {key!r}; {hint}known keys: {', '.join(known)}")
+        if key not in defaults:
+            hint = "".join(
+                f"did you mean {near!r}? " for near in get_close_matches(key, defaults, 1)
+            )
+            raise _error(f"unknown key {key!r}; {hint}keys are {', '.join(defaults)}")
         if key in chosen:
             raise _error(f"{key} is given twice, expected it once")
-        whole = isinstance(known[key], int)
+        whole = isinstance(defaults[key], int)
         try:
             chosen[key] = int(value) if whole else float(value)
         except ValueError:
@@ -127,6 +133,10 @@ def synthetic_graph(config: SyntheticConfig) -> Graph:
     their features and labels. The graph has no split.
 
     Time and memory are linear in nodes and edges: about 50 bytes per edge and 4 F per node.
+
+    >>> graph = synthetic_graph(SyntheticConfig(nodes=200, classes=3))
+    >>> {mark: len(nodes) for mark, nodes in graph.marks.items()}
+    {'isolated': 2, 'foreign_features': 2, 'unseen_class': 20}
     """
     node_rng, edge_rng, feature_rng = (
         np.random.default_rng(child) for child in np.random.SeedSequence(config.rng_seed).spawn(3)

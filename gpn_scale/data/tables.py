@@ -24,7 +24,7 @@ _WHOLE_FLOATS = 2.0**53
 
 
 def read_tables(folder: Path, name: str) -> Graph:
-    """Return the undirected graph in `folder/edges.*` and `folder/nodes.*`.
+    r"""Return the undirected graph in `folder/edges.*` and `folder/nodes.*`.
 
     Ids are integers or text. Nodes are numbered in the order of the `nodes` file, and
     `Graph.node_names` keeps the ids unless they are 0..N-1. Ids in a `.csv` file are text: "7" and
@@ -32,6 +32,14 @@ def read_tables(folder: Path, name: str) -> Graph:
     they are class indices; otherwise the sorted distinct values become the classes 0..C-1, and
     `Graph.class_names` keeps them. A missing label or split is null or empty. `split` is `train`,
     `val` (or `valid`, `validation`) or `test`.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "edges.csv").write_text("source,target\nann,bob\n")
+    ...     _ = (Path(folder) / "nodes.csv").write_text("id,label,age\nann,x,31\nbob,y,29\n")
+    ...     graph = read_tables(Path(folder), "friends")
+    >>> graph.node_names.tolist(), graph.class_names.tolist(), graph.features.tolist()
+    (['ann', 'bob'], ['x', 'y'], [[31.0], [29.0]])
 
     Raises:
         GraphError: a file or column is missing or has a wrong type, an edge has an unknown id, an
@@ -64,7 +72,13 @@ def read_tables(folder: Path, name: str) -> Graph:
 
 
 def has_tables(folder: Path) -> bool:
-    """Return whether `folder` holds an `edges` table."""
+    """Return whether `folder` holds an `edges` table.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     has_tables(Path(folder))
+    False
+    """
     return any((folder / f"edges{suffix}").is_file() for suffix in _SUFFIXES)
 
 
@@ -238,13 +252,13 @@ def _read_split(nodes: pa.Table, labels: NDArray[np.int64] | None, where: str) -
         return None
     column = _as_text(nodes["split"], where)
     given = np.asarray(pc.fill_null(pc.not_equal(column, ""), False))
-    parts = {
-        part: np.flatnonzero(pc.is_in(column, value_set=pa.array(names, pa.large_string())))
-        for part, names in _SPLIT_NAMES.items()
+    subsets = {
+        subset: np.flatnonzero(pc.is_in(column, value_set=pa.array(names, pa.large_string())))
+        for subset, names in _SPLIT_NAMES.items()
     }
     unknown = given.copy()
-    unknown[np.concatenate(list(parts.values()))] = False
+    unknown[np.concatenate(list(subsets.values()))] = False
     _refuse(unknown, column, where, "train, val, valid, validation, test or nothing")
     unlabelled = given if labels is None else given & (labels == MISSING_LABEL)
     _refuse(unlabelled, column, where, "nothing, since the node has no label: add one")
-    return Split(**parts) if given.any() else None
+    return Split(**subsets) if given.any() else None

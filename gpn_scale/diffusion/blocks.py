@@ -27,6 +27,12 @@ Block = tuple[int, int, SparseMatrix]
 class AdjacencyBlocks:
     """Row blocks of the adjacency A, kept in memory or read again from the graph in every pass.
 
+    >>> from gpn_scale import build_graph
+    >>> path, cpu = build_graph([0, 1], [1, 2]), torch.device("cpu")
+    >>> blocks = AdjacencyBlocks(path, entries=3, keep=False, device=cpu, dtype=torch.float32)
+    >>> [(start, stop) for start, stop, rows in blocks]
+    [(0, 2), (2, 3)]
+
     Args:
         graph: Graph whose arrays may be memory maps; copied only where the kernels need it.
         entries: Largest number of edges in a block; a longer row is a block by itself.
@@ -75,6 +81,14 @@ class BlockDiffusion:
 
     With S = diag(r) (A + diag(l)) diag(c), Y = c B obeys Y <- (1 - t) r c (A Y + l Y) + t c beta:
     one product with the graph's own adjacency, and one element-wise pass.
+
+    >>> from gpn_scale import build_graph
+    >>> path, kind = build_graph([0, 1], [1, 2]), (torch.device("cpu"), torch.float32)
+    >>> config = DiffusionConfig(teleport=0.5, normalisation="rw", steps=1, self_loops=False)
+    >>> blocks = AdjacencyBlocks(path, entries=3, keep=True, device=kind[0], dtype=kind[1])
+    >>> evidence_NB = torch.tensor([[4.0], [0.0], [0.0]])
+    >>> BlockDiffusion(path, config, blocks, *kind).run_into(evidence_NB, lambda: None).tolist()
+    [[2.0], [1.0], [0.0]]
 
     Args:
         graph: Graph to diffuse on.

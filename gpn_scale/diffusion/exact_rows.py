@@ -21,6 +21,11 @@ def diffusion_rows(graph: Graph, diffusion: DiffusionConfig, nodes: NodeIds) -> 
     Entry (b, v) is the weight of node v's evidence in that of `nodes[b]`. A row is a column of the
     transposed matrix, so the transposed iteration computes it from an indicator vector. Memory is
     24 bytes x N x B, plus about 70 bytes per edge for both matrices.
+
+    >>> from gpn_scale import build_graph
+    >>> config = DiffusionConfig(teleport=0.5, normalisation="rw", steps=1, self_loops=False)
+    >>> diffusion_rows(build_graph([0, 1], [1, 2]), config, np.array([1]))
+    array([[0.25, 0.5 , 0.25]])
     """
     power = exact_diffusion(graph, diffusion, torch.device("cpu"), torch.float64)
     indicator_NB = torch.zeros(graph.num_nodes, len(nodes), dtype=torch.float64)

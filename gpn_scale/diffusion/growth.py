@@ -1,10 +1,10 @@
 """Nodes that join a graph after training: their edges, and the matrix S of the grown graph.
 
-The known graph is only read, never copied: a row of the grown S is the known row, plus a patch
+The existing graph is only read, never copied: a row of the grown S is the old row, plus a patch
 where a new node is its neighbour. `push` diffuses over it. `transition` makes all of S at once,
 which would cost a pass over the whole graph for every node that joins.
 
-Shapes: N known nodes, M new nodes, F feature columns, R roots.
+Shapes: N existing nodes, M new nodes, F feature columns, R roots.
 """
 
 from collections.abc import Sequence
@@ -38,14 +38,20 @@ SparseRows = Any
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NewNodes:
-    """M nodes with features and edges, made by `new_nodes`; new node j has the id N + j."""
+    """M nodes with features and edges, made by `new_nodes`; new node j has the id N + j.
 
-    num_known: int
-    """Number N of known nodes."""
+    >>> path = build_graph([0, 1], [1, 2], features=[[0.0], [1.0], [2.0]])
+    >>> new = new_nodes(path, features=[[0.5]], neighbours=[[0, 2]])
+    >>> new.ids, new.changed
+    (array([3]), array([0, 2, 3]))
+    """
+
+    num_existing: int
+    """Number N of existing nodes."""
     features: Features
     """Feature rows of the new nodes, (M, F); dense or sparse like those of the graph."""
     changed: NodeIds
-    """Ids of the new nodes and of their known neighbours, sorted."""
+    """Ids of the new nodes and of their existing neighbours, sorted."""
     patch: Graph
     """The new edges alone, merged, as a graph over the nodes of `changed`."""
 
@@ -57,7 +63,7 @@ class NewNodes:
     @property
     def ids(self) -> NodeIds:
         """Ids of the new nodes, N to N + M - 1."""
-        return np.arange(self.num_known, self.num_known + self.num_new)
+        return np.arange(self.num_existing, self.num_existing + self.num_new)
 
 
 def new_nodes(
@@ -66,11 +72,11 @@ def new_nodes(
     neighbours: Sequence[ArrayLike],
     edge_weights: Sequence[ArrayLike] | None = None,
 ) -> NewNodes:
-    """Return checked nodes that join `graph`, with their edges to known nodes and to each other.
+    """Return checked nodes that join `graph`, with their edges to existing nodes and to each other.
 
     Edges merge as in `build_graph`: self-loops are dropped; repeated edges collapse, or add up when
     weighted. In an undirected graph an edge gets both directions; if both are listed, the larger
-    weight counts. In a directed graph new nodes point to their neighbours, and known nodes never
+    weight counts. In a directed graph new nodes point to their neighbours, and existing nodes never
     point to new ones.
 
     >>> triangle = build_graph([0, 1, 2], [1, 2, 0], features=[[0.0], [1.0], [2.0]])
@@ -79,7 +85,7 @@ def new_nodes(
     Graph('graph', nodes=5, edges=12, features=1, classes=0)
 
     Args:
-        graph: The graph of the N known nodes.
+        graph: The graph of the N existing nodes.
         features: Finite numbers, (M, F), or sparse rows.
         neighbours: Node ids per new node; N + j is the j-th new node.
         edge_weights: A positive weight per neighbour, for graphs with weights; by default 1.
@@ -88,12 +94,12 @@ def new_nodes(
         GraphError: lengths differ, an id is unknown, or a feature or weight is not valid.
     """
     checked = _check_features(graph, features, len(neighbours))
-    num_known, num_nodes = graph.num_nodes, graph.num_nodes + len(neighbours)
+    num_existing, num_nodes = graph.num_nodes, graph.num_nodes + len(neighbours)
     targets = [_check_neighbours(ids, j, num_nodes) for j, ids in enumerate(neighbours)]
     counts = [len(ids) for ids in targets]
-    source = np.repeat(np.arange(num_known, num_nodes), counts)
+    source = np.repeat(np.arange(num_existing, num_nodes), counts)
     target = np.concatenate([np.empty(0, np.int64), *targets])
-    changed = np.union1d(target[target < num_known], np.arange(num_known, num_nodes))
+    changed = np.union1d(target[target < num_existing], np.arange(num_existing, num_nodes))
     patch = build_graph(
         np.searchsorted(changed, source),
         np.searchsorted(changed, target),
@@ -102,13 +108,17 @@ def new_nodes(
         edge_weight=_check_weights(graph, edge_weights, counts),
         directed=graph.directed,
     )
-    return NewNodes(num_known=num_known, features=checked, changed=changed, patch=patch)
+    return NewNodes(num_existing=num_existing, features=checked, changed=changed, patch=patch)
 
 
 def grown_graph(graph: Graph, new: NewNodes) -> Graph:
     """Return the graph rebuilt with the new nodes: a copy of everything, by `build_graph`.
 
-    New nodes have no label and, where known nodes have names, are called `new 0`, `new 1`, ...
+    New nodes have no label and, where existing nodes have names, are called `new 0`, `new 1`, ...
+
+    >>> path = build_graph([0, 1], [1, 2], features=[[0.0], [1.0], [2.0]])
+    >>> grown_graph(path, new_nodes(path, [[0.5]], [[0, 2]])).out_degree
+    array([2, 2, 2, 2])
     """
     _check_belongs(graph, new)
     source, target, weight = _edges(graph, np.arange(graph.num_nodes))
@@ -137,21 +147,29 @@ def in_weights(graph: Graph) -> NDArray[np.float64]:
     """Return the summed weights of the edges into every node, (N,), without loops.
 
     Takes one pass over the edges, in chunks.
+
+    >>> in_weights(build_graph([0, 1], [1, 2], edge_weight=[3.0, 4.0]))
+    array([3., 7., 4.])
     """
     if graph.edge_weight is None and not graph.directed:
         return graph.out_degree.astype(np.float64)
     weight = np.zeros(graph.num_nodes)
     for start in range(0, graph.num_edges, _EDGE_CHUNK):
-        part = slice(start, start + _EDGE_CHUNK)
-        given = None if graph.edge_weight is None else graph.edge_weight[part]
-        weight += np.bincount(graph.indices[part], given, minlength=graph.num_nodes)
+        chunk = slice(start, start + _EDGE_CHUNK)
+        given = None if graph.edge_weight is None else graph.edge_weight[chunk]
+        weight += np.bincount(graph.indices[chunk], given, minlength=graph.num_nodes)
     return weight
 
 
 def csr_rows(
     values: NDArray[Any], columns: NDArray[Any], offsets: NDArray[Any], width: int
 ) -> SparseRows:
-    """Return sparse rows of `width` columns from their three arrays, which are not copied."""
+    """Return sparse rows of `width` columns from their three arrays, which are not copied.
+
+    >>> csr_rows(np.array([5, 6]), np.array([1, 0]), np.array([0, 1, 2]), width=3).toarray()
+    array([[0, 5, 0],
+           [6, 0, 0]])
+    """
     return scipy.sparse.csr_array((values, columns, offsets), shape=(len(offsets) - 1, width))
 
 
@@ -160,8 +178,14 @@ class GrownTransition:
 
     It equals `transition_matrix(grown_graph(graph, new), ...)`.
 
+    >>> path = build_graph([0, 1], [1, 2], features=[[0.0], [1.0], [2.0]])
+    >>> new = new_nodes(path, [[0.5]], [[0]])
+    >>> GrownTransition(path, new, "rw", self_loops=False).rows(np.array([0, 3])).toarray()
+    array([[0. , 0.5, 0. , 0.5],
+           [1. , 0. , 0. , 0. ]])
+
     Args:
-        graph: The known graph; may be memory-mapped.
+        graph: The graph of the existing nodes; may be memory-mapped.
         new: Nodes that join it.
         normalisation: `sym` or `rw`.
         self_loops: Whether every node also counts as its own neighbour.
@@ -188,14 +212,14 @@ class GrownTransition:
 
     def rows(self, nodes: NodeIds) -> SparseRows:
         """Return rows of S, (len(nodes), N + M), in float64; reads no other node's edges."""
-        known = np.flatnonzero(nodes < self.graph.num_nodes)
-        row_known, id_known, weight_known = _edges(self.graph, nodes[known])
+        existing = np.flatnonzero(nodes < self.graph.num_nodes)
+        row_existing, id_existing, weight_existing = _edges(self.graph, nodes[existing])
         patched, place = self._patched(nodes)
         row_patch, id_patch, weight_patch = _edges(self.patch, place)
         looped = np.flatnonzero(self._has_loop(nodes))
-        row = np.concatenate([known[row_known], patched[row_patch], looped])
-        column = np.concatenate([id_known, self._changed[id_patch], nodes[looped]])
-        weight = np.concatenate([weight_known, weight_patch, np.ones(len(looped))])
+        row = np.concatenate([existing[row_existing], patched[row_patch], looped])
+        column = np.concatenate([id_existing, self._changed[id_patch], nodes[looped]])
+        weight = np.concatenate([weight_existing, weight_patch, np.ones(len(looped))])
         out_weight = np.bincount(row, weight, minlength=len(nodes))
         if self.normalisation == "rw":
             weight /= out_weight[row]
@@ -241,8 +265,10 @@ class GrownTransition:
     def _has_loop(self, nodes: NodeIds) -> NDArray[np.bool_]:
         loop = np.ones(len(nodes), bool)
         if not self.self_loops:
-            known = np.flatnonzero(nodes < self.graph.num_nodes)
-            loop[known] = self.graph.indptr[nodes[known]] == self.graph.indptr[nodes[known] + 1]
+            existing = np.flatnonzero(nodes < self.graph.num_nodes)
+            loop[existing] = (
+                self.graph.indptr[nodes[existing]] == self.graph.indptr[nodes[existing] + 1]
+            )
             patched, place = self._patched(nodes)
             loop[patched] &= self.patch.out_degree[place] == 0
         return loop
@@ -250,8 +276,8 @@ class GrownTransition:
     def _in_weight(self, nodes: NodeIds) -> NDArray[np.float64]:
         """Return the in-weights of `nodes` in the grown graph, with loops."""
         total = self._has_loop(nodes).astype(np.float64)
-        known = np.flatnonzero(nodes < self.graph.num_nodes)
-        total[known] += self._in_weights[nodes[known]]
+        existing = np.flatnonzero(nodes < self.graph.num_nodes)
+        total[existing] += self._in_weights[nodes[existing]]
         patched, place = self._patched(nodes)
         total[patched] += self._patch_weights[place]
         return total
@@ -259,9 +285,11 @@ class GrownTransition:
     @cached_property
     def _least_weight(self) -> float:
         """Lower bound on all weights d of an undirected grown graph, with loops."""
-        known = self._in_weights
+        weights = self._in_weights
         # A node without edges has a loop of 1 in any case.
-        least = 1.0 + known.min() if self.self_loops else known.min(where=known > 0, initial=1.0)
+        least = (
+            1.0 + weights.min() if self.self_loops else weights.min(where=weights > 0, initial=1.0)
+        )
         return float(self._in_weight(self._changed).min(initial=least))
 
 
@@ -279,10 +307,10 @@ def _row_sums(rows: SparseRows, values: NDArray[np.float64]) -> NDArray[np.float
 
 
 def _check_belongs(graph: Graph, new: NewNodes) -> None:
-    if new.num_known != graph.num_nodes:
+    if new.num_existing != graph.num_nodes:
         raise GraphError(
             f"graph {graph.name!r} has {graph.num_nodes} nodes, but the new nodes were made for "
-            f"one of {new.num_known}: make them with new_nodes(graph, ...)"
+            f"one of {new.num_existing}: make them with new_nodes(graph, ...)"
         )
 
 
@@ -315,8 +343,8 @@ def _check_neighbours(ids: ArrayLike, new: int, num_nodes: int) -> NodeIds:
     if len(array) and not (array.min() >= 0 and array.max() < num_nodes):
         wrong = array.min() if array.min() < 0 else array.max()
         raise GraphError(
-            f"new node {new}: neighbour {wrong} is unknown, expected ids in [0, {num_nodes}): "
-            "known nodes come first, then the new ones in their order"
+            f"new node {new}: neighbour {wrong} does not exist, expected ids in [0, {num_nodes}): "
+            "existing nodes come first, then the new ones in their order"
         )
     return array.astype(np.int64)
 
@@ -343,12 +371,12 @@ def _check_weights(
     return np.concatenate([np.empty(0, np.float32), *arrays])
 
 
-def _stacked(known: Features, new: Features) -> Features:
-    if isinstance(known, CSRFeatures) and isinstance(new, CSRFeatures):
+def _stacked(old: Features, new: Features) -> Features:
+    if isinstance(old, CSRFeatures) and isinstance(new, CSRFeatures):
         return CSRFeatures(
-            indptr=np.concatenate([known.indptr, known.indptr[-1] + new.indptr[1:]]),
-            indices=np.concatenate([known.indices, new.indices]),
-            values=np.concatenate([known.values, new.values]),
-            num_columns=known.num_columns,
+            indptr=np.concatenate([old.indptr, old.indptr[-1] + new.indptr[1:]]),
+            indices=np.concatenate([old.indices, new.indices]),
+            values=np.concatenate([old.values, new.values]),
+            num_columns=old.num_columns,
         )
-    return np.concatenate([known, new])
+    return np.concatenate([old, new])

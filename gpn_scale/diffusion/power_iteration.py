@@ -26,6 +26,11 @@ class PowerIteration:
     kept for the backward pass. As K grows the rows tend to personalised PageRank,
     t (I - (1 - t) S)^-1.
 
+    >>> pair = SparseMatrix(torch.tensor([0, 1, 2]), torch.tensor([1, 0]), torch.ones(2), 2)
+    >>> PowerIteration(pair, teleport=0.75, steps=1)(torch.tensor([[4.0], [0.0]]))
+    tensor([[3.],
+            [1.]])
+
     Args:
         transition: S, (N, N).
         teleport: t.
@@ -48,7 +53,7 @@ class PowerIteration:
         return self.linear(evidence_NC)
 
     def linear(self, values_NC: Tensor) -> Tensor:
-        """Apply the linear map to any values, (N, C) -> (N, C); differentiable."""
+        """Return the linear map of any values, (N, C) -> (N, C); differentiable."""
         aggregated_NC: Tensor = _Iterate.apply(values_NC, self)  # type: ignore[no-untyped-call]
         return aggregated_NC
 
@@ -65,7 +70,15 @@ class PowerIteration:
 def exact_diffusion(
     graph: Graph, config: DiffusionConfig, device: torch.device, dtype: torch.dtype
 ) -> PowerIteration:
-    """Return the power iteration that `config` describes, on the whole graph."""
+    """Return the power iteration that `config` describes, on the whole graph.
+
+    >>> from gpn_scale import build_graph
+    >>> config = DiffusionConfig(teleport=0.5, normalisation="rw", steps=1, self_loops=False)
+    >>> path = build_graph([0, 1], [1, 2])
+    >>> diffuse = exact_diffusion(path, config, torch.device("cpu"), torch.float32)
+    >>> diffuse(torch.tensor([[4.0], [0.0], [0.0]])).tolist()
+    [[2.0], [1.0], [0.0]]
+    """
     matrix = transition_matrix(graph, config.normalisation, config.self_loops)
     transition = SparseMatrix(
         torch.from_numpy(matrix.indptr).to(device),
@@ -83,16 +96,23 @@ def exact_diffusion(
 
 
 def config_steps(config: DiffusionConfig) -> int:
-    """Return K; for `inf`, the fewest steps that distribute all but `tolerance` of the mass."""
+    """Return K; for `inf`, the fewest steps that distribute all but `tolerance` of the mass.
+
+    >>> config_steps(DiffusionConfig(steps="inf", teleport=0.5, tolerance=0.01))
+    7
+    """
     if config.steps == "inf":
         return steps_to_tolerance(config.teleport, config.tolerance)
     return config.steps
 
 
 def from_logs(values_NC: Tensor) -> Tensor:
-    """Turn diffused logarithms into evidence whose sums over classes are finite in float32.
+    """Return the evidence of diffused logarithms; its sums over classes are finite in float32.
 
     Rows of `sym` can sum to more than 1, so that a mean of logarithms can exceed all of them.
+
+    >>> from_logs(torch.tensor([[0.0, 1000.0]])).isfinite()
+    tensor([[True, True]])
     """
     return values_NC.clamp(-_LOG_LIMIT, _LOG_LIMIT).exp()
 

@@ -4,7 +4,7 @@ Work grows with the nodes that the rows reach, not with the graph, and what is l
 The kernels of `precompute` push over a finished matrix S; here S changes with every node that joins
 and is read row by row on demand (`GrownTransition`).
 
-Shapes: N known nodes, M new nodes, R roots.
+Shapes: N existing nodes, M new nodes, R roots.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,13 @@ from gpn_scale.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PushedRows:
-    """Rows of a K-step diffusion, each weight a lower bound on the exact one."""
+    """Rows of a K-step diffusion, each weight a lower bound on the exact one.
+
+    >>> weight = csr_rows(np.array([0.5, 0.25]), np.array([0, 2]), np.array([0, 2]), width=3)
+    >>> rows = PushedRows(weight=weight, dropped=np.array([0.25]))
+    >>> rows.weight.sum(axis=1) + rows.dropped  # a bound on the sum of the exact row
+    array([1.])
+    """
 
     weight: SparseRows
     """Weights, (R, N + M); no entry is above the exact one."""

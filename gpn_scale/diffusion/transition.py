@@ -23,6 +23,11 @@ class Transition:
     """The matrix S: row v holds the weights of v's neighbours in its next state.
 
     Columns are sorted within rows. `symmetric` promises that S equals its transpose.
+
+    >>> from gpn_scale import build_graph
+    >>> S = transition_matrix(build_graph([0, 1], [1, 2]), "sym", self_loops=True)
+    >>> S.num_nodes, len(S.indices), S.symmetric
+    (3, 7, True)
     """
 
     indptr: NDArray[np.int64]
@@ -42,6 +47,11 @@ def transition_matrix(graph: Graph, normalisation: Normalisation, self_loops: bo
     A node without out-edges gets a loop even if the others do not, so that walks stay there. For a
     directed graph, `sym` divides by the square roots of the row's out-weight and the column's
     in-weight.
+
+    >>> from gpn_scale import build_graph
+    >>> S = transition_matrix(build_graph([0, 1], [1, 2]), "rw", self_loops=False)
+    >>> S.indices, S.weight
+    (array([1, 0, 2, 1], dtype=int32), array([1. , 0.5, 0.5, 1. ]))
     """
     indptr, indices, weight = _with_loops(graph, self_loops)
     row = np.repeat(np.arange(graph.num_nodes, dtype=np.int32), np.diff(indptr))
@@ -65,6 +75,14 @@ class TransitionFactors:
 
     A product with S needs only the graph's own arrays and these vectors, so that a graph on disk
     needs no copy in memory.
+
+    >>> factors = TransitionFactors(
+    ...     row_N=np.array([1.0, 0.5]), column_N=np.ones(2), loop_N=np.array([False, True])
+    ... )
+    >>> adjacency = np.array([[0.0, 1.0], [1.0, 0.0]]) + np.diag(factors.loop_N)
+    >>> factors.row_N[:, None] * adjacency * factors.column_N
+    array([[0. , 1. ],
+           [0.5, 0.5]])
     """
 
     row_N: NDArray[np.float64]
@@ -75,7 +93,12 @@ class TransitionFactors:
 def transition_factors(
     graph: Graph, normalisation: Normalisation, self_loops: bool
 ) -> TransitionFactors:
-    """Return the factors of `transition_matrix`; memory grows with nodes, not with edges."""
+    """Return the factors of `transition_matrix`; memory grows with nodes, not with edges.
+
+    >>> from gpn_scale import build_graph
+    >>> transition_factors(build_graph([0, 1], [1, 2]), "rw", self_loops=False).row_N
+    array([1. , 0.5, 1. ])
+    """
     loop_N = (graph.out_degree == 0) | self_loops
     out_weight = loop_N.astype(np.float64)
     in_weight = out_weight.copy() if graph.directed and normalisation == "sym" else out_weight
@@ -100,7 +123,11 @@ def transition_factors(
 
 
 def row_blocks(indptr: NDArray[np.int64], entries: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of rows with at most `entries` entries, in order; a longer row stays alone."""
+    """Yield ranges of rows with at most `entries` entries, in order; a longer row stays alone.
+
+    >>> list(row_blocks(np.array([0, 1, 3, 4]), entries=3))
+    [(0, 2), (2, 3)]
+    """
     start, num_rows = 0, len(indptr) - 1
     while start < num_rows:
         last = int(np.searchsorted(indptr, indptr[start] + entries, side="right")) - 1
@@ -110,7 +137,11 @@ def row_blocks(indptr: NDArray[np.int64], entries: int) -> Iterator[tuple[int, i
 
 
 def steps_to_tolerance(teleport: float, tolerance: float) -> int:
-    """Return the smallest K whose undistributed mass, (1 - teleport)^K, is at most `tolerance`."""
+    """Return the smallest K whose undistributed mass, (1 - teleport)^K, is at most `tolerance`.
+
+    >>> steps_to_tolerance(teleport=0.5, tolerance=0.01)  # 0.5^6 is still above it
+    7
+    """
     return math.ceil(math.log(tolerance) / math.log1p(-teleport))
 
 

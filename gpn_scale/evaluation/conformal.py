@@ -29,7 +29,12 @@ DEFAULT_MISS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class ConformalSets:
-    """A calibrated rule that turns class probabilities into sets of classes."""
+    """A calibrated rule that turns class probabilities into sets of classes.
+
+    >>> rule = ConformalSets(least=0.3, num_nodes=10)
+    >>> rule.sets(np.array([[0.6, 0.4], [0.9, 0.1]]), nodes=np.array([3, 7])).tolist()
+    [[True, True], [True, False]]
+    """
 
     least: float
     """Smallest probability of a class in a set; 0 puts every class into every set."""
@@ -66,6 +71,10 @@ def calibrated(
 ) -> ConformalSets:
     """Return the rule whose sets miss the true class with probability at most `miss`.
 
+    >>> probabilities = np.array([[0.9, 0.1], [0.6, 0.4], [0.7, 0.3], [0.8, 0.2]])
+    >>> calibrated(probabilities, np.array([0, 0, 0, 0]), miss=0.4, num_nodes=10)
+    ConformalSets(least=0.7, num_nodes=10)
+
     Args:
         probability_NC: Class probabilities of the calibration nodes.
         label_N: Classes of the calibration nodes.
@@ -89,14 +98,25 @@ def calibrated(
 
 
 def coverage(sets_NC: NDArray[np.bool_], label_N: NDArray[np.integer]) -> float:
-    """Return the fraction of nodes whose set contains their class; NaN for no nodes."""
+    """Return the fraction of nodes whose set contains their class; NaN for no nodes.
+
+    >>> coverage(np.array([[True, False], [True, True]]), np.array([1, 1]))
+    0.5
+    """
     covered_N = sets_NC[np.arange(len(label_N)), label_N]
     return float(covered_N.mean()) if len(covered_N) else math.nan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConformalSummary:
-    """Size and coverage of conformal sets, measured on other nodes than they were calibrated on."""
+    """Size and coverage of conformal sets, measured on other nodes than they were calibrated on.
+
+    >>> summary = ConformalSummary(
+    ...     miss=0.1, calibration_nodes=500, measured_nodes=500, coverage=0.92, mean_size=1.4
+    ... )
+    >>> summary.coverage >= 1 - summary.miss
+    True
+    """
 
     miss: float
     """Accepted probability that a set misses the true class."""
@@ -116,7 +136,12 @@ def conformal_summary(
     rng_seed: int,
     miss: float,
 ) -> ConformalSummary:
-    """Calibrate conformal sets on a random half of `nodes`, and measure them on the other half.
+    """Calibrate conformal sets on a random half of `nodes`; return their quality on the other.
+
+    >>> probabilities, labels = np.array([[0.8, 0.2]] * 4), np.array([0, 0, 0, 0])
+    >>> summary = conformal_summary(probabilities, labels, np.arange(4), 4, rng_seed=1, miss=0.5)
+    >>> summary.coverage, summary.mean_size
+    (1.0, 1.0)
 
     Args:
         probabilities: Class probabilities of `nodes`, in their order, (N, C).

@@ -25,6 +25,10 @@ class UnknownDetection:
 
     Each mapping holds `ood_nodes`, the number of unknown nodes, and `auroc_{score}` and
     `aupr_{score}` of every score.
+
+    >>> metrics = {"ood_nodes": 4, "auroc_epistemic": 0.9, "aupr_epistemic": 0.8}
+    >>> UnknownDetection(known_nodes=20, together=metrics, marks={"isolated": metrics}).known_nodes
+    20
     """
 
     known_nodes: int
@@ -38,10 +42,21 @@ class UnknownDetection:
 def detect_unknown(
     prediction: AbstractPrediction, graph: Graph, scores: Iterable[str] = tuple(DETECTION_SCORES)
 ) -> UnknownDetection | None:
-    """Measure how well each of `scores` separates unknown nodes from the known test nodes.
+    """Return how well each of `scores` separates unknown nodes from the known test nodes.
 
-    Returns:
-        None for a graph without a split or without marks.
+    The result is None for a graph without a split or without marks.
+
+    >>> from gpn_scale.data.building import build_graph
+    >>> from gpn_scale.data.graph import Split
+    >>> from gpn_scale.evaluation.scored_prediction import ScoredPrediction
+    >>> split = Split(train=[0, 1], val=[], test=[2, 3])
+    >>> graph = build_graph([], [], labels=[0, 1, 0, 1], split=split, marks={"odd": [3]})
+    >>> prediction = ScoredPrediction(
+    ...     model="GCN",
+    ...     probabilities=np.array([[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.5, 0.5]]),
+    ... )
+    >>> detect_unknown(prediction, graph, ["aleatoric"]).together
+    {'ood_nodes': 1, 'auroc_aleatoric': 1.0, 'aupr_aleatoric': 1.0}
     """
     if graph.split is None or not graph.marks:
         return None
@@ -60,7 +75,15 @@ def detect_unknown(
 
 
 def known_test_nodes(graph: Graph) -> NodeIds:
-    """Return the test nodes without a mark."""
+    """Return the test nodes without a mark.
+
+    >>> from gpn_scale.data.building import build_graph
+    >>> from gpn_scale.data.graph import Split
+    >>> split = Split(train=[0, 1], val=[], test=[2, 3])
+    >>> graph = build_graph([], [], labels=[0, 1, 0, 1], split=split, marks={"odd": [3]})
+    >>> known_test_nodes(graph).tolist()
+    [2]
+    """
     assert graph.split is not None
     return np.setdiff1d(graph.split.test, graph.marked)
 
@@ -69,6 +92,14 @@ def known_and_unknown(
     graph: Graph, unknown: NodeIds | None = None
 ) -> tuple[NodeIds, NDArray[np.bool_]]:
     """Return the known test nodes followed by the unknown nodes, and which are unknown; (N,) each.
+
+    >>> from gpn_scale.data.building import build_graph
+    >>> from gpn_scale.data.graph import Split
+    >>> split = Split(train=[0, 1], val=[], test=[2, 3])
+    >>> graph = build_graph([], [], labels=[0, 1, 0, 1], split=split, marks={"odd": [3]})
+    >>> nodes, is_unknown = known_and_unknown(graph)
+    >>> nodes.tolist(), is_unknown.tolist()
+    ([2, 3], [False, True])
 
     Args:
         graph: A graph with a split.
@@ -85,6 +116,9 @@ def detection_metrics(
     """Return AUC-ROC and AUC-PR of every score at detecting the positive nodes.
 
     A score that is None, because the model does not have it, gets NaN.
+
+    >>> detection_metrics({"epistemic": np.array([0.1, 0.9])}, np.array([False, True]))
+    {'auroc_epistemic': 1.0, 'aupr_epistemic': 1.0}
     """
     metrics = {}
     for name, score in scores.items():

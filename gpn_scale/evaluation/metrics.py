@@ -15,7 +15,11 @@ CALIBRATION_BINS = 10
 
 
 def accuracy(probability_NC: NDArray[np.floating], label_N: NDArray[np.integer]) -> float:
-    """Return the fraction of nodes whose most probable class is their label; NaN for no nodes."""
+    """Return the fraction of nodes whose most probable class is their label; NaN for no nodes.
+
+    >>> accuracy(np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([0, 0]))
+    0.5
+    """
     return _mean(probability_NC.argmax(1) == label_N)
 
 
@@ -24,6 +28,10 @@ class Reliability:
     """Accuracy by confidence, in equally wide bins (lower, upper], as in Guo et al. (2017).
 
     Bins without nodes have NaN for accuracy and confidence.
+
+    >>> binned = Reliability(np.array([4, 6]), np.array([0.25, 1.0]), np.array([0.5, 0.75]))
+    >>> binned.gap_B.tolist()
+    [0.25, 0.25]
     """
 
     count_B: NDArray[np.int64]
@@ -43,7 +51,12 @@ def reliability(
     label_N: NDArray[np.integer],
     bins: int = CALIBRATION_BINS,
 ) -> Reliability:
-    """Return accuracy and mean confidence of the nodes in each bin of confidence."""
+    """Return accuracy and mean confidence of the nodes in each bin of confidence.
+
+    >>> binned = reliability(np.array([[0.75, 0.25], [0.75, 0.25]]), np.array([0, 1]), bins=2)
+    >>> binned.count_B.tolist(), binned.accuracy_B.tolist(), binned.confidence_B.tolist()
+    ([0, 2], [nan, 0.5], [nan, 0.75])
+    """
     confidence_N = probability_NC.max(1).astype(np.float64)
     correct_N = (probability_NC.argmax(1) == label_N).astype(np.float64)
     bin_N = np.clip(np.ceil(confidence_N * bins).astype(np.int64) - 1, 0, bins - 1)
@@ -61,7 +74,11 @@ def expected_calibration_error(
     label_N: NDArray[np.integer],
     bins: int = CALIBRATION_BINS,
 ) -> float:
-    """Return the gap between confidence and accuracy, averaged over nodes; NaN for no nodes."""
+    """Return the gap between confidence and accuracy, averaged over nodes; NaN for no nodes.
+
+    >>> expected_calibration_error(np.array([[0.75, 0.25], [0.75, 0.25]]), np.array([0, 1]))
+    0.25
+    """
     if len(label_N) == 0:
         return math.nan
     binned = reliability(probability_NC, label_N, bins)
@@ -73,7 +90,11 @@ def maximum_calibration_error(
     label_N: NDArray[np.integer],
     bins: int = CALIBRATION_BINS,
 ) -> float:
-    """Return the largest gap between confidence and accuracy of a bin; NaN for no nodes."""
+    """Return the largest gap between confidence and accuracy of a bin; NaN for no nodes.
+
+    >>> maximum_calibration_error(np.array([[1.0, 0.0], [0.75, 0.25]]), np.array([0, 0]))
+    0.25
+    """
     if len(label_N) == 0:
         return math.nan
     return float(reliability(probability_NC, label_N, bins).gap_B.max())
@@ -82,7 +103,11 @@ def maximum_calibration_error(
 def negative_log_likelihood(
     probability_NC: NDArray[np.floating], label_N: NDArray[np.integer]
 ) -> float:
-    """Return the mean of -log p of the label; NaN for no nodes."""
+    """Return the mean of -log p of the label; NaN for no nodes.
+
+    >>> round(negative_log_likelihood(np.array([[0.5, 0.5]]), np.array([0])), 3)  # log 2
+    0.693
+    """
     of_label_N = probability_NC[np.arange(len(label_N)), label_N].astype(np.float64)
     return _mean(-np.log(np.maximum(of_label_N, np.finfo(np.float32).tiny)))
 
@@ -91,6 +116,9 @@ def brier_score(probability_NC: NDArray[np.floating], label_N: NDArray[np.intege
     """Return half the mean squared distance to the one-hot label, in [0, 1] (Brier, 1950).
 
     Brier's score without the half lies in [0, 2]. The result is NaN for no nodes.
+
+    >>> brier_score(np.array([[1.0, 0.0]]), np.array([1])), brier_score(np.eye(2), np.array([0, 1]))
+    (1.0, 0.0)
     """
     # einsum sums in float64 without a float64 copy of the whole array.
     squares_N = np.einsum("nc,nc->n", probability_NC, probability_NC, dtype=np.float64)
@@ -102,6 +130,9 @@ def auroc(positive_N: NDArray[np.bool_], score_N: NDArray[np.floating]) -> float
     """Return the probability that a positive node scores above a negative one.
 
     NaN if there are no positive or no negative nodes.
+
+    >>> auroc(np.array([True, False, False]), np.array([0.5, 0.1, 0.9]))
+    0.5
     """
     return math.nan if _one_kind(positive_N) else float(roc_auc_score(positive_N, score_N))
 
@@ -110,6 +141,9 @@ def aupr(positive_N: NDArray[np.bool_], score_N: NDArray[np.floating]) -> float:
     """Return the average precision of detecting the positive nodes by their score.
 
     NaN if there are no positive or no negative nodes.
+
+    >>> aupr(np.array([True, False, False]), np.array([0.5, 0.1, 0.9]))
+    0.5
     """
     if _one_kind(positive_N):
         return math.nan
@@ -125,6 +159,9 @@ def false_positive_rate(
 
     The threshold is the largest that at least `true_positive_rate` of the positive nodes reach.
     NaN if there are no positive or no negative nodes.
+
+    >>> false_positive_rate(np.array([True, False, False]), np.array([0.5, 0.1, 0.9]))
+    0.5
     """
     if _one_kind(positive_N):
         return math.nan

@@ -6,12 +6,12 @@ The p-value of a score s(v) against calibration nodes u is
 
 If v is exchangeable with the calibration nodes, then P(p(v) <= x) <= x for every x (Vovk et al.,
 2005). Several scores are joined by Fisher's sum of -log p, which is a score again and gets a
-p-value of its own: no independence is assumed.
+p-value of its own: no independence is assumed. docs/posterior.md has the proof.
 
-Shapes: N nodes, V calibration nodes, S scores.
+Shapes: N nodes, V calibration nodes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -88,11 +88,10 @@ def calibration_p(score_V: NDArray[np.floating]) -> Values:
     return np.asarray(at_least_V / (1 + len(score_V)), np.float32)
 
 
-def fisher_sum(p_values: Mapping[str, Values]) -> NDArray[np.float64]:
-    """Return the sum of -log p over the scores, (N,), which grows with strangeness.
+def mean_surprise(p_values: Sequence[Values]) -> NDArray[np.float64]:
+    """Return the mean of -log p over several scores, (N,), which grows with strangeness.
 
-    >>> fisher_sum({"a": np.array([1.0]), "b": np.array([np.exp(-2.0)])})
-    array([2.])
+    >>> mean_surprise([np.array([1.0]), np.array([np.exp(-2.0)])])
+    array([1.])
     """
-    first, *others = (-np.log(np.asarray(p, np.float64)) for p in p_values.values())
-    return np.asarray(sum(others, first))
+    return np.asarray(np.mean([-np.log(np.asarray(p, np.float64)) for p in p_values], axis=0))

@@ -29,7 +29,18 @@ FloatArray = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AbstractPrediction(ABC):
-    """Class probabilities and uncertainty scores of nodes, by a GPN or a comparison model."""
+    """Class probabilities and uncertainty scores of nodes, by a GPN or a comparison model.
+
+    >>> from gpn_scale.evaluation.scored_prediction import ScoredPrediction
+    >>> probabilities = np.array([[0.75, 0.25], [0.5, 0.5], [0.0, 1.0]])
+    >>> prediction = ScoredPrediction(model="GCN", probabilities=probabilities)
+    >>> prediction.predicted_class.tolist(), prediction.aleatoric.tolist()
+    ([0, 0, 1], [-0.75, -0.5, -1.0])
+    >>> prediction.rows(np.array([2])).probabilities.tolist()
+    [[0.0, 1.0]]
+    >>> prediction.scores(np.array([1]), ["aleatoric", "epistemic"])
+    {'aleatoric': array([-0.5]), 'epistemic': None}
+    """
 
     probabilities: FloatArray
     """Class probabilities, (N, C)."""
@@ -80,6 +91,17 @@ class Prediction(AbstractPrediction):
     The posterior of GPN is Dirichlet(1 + evidence), and `probabilities` are its mean. The posterior
     of GPN+ is Dirichlet(1 + B0 p), where B0 is GPN's total evidence and `probabilities` are p, the
     calibrated opinion.
+
+    >>> prediction = Prediction(
+    ...     probabilities=np.array([[0.75, 0.25]]),
+    ...     probabilities_no_network=np.array([[0.5, 0.5]]),
+    ...     alpha_0=np.array([8.0]),
+    ...     alpha_0_no_network=np.array([2.0]),
+    ... )
+    >>> prediction.epistemic.tolist(), prediction.epistemic_no_network.tolist()
+    ([-8.0], [-2.0])
+    >>> prediction.vacuity.tolist()
+    [0.25]
     """
 
     probabilities_no_network: FloatArray
@@ -195,7 +217,11 @@ class Prediction(AbstractPrediction):
 
 
 def row_blocks(num_rows: int) -> Iterator[slice]:
-    """Yield slices of `ROW_BLOCK` rows that cover all rows; one empty slice for no rows."""
+    """Yield slices of `ROW_BLOCK` rows that cover all rows; one empty slice for no rows.
+
+    >>> list(row_blocks(200_000))
+    [slice(0, 131072, None), slice(131072, 262144, None)]
+    """
     return (slice(start, start + ROW_BLOCK) for start in range(0, max(num_rows, 1), ROW_BLOCK))
 
 

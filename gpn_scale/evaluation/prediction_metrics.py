@@ -18,7 +18,17 @@ Metrics = dict[str, float]
 
 
 def classification_metrics(prediction: AbstractPrediction, graph: Graph, nodes: NodeIds) -> Metrics:
-    """Return accuracy and calibration on `nodes`, and how well scores detect the errors there."""
+    """Return accuracy and calibration on `nodes`, and how well scores detect the errors there.
+
+    >>> import numpy as np
+    >>> from gpn_scale.data.building import build_graph
+    >>> from gpn_scale.evaluation.scored_prediction import ScoredPrediction
+    >>> graph = build_graph([], [], labels=[0, 1])
+    >>> prediction = ScoredPrediction(model="GCN", probabilities=np.array([[0.9, 0.1], [0.6, 0.4]]))
+    >>> metrics = classification_metrics(prediction, graph, nodes=np.array([0, 1]))
+    >>> metrics["accuracy"], metrics["misclassification_auroc_aleatoric"]
+    (0.5, 1.0)
+    """
     probability = prediction.probabilities[nodes]
     label = graph.labels[nodes]
     metrics = {
@@ -37,6 +47,19 @@ def out_of_distribution_metrics(prediction: AbstractPrediction, graph: Graph) ->
 
     Metrics are those of all unknown nodes together; `marks` holds the same for each mark alone.
     The result is {} for a graph without a split or without marks.
+
+    >>> import numpy as np
+    >>> from gpn_scale.data.building import build_graph
+    >>> from gpn_scale.data.graph import Split
+    >>> from gpn_scale.evaluation.scored_prediction import ScoredPrediction
+    >>> split = Split(train=[0], val=[], test=[1])
+    >>> graph = build_graph([], [], labels=[0, 0, -1], split=split, marks={"odd": [2]})
+    >>> prediction = ScoredPrediction(
+    ...     model="GCN", probabilities=np.array([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4]])
+    ... )
+    >>> metrics = out_of_distribution_metrics(prediction, graph)
+    >>> metrics["id_nodes"], metrics["ood_nodes"], metrics["auroc_aleatoric"]
+    (1, 1, 1.0)
     """
     detection = detect_unknown(prediction, graph)
     if detection is None:

@@ -14,7 +14,7 @@ from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.evaluation.prediction import Prediction, row_blocks
 from gpn_scale.files import replacing
 
-_PARTS = ["train", "val", "test"]
+_SUBSETS = ["train", "val", "test"]
 
 
 def write_predictions(
@@ -29,6 +29,20 @@ def write_predictions(
 
     Rows are written in groups, so that no array of size N x C is copied as a whole.
 
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.data.building import build_graph
+    >>> prediction = Prediction(
+    ...     probabilities=np.array([[0.75, 0.25], [0.5, 0.5]]),
+    ...     probabilities_no_network=np.array([[0.5, 0.5], [0.5, 0.5]]),
+    ...     alpha_0=np.array([8.0, 2.0]),
+    ...     alpha_0_no_network=np.array([2.0, 2.0]),
+    ... )
+    >>> with TemporaryDirectory() as folder:
+    ...     write_predictions(Path(folder) / "p.parquet", prediction, build_graph([0], [1]))
+    ...     table = pa.parquet.read_table(Path(folder) / "p.parquet")
+    >>> table.select(["node", "predicted_class", "alpha_0"]).to_pylist()[1]
+    {'node': 1, 'predicted_class': 0, 'alpha_0': 2.0}
+
     Args:
         path: The Parquet file to write.
         prediction: Prediction of all nodes, or of `nodes` in their order.
@@ -36,13 +50,13 @@ def write_predictions(
         nodes: Ids of the nodes in `prediction`; all nodes by default.
         further: More columns by name; a matrix becomes a column of lists.
     """
-    known: dict[str, NDArray[Any]] = {"split": _split_code(graph)}
-    known |= {f"mark_{name}": _members(ids, graph) for name, ids in graph.marks.items()}
+    of_all: dict[str, NDArray[Any]] = {"split": _split_code(graph)}
+    of_all |= {f"mark_{name}": _members(ids, graph) for name, ids in graph.marks.items()}
     with replacing(path) as temporary, ExitStack() as closing:
         writer = None
         for rows in row_blocks(graph.num_nodes if nodes is None else len(nodes)):
             ids = np.arange(*rows.indices(graph.num_nodes)) if nodes is None else nodes[rows]
-            columns = _columns(prediction.rows(rows), graph, ids, known)
+            columns = _columns(prediction.rows(rows), graph, ids, of_all)
             columns |= {name: _column(values[rows]) for name, values in (further or {}).items()}
             table = pa.table(columns)
             if writer is None:
@@ -52,9 +66,9 @@ def write_predictions(
 
 
 def _columns(
-    prediction: Prediction, graph: Graph, ids: NodeIds, known: dict[str, NDArray[Any]]
+    prediction: Prediction, graph: Graph, ids: NodeIds, of_all: dict[str, NDArray[Any]]
 ) -> dict[str, Any]:
-    """Return the columns of the nodes `ids`; `known` holds columns with a value for every node."""
+    """Return the columns of the nodes `ids`; `of_all` holds columns with a value for every node."""
     columns: dict[str, Any] = {"node": ids}
     if graph.node_names is not None:
         columns["node_name"] = pa.array(graph.node_names[ids].tolist(), pa.string())
@@ -72,9 +86,9 @@ def _columns(
         "epistemic": prediction.epistemic,
         "epistemic_no_network": prediction.epistemic_no_network,
         "label": pa.array(labels, mask=labels < 0),
-        "split": _split_column(known["split"][ids]),
+        "split": _split_column(of_all["split"][ids]),
     }
-    columns |= {name: member[ids] for name, member in known.items() if name != "split"}
+    columns |= {name: member[ids] for name, member in of_all.items() if name != "split"}
     for label in range(prediction.probabilities.shape[1]):
         columns[f"probability_{label}"] = prediction.probabilities[:, label]
     return columns
@@ -95,12 +109,12 @@ def _members(ids: NodeIds, graph: Graph) -> NDArray[np.bool_]:
 
 def _split_code(graph: Graph) -> NDArray[np.int8]:
     code = np.full(graph.num_nodes, -1, np.int8)
-    for position, part in enumerate(_PARTS if graph.split is not None else []):
-        code[getattr(graph.split, part)] = position
+    for position, subset in enumerate(_SUBSETS if graph.split is not None else []):
+        code[getattr(graph.split, subset)] = position
     return code
 
 
 def _split_column(code: NDArray[np.int8]) -> Any:
     # int32 where int8 would do: readers of existing files rely on the type of this column.
     wide = code.astype(np.int32)
-    return pa.DictionaryArray.from_arrays(pa.array(wide, mask=wide < 0), pa.array(_PARTS))
+    return pa.DictionaryArray.from_arrays(pa.array(wide, mask=wide < 0), pa.array(_SUBSETS))

@@ -21,7 +21,15 @@ from gpn_scale.memory import peak_rss_bytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Settings and results of a run; `report.json` has exactly these fields."""
+    """Settings and results of a run; `report.json` has exactly these fields.
+
+    >>> fields = {"dataset": "mine", "mode": "exact", "config": {}, "fingerprint": "", "ranks": {}}
+    >>> graph = {"nodes": 3, "edges": 4, "features": 1, "classes": 2}
+    >>> costs = {"seconds": {"train": 0.5}, "peak_rss_bytes": 1 << 20, "epochs": 2, "best_epoch": 1}
+    >>> results = {"metrics": {"test": {"accuracy": 0.5}}, "ood": {}, "minibatch": {}}
+    >>> Report(graph=graph, **fields, **costs, **results).to_markdown().splitlines()[0]
+    '# mine, exact mode'
+    """
 
     dataset: str
     mode: str
@@ -90,7 +98,25 @@ def make_report(
     minibatch: dict[str, Any] | None = None,
     ranks: dict[str, Any] | None = None,
 ) -> Report:
-    """Evaluate `prediction` on the graph's validation, test and unknown nodes.
+    """Return the report of `prediction` on the graph's validation, test and unknown nodes.
+
+    >>> import numpy as np
+    >>> from gpn_scale.data.building import build_graph
+    >>> from gpn_scale.data.graph import Split
+    >>> split = Split(train=[0, 1], val=[2], test=[3])
+    >>> graph = build_graph([0, 2], [1, 3], labels=[0, 1, 0, 1], split=split)
+    >>> probabilities, alpha_0 = np.array([[0.9, 0.1]] * 4), np.array([8.0] * 4)
+    >>> prediction = Prediction(
+    ...     probabilities=probabilities,
+    ...     probabilities_no_network=probabilities,
+    ...     alpha_0=alpha_0,
+    ...     alpha_0_no_network=alpha_0,
+    ... )
+    >>> report = make_report(
+    ...     prediction, graph, RunConfig(), seconds={"train": 0.5}, epochs=2, best_epoch=1
+    ... )
+    >>> report.metrics["val"]["accuracy"], report.metrics["test"]["accuracy"]
+    (1.0, 0.0)
 
     Args:
         prediction: Prediction of all nodes.
@@ -123,8 +149,8 @@ def make_report(
         minibatch=minibatch or {},
         ranks=ranks or {},
         metrics={
-            part: classification_metrics(prediction, graph, getattr(graph.split, part))
-            for part in ("test", "val")
+            subset: classification_metrics(prediction, graph, getattr(graph.split, subset))
+            for subset in ("test", "val")
         },
         ood=out_of_distribution_metrics(prediction, graph),
     )
@@ -152,7 +178,7 @@ def _detection_sentence(ood: dict[str, Any]) -> str:
 def _metric_rows(metrics: dict[str, dict[str, float]]) -> list[list[str]]:
     names = next(iter(metrics.values()))
     return [
-        [metric_label(name), *(_metric(name, part[name]) for part in metrics.values())]
+        [metric_label(name), *(_metric(name, subset[name]) for subset in metrics.values())]
         for name in names
     ]
 

@@ -15,6 +15,10 @@ class RiskCoverage:
     """Fraction of errors among the i most certain nodes, i = 1 to N (El-Yaniv & Wiener, 2010).
 
     Nodes with equal scores have no order, so the risk is averaged over all their orders.
+
+    >>> curve = RiskCoverage(coverage_N=np.array([0.5, 1.0]), risk_N=np.array([0.0, 0.5]))
+    >>> curve.area, curve.accuracy_N.tolist()
+    (0.25, [1.0, 0.5])
     """
 
     coverage_N: NDArray[np.float64]
@@ -40,12 +44,17 @@ class RiskCoverage:
 
 
 def risk_coverage(score_N: NDArray[np.generic], wrong_N: NDArray[np.bool_]) -> RiskCoverage:
-    """Return the curve of a score that grows with uncertainty; `wrong_N` are the errors."""
+    """Return the curve of a score that grows with uncertainty; `wrong_N` are the errors.
+
+    >>> scores, wrong = np.array([0.9, 0.1, 0.2, 0.3]), np.array([True, False, False, False])
+    >>> risk_coverage(scores, wrong).risk_N.tolist()
+    [0.0, 0.0, 0.0, 0.25]
+    """
     order = np.argsort(score_N, kind="stable")
-    rank_N = np.arange(1, len(order) + 1)
+    answered_N = np.arange(1, len(order) + 1)
     errors_N = np.cumsum(wrong_N[order], dtype=np.float64)
     last_N = np.append(score_N[order][1:] != score_N[order][:-1], True)[: len(order)]
     # Within a run of equal scores, the expected number of errors grows linearly.
-    ends = np.append(0, rank_N[last_N])
-    expected_N = np.interp(rank_N, ends, np.append(0.0, errors_N[last_N]))
-    return RiskCoverage(rank_N / max(len(order), 1), expected_N / rank_N)
+    ends = np.append(0, answered_N[last_N])
+    expected_N = np.interp(answered_N, ends, np.append(0.0, errors_N[last_N]))
+    return RiskCoverage(answered_N / max(len(order), 1), expected_N / answered_N)

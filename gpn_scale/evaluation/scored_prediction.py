@@ -14,7 +14,14 @@ from gpn_scale.evaluation.prediction import AbstractPrediction, FloatArray
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScoredPrediction(AbstractPrediction):
-    """Class probabilities of a comparison model, and its epistemic score if it has one."""
+    """Class probabilities of a comparison model, and its epistemic score if it has one.
+
+    >>> prediction = ScoredPrediction(
+    ...     model="GCN", probabilities=np.array([[0.75, 0.25]]), epistemic_score=np.array([3.0])
+    ... )
+    >>> prediction.score("aleatoric").tolist(), prediction.epistemic.tolist()
+    ([-0.75], [3.0])
+    """
 
     model: str
     """Name of the model, for messages."""
@@ -53,11 +60,11 @@ class ScoredPrediction(AbstractPrediction):
         )
 
     @classmethod
-    def joined(cls, parts: Sequence["ScoredPrediction"]) -> "ScoredPrediction":
-        """Return the nodes of all parts, one after the other; there is at least one part."""
-        scores = [part.epistemic_score for part in parts if part.epistemic_score is not None]
+    def joined(cls, predictions: Sequence["ScoredPrediction"]) -> "ScoredPrediction":
+        """Return the nodes of all predictions, one after the other; there is at least one."""
+        scores = [each.epistemic_score for each in predictions if each.epistemic_score is not None]
         return cls(
-            model=parts[0].model,
-            probabilities=np.concatenate([part.probabilities for part in parts]),
+            model=predictions[0].model,
+            probabilities=np.concatenate([each.probabilities for each in predictions]),
             epistemic_score=np.concatenate(scores) if scores else None,
         )

@@ -44,9 +44,9 @@ def check_experiment(name: str) -> None:
         ConfigError: the name is unknown; the message lists all names.
     """
     if name not in EXPERIMENTS:
-        known = ", ".join([*EXPERIMENTS, "ablation", "hyper-parameters", "all"])
+        names = ", ".join([*EXPERIMENTS, "ablation", "hyper-parameters", "all"])
         raise ConfigError(
-            f"experiments got {name!r}, expected names among {known}", arguments=("experiments",)
+            f"experiments got {name!r}, expected names among {names}", arguments=("experiments",)
         )
 
 

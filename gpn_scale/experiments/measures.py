@@ -108,9 +108,9 @@ def feature_shift(trained: Trained) -> Metrics:
         nodes = shifted_nodes(graph, fraction, trained.rng_seed)
         for kind in FEATURE_NOISES:
 
-            def rows_of(part: slice, kind: FeatureNoise = kind) -> NDArray[np.float32]:
-                seed = trained.rng_seed + part.start
-                return noise_rows(kind, part.stop - part.start, graph.num_features, seed)
+            def rows_of(rows: slice, kind: FeatureNoise = kind) -> NDArray[np.float32]:
+                seed = trained.rng_seed + rows.start
+                return noise_rows(kind, rows.stop - rows.start, graph.num_features, seed)
 
             prediction = trained.perturbed.with_features(nodes, rows_of)
             metrics |= _curve_point(trained, prediction, f"{kind}_{fraction:.2f}")

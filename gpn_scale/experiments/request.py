@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from gpn_scale.config import parse_assignments
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.shifts import check_fraction
@@ -16,6 +15,7 @@ from gpn_scale.experiments.cells import Cell, cells_of
 from gpn_scale.experiments.matrix_directory import MatrixDirectory
 from gpn_scale.experiments.studies import STUDY_EXPERIMENTS, studied_models
 from gpn_scale.experiments.trained import FRACTIONS
+from gpn_scale.field_types import parse_assignments
 from gpn_scale.models.registry import ABLATION, parse_model, setting_of
 from gpn_scale.models.setting import ModelSetting
 from gpn_scale.recipes import left_out_count, recipe_for

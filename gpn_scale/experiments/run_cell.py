@@ -47,8 +47,8 @@ def run_cell(
         NumericalError: the prediction of the trained model is not finite.
         RunError: the stored result comes from another configuration or version.
     """
-    known = directory.result_of(cell, setting.fingerprint)
-    result = known or CellResult(setting.fingerprint)
+    stored = directory.result_of(cell, setting.fingerprint)
+    result = stored or CellResult(setting.fingerprint)
     unfinished = cell.unfinished(result, experiments, fractions)
     if not unfinished:
         return result

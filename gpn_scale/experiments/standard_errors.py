@@ -21,13 +21,13 @@ def mean_and_error(values: Mapping[Seeds, float]) -> tuple[float, float]:
     means of initialisations, minus the residual variance, which both contain. It is at least the
     variance for independent runs.
     """
-    known = {seeds: value for seeds, value in values.items() if not math.isnan(value)}
-    if not known:
+    numbers = {seeds: value for seeds, value in values.items() if not math.isnan(value)}
+    if not numbers:
         return math.nan, math.nan
-    mean = math.fsum(known.values()) / len(known)
-    if len(known) == 1:
+    mean = math.fsum(numbers.values()) / len(numbers)
+    if len(numbers) == 1:
         return mean, math.nan
-    deviation = {seeds: value - mean for seeds, value in known.items()}
+    deviation = {seeds: value - mean for seeds, value in numbers.items()}
     independent = _variance(deviation.items(), len(deviation))
     by_split = ((split, value) for (split, _), value in deviation.items())
     by_init = ((init, value) for (_, init), value in deviation.items())

@@ -77,8 +77,8 @@ def entries(
 
 
 def _order(experiment: str) -> int:
-    known = list(EXPERIMENTS)
-    return known.index(experiment) if experiment in known else len(known)
+    names = list(EXPERIMENTS)
+    return names.index(experiment) if experiment in names else len(names)
 
 
 def with_relative(metrics: Metrics) -> Metrics:

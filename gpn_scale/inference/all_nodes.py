@@ -4,6 +4,7 @@ Shapes: N nodes, C classes, B classes that are diffused at a time.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ from gpn_scale.diffusion.power_iteration import from_logs
 from gpn_scale.distributed import World
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.inference.encoder_inputs import required_features
-from gpn_scale.inference.evidence import Observer, chunk_rows, node_evidence
+from gpn_scale.inference.evidence import Observer, chunk_rows, node_values
 from gpn_scale.inference.memory_plan import InferencePlan, plan_inference
-from gpn_scale.inference.trained_model import TrainedModel
+from gpn_scale.inference.opinion_values import energy_of, is_training_node
+from gpn_scale.inference.trained_model import AbstractTrainedPart, TrainedModel, TrainedOpinion
 from gpn_scale.nn.posterior import DirichletPosterior
 from gpn_scale.scratch import release_pages, scratch_array
 
@@ -41,15 +43,27 @@ def predict_all(
     scratch: Path | None = None,
     progress: ProgressCallback | None = None,
     observers: Sequence[Observer] = (),
+    opinion_observers: Sequence[Observer] = (),
     observer_bytes: int = 0,
     plan: InferencePlan | None = None,
     world: World | None = None,
 ) -> Prediction:
-    """Return the prediction of every node by exact diffusion.
+    """Return the prediction of every node by exact diffusion; that of GPN+ is not calibrated yet.
 
-    Evidence is computed in chunks of nodes, then diffused in blocks of classes and of rows. What
-    does not fit the budget is kept on disk, and the result's arrays are then memory maps. Between
-    the two phases evidence is float32 whatever the model's dtype, as the result is.
+    Evidence is computed in chunks of nodes, then diffused in blocks of classes and of rows. The
+    opinion of GPN+ follows in the same way, then the indicator of the training nodes, whose
+    diffusion is the label evidence. What does not fit the budget is kept on disk, and the result's
+    arrays are then memory maps. Between computing and diffusing, values are float32 whatever the
+    model's dtype, as the result is.
+
+    >>> from gpn_scale import GPNClassifier, load_graph
+    >>> from gpn_scale.config import RunConfig, TrainConfig
+    >>> graph = load_graph("synthetic:nodes=100,classes=2")
+    >>> trained = GPNClassifier(RunConfig(train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> prediction = predict_all(trained, graph)
+    >>> alone = graph.marks["isolated"]  # without edges, all evidence is a node's own
+    >>> np.allclose(prediction.alpha_0[alone], prediction.alpha_0_no_network[alone])
+    True
 
     Args:
         trained: The model.
@@ -58,6 +72,7 @@ def predict_all(
         scratch: Directory for what does not fit; None for the system's default.
         progress: Called as work proceeds; half of it is evidence, half diffusion.
         observers: Called with the feature evidence of all nodes as it is computed.
+        opinion_observers: Called with the opinion's logits of all nodes before diffusion.
         observer_bytes: Memory that the observers hold, which counts as part of the budget.
         plan: How to divide the work; None for the cheapest plan within the budget.
         world: The processes that share the work: each encodes some of the nodes and diffuses some
@@ -67,17 +82,10 @@ def predict_all(
         ConfigError: the budget (the message says what would suffice) or the disk is too small.
         GraphError: the graph has no features, or features that cannot be scaled.
     """
-    world = world or World()
-    plan = plan or plan_inference(
-        graph.num_nodes,
-        graph.num_edges,
-        trained.num_classes,
-        memory_bytes,
-        max_degree=int(graph.out_degree.max(initial=0)),
-        itemsize=trained.dtype.itemsize,
-        extra_bytes=observer_bytes,
-    )
-    with_network, without_network = (_result_array(trained, graph, plan, scratch) for _ in range(2))
+    parts = 1 if trained.opinion is None else 2
+    plan = plan or _plan(trained, graph, memory_bytes, observer_bytes)
+    work = _Work.prepared(trained, graph, plan, world or World(), progress, parts)
+    with_network, without_network = (work.result_array(scratch) for _ in range(2))
     alpha_0_no_network = np.empty(graph.num_nodes, np.float32)
 
     def observe(start: int, stop: int, evidence_NC: Tensor) -> None:
@@ -88,107 +96,201 @@ def predict_all(
         alpha_0_no_network[start:stop] = posterior.alpha_0_N.cpu().numpy()
         release_pages(with_network, without_network)
 
-    chunk = chunk_rows(trained, required_features(graph), plan.chunk_bytes)
-    report = progress or (lambda done, phase: None)
-    _evidence_into(trained, graph, chunk, world, report, observe, with_network)
-    adjacency = AdjacencyBlocks(
-        graph,
-        entries=plan.block_entries,
-        keep=plan.keep_adjacency,
-        device=trained.device,
-        dtype=trained.dtype,
-    )
-    power = BlockDiffusion(graph, trained.diffusion, adjacency, trained.device, trained.dtype)
-    alpha_0 = _diffuse_into(power, trained, plan.columns, world, report, with_network)
-    return Prediction(
+    work.compute_into(trained, observe, with_network)
+    prediction = Prediction(
+        alpha_0=_aggregate_evidence_into(work, with_network),
         probabilities=with_network,
         probabilities_no_network=without_network,
-        alpha_0=alpha_0,
         alpha_0_no_network=alpha_0_no_network,
     )
+    if trained.opinion is not None:
+        prediction = _with_opinion(work.next_part(), trained.opinion, prediction, opinion_observers)
+    work.report(graph.num_nodes, "done")
+    return prediction
 
 
-def _result_array(
-    trained: TrainedModel, graph: Graph, plan: InferencePlan, scratch: Path | None
+def diffused_logits(
+    opinion: TrainedOpinion, graph: Graph, *, memory_bytes: int, world: World
 ) -> NDArray[np.float32]:
-    shape = (graph.num_nodes, trained.num_classes)
-    return scratch_array(shape, scratch) if plan.results_on_disk else np.empty(shape, np.float32)
+    """Return the logits of all nodes after exact diffusion, (N, C); arguments as `predict_all`."""
+    work = _Work.prepared(opinion, graph, _plan(opinion, graph, memory_bytes), world)
+    logits = work.result_array(None)
+    work.compute_into(opinion, lambda start, stop, logits_NC: None, logits)
+    work.diffuse_into(logits)
+    return logits
 
 
-def _evidence_into(
-    trained: TrainedModel,
-    graph: Graph,
-    chunk: int,
-    world: World,
-    report: ProgressCallback,
-    observe: Observer,
-    evidence: NDArray[np.float32],
-) -> None:
-    """Write the feature evidence of all nodes, (N, C), and pass it to `observe` in order."""
-    own = world.part.slice_of(graph.num_nodes)
-    if world.size > 1:
-        evidence[:] = 0.0
-    for start, stop, evidence_NC in node_evidence(trained, graph, chunk=chunk, nodes=own):
-        evidence[start:stop] = evidence_NC.cpu().numpy()
-        if world.size == 1:
-            observe(start, stop, evidence_NC)
-        report((stop - own.start) * world.size // 2, "evidence")
-    if world.size > 1:
-        world.total_into(evidence)
-        for rows in _row_pieces(evidence):
-            stop = min(rows.stop, graph.num_nodes)
-            piece = torch.from_numpy(evidence[rows]).to(trained.device, trained.dtype)
-            observe(rows.start, stop, piece)
+def _with_opinion(
+    work: "_Work",
+    opinion: TrainedOpinion,
+    prediction: Prediction,
+    observers: Sequence[Observer],
+) -> Prediction:
+    """Return a GPN's prediction with the probabilities replaced by those of the opinion."""
+    logits = prediction.probabilities  # no longer needed: alpha_0 is what GPN+ takes from them
+
+    def observe(start: int, stop: int, logits_NC: Tensor) -> None:
+        for observer in observers:
+            observer(start, stop, logits_NC)
+
+    work.compute_into(opinion, observe, logits)
+    work.diffuse_into(logits)
+    energy = np.empty(len(logits), np.float32)
+    for rows in _row_pieces(logits):
+        logits_BC = torch.from_numpy(logits[rows])
+        energy[rows] = energy_of(logits_BC).numpy()
+        logits[rows] = logits_BC.softmax(1).numpy()
+        release_pages(logits)
+    label_evidence = None
+    if (is_training := is_training_node(work.graph)) is not None:
+        label_evidence = is_training.astype(np.float32)[:, None]
+        work.diffuse_into(label_evidence)
+        label_evidence = label_evidence[:, 0]
+    return replace(prediction, energy=energy, label_evidence=label_evidence)
 
 
-def _diffuse_into(
-    power: BlockDiffusion,
-    trained: TrainedModel,
-    columns: int,
-    world: World,
-    report: ProgressCallback,
-    evidence: NDArray[np.float32],
-) -> NDArray[np.float32]:
+def _aggregate_evidence_into(work: "_Work", evidence: NDArray[np.float32]) -> NDArray[np.float32]:
     """Turn feature evidence (N, C) into expected class probabilities in place; return alpha_0."""
-    num_nodes, num_classes = evidence.shape
-    alpha_0 = np.zeros(num_nodes)
-    own = world.part.slice_of(num_classes)
-    columns = min(columns, max(own.stop - own.start, 1))
-    passes = -(-(own.stop - own.start) // columns)
-    steps_done = 0
+    alpha_0 = np.zeros(len(evidence))
 
-    def count_step() -> None:
-        nonlocal steps_done
-        steps_done += 1
-        fraction = steps_done / (passes * power.steps)
-        report(num_nodes // 2 + int(fraction * (num_nodes - num_nodes // 2)), "diffusion")
+    def as_alpha(rows: slice, piece: Tensor) -> NDArray[Any]:
+        alpha: NDArray[Any] = 1.0 + piece.cpu().numpy()
+        alpha_0[rows] += alpha.sum(1)
+        return alpha
 
-    for first in range(own.start, own.stop, columns):
-        block = slice(first, min(first + columns, own.stop))
-        state_NB = torch.empty(
-            num_nodes, block.stop - first, dtype=trained.dtype, device=trained.device
-        )
-        for rows in _row_pieces(evidence):
-            piece = torch.from_numpy(evidence[rows, block]).to(trained.device, trained.dtype)
-            state_NB[rows] = piece.log() if power.in_logs else piece
-            release_pages(evidence)
-        state_NB = power.run_into(state_NB, count_step)
-        for rows in _row_pieces(evidence):
-            piece = from_logs(state_NB[rows]) if power.in_logs else state_NB[rows]
-            alpha = 1.0 + piece.cpu().numpy()
-            alpha_0[rows] += alpha.sum(1)
-            evidence[rows, block] = alpha
-            release_pages(evidence)
-        del state_NB
-    if world.size > 1:
-        evidence[:, : own.start] = evidence[:, own.stop :] = 0.0
-        world.total_into(evidence)
-        world.total_into(alpha_0)
+    work.diffuse_into(evidence, as_alpha)
+    if work.world.size > 1:
+        work.world.total_into(alpha_0)
     for rows in _row_pieces(evidence):
         evidence[rows] /= alpha_0[rows, None]
         release_pages(evidence)
-    report(num_nodes, "done")
     return alpha_0.astype(np.float32)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Work:
+    """What computing and diffusing values of all nodes needs; shared by the parts of a model."""
+
+    graph: Graph
+    plan: InferencePlan
+    power: BlockDiffusion
+    trained: AbstractTrainedPart
+    world: World
+    progress: ProgressCallback | None
+    part: int
+    """Number of parts that are done."""
+    parts: int
+    """Number of parts of the model."""
+
+    @classmethod
+    def prepared(
+        cls,
+        trained: AbstractTrainedPart,
+        graph: Graph,
+        plan: InferencePlan,
+        world: World,
+        progress: ProgressCallback | None = None,
+        parts: int = 1,
+    ) -> "_Work":
+        adjacency = AdjacencyBlocks(
+            graph,
+            entries=plan.block_entries,
+            keep=plan.keep_adjacency,
+            device=trained.device,
+            dtype=trained.dtype,
+        )
+        power = BlockDiffusion(graph, trained.diffusion, adjacency, trained.device, trained.dtype)
+        return cls(graph, plan, power, trained, world, progress, 0, parts)
+
+    def next_part(self) -> "_Work":
+        """Return the same with progress reported as that of the next part."""
+        return replace(self, part=self.part + 1)
+
+    def report(self, done: int, phase: str) -> None:
+        """Report progress, of which every part is an equal share."""
+        if self.progress is not None:
+            self.progress(min(done, (self.part * self.graph.num_nodes + done) // self.parts), phase)
+
+    def result_array(self, scratch: Path | None) -> NDArray[np.float32]:
+        """Return an array for the values of all nodes, (N, C)."""
+        shape = (self.graph.num_nodes, self.trained.num_classes)
+        if self.plan.results_on_disk:
+            return scratch_array(shape, scratch)
+        return np.empty(shape, np.float32)
+
+    def compute_into(
+        self, trained: AbstractTrainedPart, observe: Observer, values: NDArray[np.float32]
+    ) -> None:
+        """Write the values of all nodes before diffusion, (N, C), and pass them on in order."""
+        graph, world = self.graph, self.world
+        chunk = chunk_rows(trained, required_features(graph), self.plan.chunk_bytes)
+        own = world.part.slice_of(graph.num_nodes)
+        if world.size > 1:
+            values[:] = 0.0
+        for start, stop, values_NC in node_values(trained, graph, chunk=chunk, nodes=own):
+            values[start:stop] = values_NC.cpu().numpy()
+            if world.size == 1:
+                observe(start, stop, values_NC)
+            self.report((stop - own.start) * world.size // 2, "evidence")
+        if world.size > 1:
+            world.total_into(values)
+            for rows in _row_pieces(values):
+                stop = min(rows.stop, graph.num_nodes)
+                piece = torch.from_numpy(values[rows]).to(trained.device, trained.dtype)
+                observe(rows.start, stop, piece)
+
+    def diffuse_into(
+        self,
+        values: NDArray[np.float32],
+        finish: Callable[[slice, Tensor], NDArray[Any]] = lambda rows, piece: piece.cpu().numpy(),
+    ) -> None:
+        """Diffuse values (N, C) in place, some columns at a time; `finish` makes the results."""
+        num_nodes, num_columns = values.shape
+        trained, power, world = self.trained, self.power, self.world
+        own = world.part.slice_of(num_columns)
+        columns = min(self.plan.columns, max(own.stop - own.start, 1))
+        passes = -(-(own.stop - own.start) // columns)
+        steps_done = 0
+
+        def count_step() -> None:
+            nonlocal steps_done
+            steps_done += 1
+            fraction = steps_done / (passes * power.steps)
+            self.report(num_nodes // 2 + int(fraction * (num_nodes - num_nodes // 2)), "diffusion")
+
+        for first in range(own.start, own.stop, columns):
+            block = slice(first, min(first + columns, own.stop))
+            state_NB = torch.empty(
+                num_nodes, block.stop - first, dtype=trained.dtype, device=trained.device
+            )
+            for rows in _row_pieces(values):
+                piece = torch.from_numpy(values[rows, block]).to(trained.device, trained.dtype)
+                state_NB[rows] = piece.log() if power.in_logs else piece
+                release_pages(values)
+            state_NB = power.run_into(state_NB, count_step)
+            for rows in _row_pieces(values):
+                piece = from_logs(state_NB[rows]) if power.in_logs else state_NB[rows]
+                values[rows, block] = finish(rows, piece)
+                release_pages(values)
+            del state_NB
+        if world.size > 1:
+            values[:, : own.start] = values[:, own.stop :] = 0.0
+            world.total_into(values)
+
+
+def _plan(
+    trained: AbstractTrainedPart, graph: Graph, memory_bytes: int, observer_bytes: int = 0
+) -> InferencePlan:
+    """Return the cheapest plan within the budget."""
+    return plan_inference(
+        graph.num_nodes,
+        graph.num_edges,
+        trained.num_classes,
+        memory_bytes,
+        max_degree=int(graph.out_degree.max(initial=0)),
+        itemsize=trained.dtype.itemsize,
+        extra_bytes=observer_bytes,
+    )
 
 
 def _row_pieces(array: NDArray[Any]) -> Iterator[slice]:

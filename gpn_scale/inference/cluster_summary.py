@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from gpn_scale.data.graph import Graph
-from gpn_scale.inference.evidence import node_evidence
+from gpn_scale.inference.evidence import Observer, node_values
+from gpn_scale.inference.opinion_values import is_training_node, with_labels
 from gpn_scale.inference.trained_model import TrainedModel
 from gpn_scale.nn.aggregation import ClusterEvidence
 from gpn_scale.ppr.store import PPRStore
@@ -19,6 +20,16 @@ class ClusterSummary:
     """Mean and largest evidence of every cluster, collected while evidence is computed.
 
     Sums are in float64. Pass `observe` to `predict_all`, then call `result`.
+
+    >>> from gpn_scale import build_graph
+    >>> from gpn_scale.config import DiffusionConfig
+    >>> from gpn_scale.ppr.tails import TruncatedTail
+    >>> tail = TruncatedTail(build_graph([0], [1]), DiffusionConfig())
+    >>> summary = ClusterSummary(tail, num_classes=2, device=torch.device("cpu"))
+    >>> summary.observe(0, 2, torch.tensor([[1.0, 0.0], [3.0, 4.0]]))
+    >>> clusters = summary.result(torch.float32)
+    >>> clusters.mean_PC.tolist(), clusters.largest_total_P.tolist()
+    ([[2.0, 2.0]], [7.0])
 
     Args:
         tail: Gives the cluster of each node and the node's weight in it. A tail without clusters
@@ -56,22 +67,121 @@ class ClusterSummary:
 
 
 def summarise_clusters(trained: TrainedModel, graph: Graph, tail: AbstractTail) -> ClusterEvidence:
-    """Return the cluster evidence of a graph, for callers that do not predict all nodes anyway."""
+    """Return the cluster evidence of a graph, for callers that do not predict all nodes anyway.
+
+    >>> from gpn_scale import GPNClassifier, load_graph
+    >>> from gpn_scale.config import RunConfig, TrainConfig
+    >>> from gpn_scale.ppr.tails import TruncatedTail
+    >>> graph = load_graph("synthetic:nodes=100,classes=2")
+    >>> trained = GPNClassifier(RunConfig(train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> summarise_clusters(trained, graph, TruncatedTail(graph, trained.diffusion)).mean_PC.shape
+    torch.Size([1, 2])
+    """
     summary = ClusterSummary(tail, trained.num_classes, trained.device)
-    for start, stop, evidence_NC in node_evidence(trained, graph):
+    for start, stop, evidence_NC in node_values(trained, graph):
         summary.observe(start, stop, evidence_NC)
     return summary.result(trained.dtype)
+
+
+class OpinionSummary:
+    """Mean logits and fraction of training nodes of every cluster, collected as they are computed.
+
+    Pass `observe` to `predict_all` as an opinion observer, then call `result`.
+
+    Args:
+        tail: Gives the cluster of each node and the node's weight in it.
+        graph: The graph, whose split names the training nodes.
+        num_classes: Number C of classes.
+        device: Device of the logits.
+    """
+
+    def __init__(
+        self, tail: AbstractTail, graph: Graph, num_classes: int, device: torch.device
+    ) -> None:
+        self.means = ClusterSummary(tail, num_classes + 1, device)
+        self.is_training = is_training_node(graph)
+
+    def observe(self, start: int, stop: int, logits_NC: Tensor) -> None:
+        """Add the logits of the nodes `start` to `stop`; this method is an `Observer`."""
+        unknown = np.zeros(stop - start, bool)
+        is_training = unknown if self.is_training is None else self.is_training[start:stop]
+        self.means.observe(start, stop, with_labels(logits_NC, is_training))
+
+    def result(self, dtype: torch.dtype) -> Tensor:
+        """Return the means of all values added so far, (P, C + 1)."""
+        return self.means.result(dtype).mean_PC
+
+
+class CollectedClusters:
+    """Cluster means of all parts of a model, collected while all nodes are predicted.
+
+    Args:
+        trained: The model.
+        graph: The graph that is predicted.
+        tail: The tail whose clusters are meant.
+    """
+
+    def __init__(self, trained: TrainedModel, graph: Graph, tail: AbstractTail) -> None:
+        self.trained = trained
+        self.evidence = ClusterSummary(tail, trained.num_classes, trained.device)
+        self.opinion = None
+        if trained.opinion is not None:
+            self.opinion = OpinionSummary(tail, graph, trained.num_classes, trained.device)
+
+    @property
+    def opinion_observers(self) -> list[Observer]:
+        """Observers of the opinion's logits; none for a GPN."""
+        return [] if self.opinion is None else [self.opinion.observe]
+
+    def store(self) -> None:
+        """Put the means into the model's networks."""
+        trained = self.trained
+        trained.network.clusters = self.evidence.result(trained.dtype)
+        if trained.opinion is not None and self.opinion is not None:
+            trained.opinion.network.cluster_PS = self.opinion.result(trained.dtype)
+
+
+def summarise_model(trained: TrainedModel, graph: Graph, tail: AbstractTail) -> None:
+    """Put the graph's cluster means of all parts into the model's networks."""
+    collected = CollectedClusters(trained, graph, tail)
+    for start, stop, evidence_NC in node_values(trained, graph):
+        collected.evidence.observe(start, stop, evidence_NC)
+    if trained.opinion is not None:
+        for observe in collected.opinion_observers:
+            for start, stop, logits_NC in node_values(trained.opinion, graph):
+                observe(start, stop, logits_NC)
+    collected.store()
 
 
 def clusters_fingerprint(graph: Graph, store: PPRStore, tail: AbstractTail) -> str:
     """Return a text that identifies what cluster evidence depends on besides the weights.
 
     It begins with the fingerprint of the graph.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale import build_graph
+    >>> from gpn_scale.config import PPRConfig
+    >>> from gpn_scale.ppr.tails import TruncatedTail
+    >>> from precompute.build import build_store
+    >>> path, config = build_graph([0, 1], [1, 2]), PPRConfig(k=2, clusters=0)
+    >>> with TemporaryDirectory() as folder:
+    ...     plan = build_store(path, config, folder)
+    ...     tail = TruncatedTail(path, config.diffusion)
+    ...     text = clusters_fingerprint(path, PPRStore.open(folder), tail)
+    >>> text.removeprefix(path.fingerprint())
+    ' one cluster'
     """
     clusters = store.clusters_checksum if tail.uses_store_clusters else "one cluster"
     return f"{graph.fingerprint()} {clusters}"
 
 
 def num_tracked_clusters(tail: AbstractTail) -> int:
-    """Return the number of clusters that a model tracks for this tail, at least 1."""
+    """Return the number of clusters that a model tracks for this tail, at least 1.
+
+    >>> from gpn_scale import build_graph
+    >>> from gpn_scale.config import DiffusionConfig
+    >>> from gpn_scale.ppr.tails import TruncatedTail
+    >>> num_tracked_clusters(TruncatedTail(build_graph([0], [1]), DiffusionConfig()))
+    1
+    """
     return max(tail.num_clusters, 1)

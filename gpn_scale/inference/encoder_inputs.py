@@ -20,12 +20,23 @@ _MOMENT_ROWS = 1 << 16
 def model_inputs(
     graph: Graph, scaling: FeatureScaling, device: torch.device, dtype: torch.dtype
 ) -> Inputs:
-    """Return the scaled features of all nodes; sparse features stay sparse."""
+    """Return the scaled features of all nodes; sparse features stay sparse.
+
+    >>> from gpn_scale import build_graph
+    >>> graph = build_graph([0], [1], features=[[1.0, 3.0], [2.0, 2.0]])
+    >>> model_inputs(graph, "row_sum", torch.device("cpu"), torch.float32)
+    tensor([[0.2500, 0.7500],
+            [0.5000, 0.5000]])
+    """
     return as_inputs(scale_features(required_features(graph), scaling), device, dtype)
 
 
 def required_features(graph: Graph) -> Features:
     """Return the graph's features.
+
+    >>> from gpn_scale import build_graph
+    >>> required_features(build_graph([0], [1], features=[[1.0, 3.0], [2.0, 2.0]])).shape
+    (2, 2)
 
     Raises:
         GraphError: the graph has none.
@@ -42,6 +53,10 @@ def column_moments(features: Features, scaling: FeatureScaling) -> tuple[Tensor,
     """Return mean and mean square of every scaled column, (F,) and (F,), in float64.
 
     Rows are read in chunks.
+
+    >>> mean_F, square_F = column_moments(np.array([[1.0], [3.0]], np.float32), "none")
+    >>> mean_F.tolist(), square_F.tolist()
+    ([2.0], [5.0])
     """
     num_rows, num_columns = features.shape
     sum_F, square_F = np.zeros(num_columns), np.zeros(num_columns)
@@ -59,7 +74,11 @@ def column_moments(features: Features, scaling: FeatureScaling) -> tuple[Tensor,
 
 
 def as_inputs(features: Features, device: torch.device, dtype: torch.dtype) -> Inputs:
-    """Return feature rows as a tensor or a sparse matrix; writable arrays are not copied."""
+    """Return feature rows as a tensor or a sparse matrix; writable arrays are not copied.
+
+    >>> as_inputs(np.array([[1.0, 2.0]], np.float32), torch.device("cpu"), torch.float64)
+    tensor([[1., 2.]], dtype=torch.float64)
+    """
     if isinstance(features, CSRFeatures):
         return SparseMatrix(
             _as_tensor(features.indptr).to(device),

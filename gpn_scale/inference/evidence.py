@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gpn_scale.data.graph import CSRFeatures, Features, Graph
 from gpn_scale.inference.encoder_inputs import required_features
-from gpn_scale.inference.trained_model import CHUNK_ROWS, TrainedModel
+from gpn_scale.inference.trained_model import CHUNK_ROWS, AbstractTrainedPart, TrainedModel
 from gpn_scale.scratch import release_pages
 
 Observer = Callable[[int, int, Tensor], None]
@@ -26,6 +26,11 @@ class EvidenceSummary:
     """Feature evidence of all nodes, reduced over classes: 16 bytes per node.
 
     `predict_all` fills it if its `observe` is among the observers.
+
+    >>> summary = EvidenceSummary.empty(num_nodes=2)
+    >>> summary.observe(0, 2, torch.tensor([[1.0, 0.0], [3.0, 4.0]]))
+    >>> summary.total, summary.leading_class
+    (array([1., 7.]), array([0, 1]))
     """
 
     total: NDArray[np.float64]
@@ -50,23 +55,42 @@ class EvidenceSummary:
 
 
 def summarise_evidence(trained: TrainedModel, graph: Graph) -> EvidenceSummary:
-    """Return the summary of a graph, for callers that do not predict all nodes anyway."""
+    """Return the summary of a graph, for callers that do not predict all nodes anyway.
+
+    >>> from gpn_scale import GPNClassifier, load_graph
+    >>> from gpn_scale.config import RunConfig, TrainConfig
+    >>> graph = load_graph("synthetic:nodes=100,classes=2")
+    >>> trained = GPNClassifier(RunConfig(train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> summarise_evidence(trained, graph).total.shape
+    (100,)
+    """
     summary = EvidenceSummary.empty(graph.num_nodes)
-    for start, stop, evidence_NC in node_evidence(trained, graph):
+    for start, stop, evidence_NC in node_values(trained, graph):
         summary.observe(start, stop, evidence_NC)
     return summary
 
 
-def node_evidence(
-    trained: TrainedModel, graph: Graph, *, chunk: int = CHUNK_ROWS, nodes: slice | None = None
+def node_values(
+    trained: AbstractTrainedPart,
+    graph: Graph,
+    *,
+    chunk: int = CHUNK_ROWS,
+    nodes: slice | None = None,
 ) -> Iterator[tuple[int, int, Tensor]]:
-    """Yield the feature evidence of all nodes in order: (start, stop, evidence (stop - start, C)).
+    """Yield evidence or logits of all nodes in order: (start, stop, values (stop - start, C)).
 
     Features are read and scaled chunk by chunk. Batch normalisation uses its running moments; the
     network is back in its former mode whenever a chunk is yielded.
 
+    >>> from gpn_scale import GPNClassifier, load_graph
+    >>> from gpn_scale.config import RunConfig, TrainConfig
+    >>> graph = load_graph("synthetic:nodes=100,classes=2")
+    >>> trained = GPNClassifier(RunConfig(train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> [(start, stop) for start, stop, _ in node_values(trained, graph, chunk=64)]
+    [(0, 64), (64, 100)]
+
     Args:
-        trained: The model.
+        trained: The part of the model whose values are computed.
         graph: Graph with features; may be a memory map.
         chunk: Number of nodes computed at a time.
         nodes: Range of nodes; None for all.
@@ -77,19 +101,23 @@ def node_evidence(
         stop = min(start + chunk, nodes.stop)
         inputs = trained.inputs(_rows(features, start, stop))
         with torch.no_grad(), trained.evaluating():
-            evidence_NC = trained.network.feature_evidence(inputs)
+            values_NC = trained.values(inputs)
         del inputs
         release_pages(*_arrays(features))
-        yield start, stop, evidence_NC
+        yield start, stop, values_NC
 
 
-def chunk_rows(trained: TrainedModel, features: Features, memory_bytes: int) -> int:
-    """Return how many nodes the network can take at a time within `memory_bytes`, at least 1."""
-    encoder, classes, itemsize = (
-        trained.network.encoder,
-        trained.num_classes,
-        trained.dtype.itemsize,
-    )
+def chunk_rows(trained: AbstractTrainedPart, features: Features, memory_bytes: int) -> int:
+    """Return how many nodes the network can take at a time within `memory_bytes`, at least 1.
+
+    >>> from gpn_scale import GPNClassifier, load_graph
+    >>> from gpn_scale.config import RunConfig, TrainConfig
+    >>> graph = load_graph("synthetic:nodes=100,classes=2")
+    >>> trained = GPNClassifier(RunConfig(train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> [chunk_rows(trained, graph.features, size) for size in (0, 1 << 30)]
+    [1, 100]
+    """
+    encoder, classes, itemsize = trained.encoder, trained.num_classes, trained.dtype.itemsize
     widths = [len(layer.get_parameter("bias")) for layer in (encoder.first, *encoder.further)]
     hidden, latent = max(widths), widths[-1]
     # Upper bounds: a linear map, its norm, ReLU and the next map; positions and offsets of a flow.

@@ -26,7 +26,16 @@ RowSource = Literal["exact", "stored"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Explanation:
-    """The contributors of some nodes and the evidence of these nodes, in pseudo-counts."""
+    """The contributors of some nodes and the evidence of these nodes, in pseudo-counts.
+
+    >>> from gpn_scale import GPNClassifier, load_graph
+    >>> from gpn_scale.config import RunConfig, TrainConfig
+    >>> graph = load_graph("synthetic:nodes=100,classes=2")
+    >>> trained = GPNClassifier(RunConfig(train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> explanation = explain_nodes(trained, graph, nodes=[3, 5], count=4)
+    >>> explanation.contributors.node.shape, explanation.source
+    ((2, 4), 'exact')
+    """
 
     node: NodeIds
     """Ids of the explained nodes, (B,)."""
@@ -50,6 +59,15 @@ def explain_nodes(
     predict_stored: Callable[[NodeIds], NodesPrediction] | None = None,
 ) -> Explanation:
     """Return an explanation of nodes by complete rows, or by stored rows if the graph is large.
+
+    >>> from gpn_scale import GPNClassifier, load_graph
+    >>> from gpn_scale.config import RunConfig, TrainConfig
+    >>> graph = load_graph("synthetic:nodes=100,classes=2")
+    >>> trained = GPNClassifier(RunConfig(train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> alone = graph.marks["isolated"][:1]  # a node without edges explains itself
+    >>> contributors = explain_nodes(trained, graph, alone, count=1).contributors
+    >>> contributors.node[0] == alone, contributors.share.round(3)
+    (array([ True]), array([[1.]]))
 
     Args:
         trained: The model, which must diffuse evidence and not its logarithm.
@@ -85,6 +103,15 @@ def explain_exactly(
 ) -> Explanation:
     """Return an explanation of `nodes` by their complete rows of the diffusion.
 
+    >>> from gpn_scale import GPNClassifier, load_graph
+    >>> from gpn_scale.config import RunConfig, TrainConfig
+    >>> graph = load_graph("synthetic:nodes=100,classes=2")
+    >>> trained = GPNClassifier(RunConfig(train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> evidence = summarise_evidence(trained, graph)
+    >>> explanation = explain_exactly(trained, graph, np.array([3, 5]), evidence, count=100)
+    >>> explanation.contributors.share.sum(1).round(6)
+    array([1., 1.])
+
     Args:
         trained: The model, which must diffuse evidence and not its logarithm.
         graph: The graph of the nodes.
@@ -113,7 +140,22 @@ def explain_exactly(
 
 
 def explain_stored(predicted: NodesPrediction) -> Explanation:
-    """Return the explanation in a prediction from stored rows, which must have contributors."""
+    """Return the explanation in a prediction from stored rows, which must have contributors.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale import GPNClassifier, load_graph
+    >>> from gpn_scale.config import PPRConfig, RunConfig, TrainConfig
+    >>> from precompute.build import build_store
+    >>> graph = load_graph("synthetic:nodes=100,classes=2")
+    >>> classifier = GPNClassifier(RunConfig(train=TrainConfig(epochs=5))).fit(graph)
+    >>> config = PPRConfig(diffusion=classifier.trained.diffusion, k=8, clusters=2)
+    >>> with TemporaryDirectory() as folder:
+    ...     plan = build_store(graph, config, folder)
+    ...     predicted = classifier.predict_nodes(graph, [3, 5], folder, explain=4)
+    >>> explanation = explain_stored(predicted)
+    >>> explanation.contributors.node.shape, explanation.source
+    ((2, 4), 'stored')
+    """
     assert predicted.contributors is not None
     prior = predicted.prediction.probabilities.shape[1]
     return Explanation(

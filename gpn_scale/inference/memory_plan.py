@@ -24,7 +24,12 @@ _LINE_WORK, _READ_WORK, _REBUILD_WORK = 2, 1, 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InferencePlan:
-    """What is held in memory at a time; made by `plan_inference`."""
+    """What is held in memory at a time; made by `plan_inference`.
+
+    >>> plan = plan_inference(10_000_000, 200_000_000, num_classes=40, memory_bytes=2 << 30)
+    >>> plan.results_on_disk, plan.keep_adjacency
+    (True, False)
+    """
 
     columns: int
     """Number of classes that are diffused at a time."""
@@ -51,6 +56,10 @@ def plan_inference(
     extra_bytes: int = 0,
 ) -> InferencePlan:
     """Return the cheapest plan for predicting all nodes that fits `memory_bytes`.
+
+    >>> plan = plan_inference(1000, 5000, num_classes=7, memory_bytes=1 << 30)
+    >>> plan.columns, plan.results_on_disk
+    (7, False)
 
     Args:
         num_nodes: Number N of nodes.
@@ -87,7 +96,12 @@ def plan_inference(
 def modest_bytes(
     num_nodes: int, num_edges: int, num_classes: int, *, max_degree: int = 0, itemsize: int = 4
 ) -> int:
-    """Return a budget for callers with other data in memory: 1.5 times the smallest one."""
+    """Return a budget for callers with other data in memory: 1.5 times the smallest one.
+
+    >>> budget = modest_bytes(1000, 5000, num_classes=7)
+    >>> plan_inference(1000, 5000, 7, budget).predicted_bytes <= budget
+    True
+    """
     sizes = _Sizes(num_nodes, num_edges, num_classes, max_degree, itemsize)
     return min(plan.predicted_bytes for plan in _plans(sizes, 0)) * 3 // 2
 

@@ -19,7 +19,8 @@ from gpn_scale.diffusion.push import push_rows
 from gpn_scale.errors import ConfigError, GraphError
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.inference.encoder_inputs import required_features
-from gpn_scale.inference.trained_model import TrainedModel
+from gpn_scale.inference.opinion_values import OpinionValues, with_labels
+from gpn_scale.inference.trained_model import TrainedModel, TrainedOpinion
 from gpn_scale.nn.model import GPN, GPNOutput
 from gpn_scale.nn.posterior import DirichletPosterior
 from gpn_scale.nn.sparse import SparseMatrix
@@ -30,7 +31,18 @@ EvidenceOf = Callable[[NodeIds], Tensor]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NewNodesPrediction:
-    """Prediction of new nodes, and how far alpha_0 may be from the exact one."""
+    """Prediction of new nodes, and how far alpha_0 may be from the exact one.
+
+    >>> from gpn_scale import GPNClassifier, load_graph
+    >>> from gpn_scale.config import RunConfig, TrainConfig
+    >>> from gpn_scale.diffusion.growth import new_nodes
+    >>> graph = load_graph("synthetic:nodes=100,classes=2")
+    >>> trained = GPNClassifier(RunConfig(train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> new = new_nodes(graph, graph.features[:1], [[0, 1]])  # one node, tied to nodes 0 and 1
+    >>> predicted = predict_new(trained, graph, new, tolerance=0.0)
+    >>> predicted.alpha_0_lower == predicted.alpha_0_upper  # nothing was left out
+    array([ True])
+    """
 
     prediction: Prediction
     """Prediction from the kept part of the rows."""
@@ -41,13 +53,19 @@ class NewNodesPrediction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class KnownGraph:
-    """Facts about the graph that the caller has already, so that they need not be computed."""
+class GraphFacts:
+    """Facts about the graph that the caller has already, so that they need not be computed.
+
+    >>> from gpn_scale import build_graph
+    >>> from gpn_scale.diffusion.growth import in_weights
+    >>> GraphFacts(in_weights=in_weights(build_graph([0, 1], [1, 2]))).in_weights
+    array([1., 2., 1.])
+    """
 
     evidence: EvidenceOf | None = None
-    """Feature evidence of known nodes; None to compute that of the touched nodes."""
+    """Feature evidence of existing nodes; None to compute that of the touched nodes."""
     largest_evidence: float | None = None
-    """Bound on any known node's evidence, summed over classes, for `alpha_0_upper`.
+    """Bound on any existing node's evidence, summed over classes, for `alpha_0_upper`.
 
     None for the bound that the model's clamp sets, which is far too large unless the tolerance is
     0."""
@@ -62,13 +80,15 @@ def predict_new(
     new: NewNodes,
     *,
     tolerance: float = 1e-6,
-    known: KnownGraph | None = None,
+    facts: GraphFacts | None = None,
     block_size: int = 64,
 ) -> NewNodesPrediction:
     """Return the prediction of new nodes by diffusion on the grown graph.
 
+    The prediction of a GPN+ is not calibrated yet.
+
     Work grows with the nodes that the rows touch, not with the graph: only `sym` reads all edges
-    of a weighted or directed graph once, unless `known.in_weights` is given. Memory grows with
+    of a weighted or directed graph once, unless `facts.in_weights` is given. Memory grows with
     `block_size` times the touched nodes.
 
     >>> from gpn_scale.config import DiffusionConfig, RunConfig
@@ -86,25 +106,26 @@ def predict_new(
 
     Args:
         trained: The model.
-        graph: Graph of the known nodes.
+        graph: Graph of the existing nodes.
         new: Nodes from `new_nodes(graph, ...)`.
         tolerance: Amounts of mass below this are not pushed on; 0 is exact.
-        known: What the caller knows of `graph` already.
+        facts: What the caller knows of `graph` already.
         block_size: Number of new nodes whose rows are computed together.
 
     Raises:
         GraphError: the nodes or their features do not fit the graph or the model.
-        ConfigError: `tolerance`, `known.largest_evidence` or `block_size` is out of range.
+        ConfigError: `tolerance`, `facts.largest_evidence` or `block_size` is out of range.
     """
-    known = known or KnownGraph()
-    _check(trained, graph, new, known, block_size)
+    facts = facts or GraphFacts()
+    _check(trained, graph, new, facts, block_size)
     diffusion, network = trained.diffusion, trained.network
     transition = GrownTransition(
-        graph, new, diffusion.normalisation, diffusion.self_loops, known.in_weights
+        graph, new, diffusion.normalisation, diffusion.self_loops, facts.in_weights
     )
     own_MC = trained.evidence(new.features, np.arange(new.num_new))
-    known_evidence = known.evidence or partial(trained.evidence, required_features(graph))
+    existing_evidence = facts.evidence or partial(trained.evidence, required_features(graph))
     aggregated_MC, dropped_M = torch.empty_like(own_MC), np.zeros(new.num_new)
+    opinion = None if trained.opinion is None else _NewOpinion(trained.opinion, graph, new)
     for start in range(0, new.num_new, block_size):
         block = slice(start, start + block_size)
         pushed = push_rows(
@@ -115,49 +136,72 @@ def predict_new(
             tolerance=tolerance,
         )
         dropped_M[block] = pushed.dropped
-        aggregated_MC[block] = _aggregated(pushed.weight, known_evidence, own_MC, new)
+        aggregated_MC[block] = _aggregated(pushed.weight, existing_evidence, own_MC, new)
+        if opinion is not None:
+            opinion.diffuse(pushed.weight)
     output = GPNOutput(
         with_network=DirichletPosterior.from_evidence(aggregated_MC),
         without_network=DirichletPosterior.from_evidence(own_MC),
     )
     lower_M = output.with_network.alpha_0_N.double().cpu().numpy()
-    bound = _evidence_bound(network, own_MC, known.largest_evidence)
+    bound = _evidence_bound(network, own_MC, facts.largest_evidence)
     # Avoid 0 times a bound that may be infinite.
     lost_M = np.multiply(dropped_M, bound, out=np.zeros(new.num_new), where=dropped_M > 0)
+    prediction = Prediction.from_output(output)
     return NewNodesPrediction(
-        prediction=Prediction.from_output(output),
+        prediction=prediction if opinion is None else opinion.explained(prediction),
         alpha_0_lower=lower_M,
         alpha_0_upper=lower_M + lost_M,
     )
 
 
+class _NewOpinion:
+    """The opinion and label evidence of new nodes, block by block; new nodes have no labels."""
+
+    def __init__(self, opinion: TrainedOpinion, graph: Graph, new: NewNodes) -> None:
+        self.values, self.new = OpinionValues.of_graph(opinion, graph), new
+        own_MC = opinion.values_of(new.features, np.arange(new.num_new))
+        self.own_MS = with_labels(own_MC, np.zeros(new.num_new))
+        self.diffused: list[Tensor] = [self.own_MS[:0]]
+
+    def diffuse(self, rows: SparseRows) -> None:
+        """Add the diffused values of the next block's nodes."""
+        self.diffused.append(_aggregated(rows, self.values.of, self.own_MS, self.new))
+
+    def explained(self, prediction: Prediction) -> Prediction:
+        """Return the prediction by feature evidence with opinion and label evidence."""
+        return self.values.explained(prediction, torch.cat(self.diffused))
+
+
 def _aggregated(
-    rows: SparseRows, known_evidence: EvidenceOf, own_MC: Tensor, new: NewNodes
+    rows: SparseRows, existing_evidence: EvidenceOf, own_MC: Tensor, new: NewNodes
 ) -> Tensor:
     """Return rows (B, N + M) times the evidence of the nodes they touch, (B, C)."""
     touched_T, column = np.unique(rows.indices, return_inverse=True)
-    known, joined = np.split(touched_T, [np.searchsorted(touched_T, new.num_known)])
-    known_TC = known_evidence(known.astype(np.int64)).to(own_MC)
-    joined_TC = own_MC[torch.from_numpy(joined.astype(np.int64) - new.num_known).to(own_MC.device)]
+    existing, joined = np.split(touched_T, [np.searchsorted(touched_T, new.num_existing)])
+    existing_TC = existing_evidence(existing.astype(np.int64)).to(own_MC)
+    joined_TC = own_MC[
+        torch.from_numpy(joined.astype(np.int64) - new.num_existing).to(own_MC.device)
+    ]
     matrix = SparseMatrix(
         torch.from_numpy(rows.indptr).to(own_MC.device),
         torch.from_numpy(column).to(own_MC.device),
         torch.from_numpy(rows.data).to(own_MC),
         len(touched_T),
     )
-    return matrix.multiply(torch.cat([known_TC, joined_TC]))
+    return matrix.multiply(torch.cat([existing_TC, joined_TC]))
 
 
-def _evidence_bound(network: GPN, own_MC: Tensor, largest_known: float | None) -> float:
-    """Return a bound on every node's total evidence; new nodes may exceed all known ones."""
-    if largest_known is None:
+def _evidence_bound(network: GPN, own_MC: Tensor, largest_existing: float | None) -> float:
+    """Return a bound on every node's total evidence; new nodes may exceed all existing ones."""
+    if largest_existing is None:
         with np.errstate(over="ignore"):
             return float(network.flow.num_classes * np.exp(network.evidence.log_limit))
-    return float(max([largest_known, *own_MC.double().sum(1).tolist()]))
+    return float(max([largest_existing, *own_MC.double().sum(1).tolist()]))
 
 
 def _check(
-    trained: TrainedModel, graph: Graph, new: NewNodes, known: KnownGraph, block_size: int
+    trained: TrainedModel, graph: Graph, new: NewNodes, facts: GraphFacts, block_size: int
 ) -> None:
     if new.features.shape[1] != trained.num_features:
         raise GraphError(
@@ -165,9 +209,9 @@ def _check(
             f"the model was trained on {trained.num_features}",
             arguments=("features",),
         )
-    if known.largest_evidence is not None and not known.largest_evidence >= 0.0:
+    if facts.largest_evidence is not None and not facts.largest_evidence >= 0.0:
         raise ConfigError(
-            f"largest_evidence is {known.largest_evidence!r}, expected at least 0: pass the "
+            f"largest_evidence is {facts.largest_evidence!r}, expected at least 0: pass the "
             "largest sum of evidence over classes, or None",
             arguments=("largest_evidence",),
         )

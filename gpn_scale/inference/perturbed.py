@@ -3,7 +3,7 @@
 Features act on a node's own evidence alone, and edges on the diffusion alone. So the evidence of
 the unchanged graph, computed once, serves every perturbation, and no node is encoded twice.
 
-Shapes: N nodes, C classes, B perturbed nodes, E entries of rows.
+Shapes: N nodes, C classes, B perturbed nodes, E entries of rows, S values of an opinion.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,8 @@ from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.diffusion.power_iteration import PowerIteration, exact_diffusion, from_logs
 from gpn_scale.evaluation.prediction import FloatArray, Prediction
 from gpn_scale.inference.encoder_inputs import as_inputs, required_features
-from gpn_scale.inference.trained_model import CHUNK_ROWS, TrainedModel
+from gpn_scale.inference.opinion_values import OpinionValues
+from gpn_scale.inference.trained_model import CHUNK_ROWS, AbstractTrainedPart, TrainedModel
 from gpn_scale.nn.model import GPNOutput
 from gpn_scale.nn.posterior import DirichletPosterior
 from gpn_scale.ppr.rows import Rows
@@ -31,6 +32,15 @@ _COLUMNS = 32  # nodes whose own weight in the diffusion is computed together
 class Perturbed:
     """A model and a graph that is changed in one respect at a time.
 
+    >>> from gpn_scale import GPNClassifier, load_graph
+    >>> from gpn_scale.config import RunConfig, TrainConfig
+    >>> graph = load_graph("synthetic:nodes=100,classes=2")
+    >>> trained = GPNClassifier(RunConfig(train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> nodes, perturbed = np.array([3, 5]), Perturbed(trained, graph)
+    >>> same = perturbed.isolated(nodes, lambda part: graph.features[nodes[part]])
+    >>> np.allclose(same.alpha_0, perturbed.unchanged().alpha_0[nodes], rtol=1e-3)
+    True
+
     Args:
         trained: The model.
         graph: The unchanged graph.
@@ -42,10 +52,18 @@ class Perturbed:
         self.evidence_NC = trained.evidence(required_features(graph), np.arange(graph.num_nodes))
         self._diffuse = self._diffusion(graph)
         self.aggregated_NC = self._diffuse(self.evidence_NC)
+        self._opinion = None
+        if trained.opinion is not None:
+            self._opinion = OpinionValues.of_graph(trained.opinion, graph)
+            self._value_NS = self._opinion.of(np.arange(graph.num_nodes))
+            self._diffused_NS = self._diffuse.linear(self._value_NS)
 
     def unchanged(self) -> Prediction:
         """Return the prediction of the unchanged graph, (N,)."""
-        return _prediction(self.aggregated_NC, self.evidence_NC)
+        prediction = _prediction(self.aggregated_NC, self.evidence_NC)
+        if self._opinion is None:
+            return prediction
+        return self._finished(self._opinion.explained(prediction, self._diffused_NS))
 
     @torch.no_grad()
     def isolated(self, nodes: NodeIds, rows_of: FeaturesOf) -> Prediction:
@@ -62,19 +80,35 @@ class Perturbed:
             return _prediction(from_logs(changed_BC), new_BC)
         # Round-off of a large evidence that has vanished must not make the rest negative.
         aggregated_BC = (around_BC + weight_B1 * (new_BC - old_BC)).clamp_min(0.0)
-        return _prediction(aggregated_BC, new_BC)
+        prediction = _prediction(aggregated_BC, new_BC)
+        if self._opinion is None:
+            return prediction
+        change_BS = self._opinion_values(rows_of, nodes) - self._value_NS[place]
+        diffused_BS = self._diffused_NS[place] + weight_B1 * change_BS
+        return self._finished(self._opinion.explained(prediction, diffused_BS))
 
     @torch.no_grad()
     def with_features(self, nodes: NodeIds, rows_of: FeaturesOf) -> Prediction:
         """Return the prediction of all nodes if `nodes` had other features, (N,)."""
         evidence_NC = self.evidence_NC.clone()
         evidence_NC[self._ids(nodes)] = self._evidence(rows_of, len(nodes))
-        return _prediction(self._diffuse(evidence_NC), evidence_NC)
+        prediction = _prediction(self._diffuse(evidence_NC), evidence_NC)
+        if self._opinion is None:
+            return prediction
+        value_NS = self._value_NS.clone()
+        value_NS[self._ids(nodes)] = self._opinion_values(rows_of, nodes)
+        diffused_NS = self._diffuse.linear(value_NS)
+        return self._finished(self._opinion.explained(prediction, diffused_NS))
 
     @torch.no_grad()
     def with_edges(self, graph: Graph) -> Prediction:
         """Return the prediction of all nodes if their edges were those of `graph`, (N,)."""
-        return _prediction(self._diffusion(graph)(self.evidence_NC), self.evidence_NC)
+        diffuse = self._diffusion(graph)
+        prediction = _prediction(diffuse(self.evidence_NC), self.evidence_NC)
+        if self._opinion is None:
+            return prediction
+        diffused_NS = diffuse.linear(self._value_NS)
+        return self._finished(self._opinion.explained(prediction, diffused_NS))
 
     def local_score(
         self, nodes: NodeIds, rows: Rows, isolated: Prediction | None = None
@@ -102,14 +136,18 @@ class Perturbed:
 
     def _evidence(self, rows_of: FeaturesOf, count: int) -> Tensor:
         """Return the evidence of rows that are made in chunks, (B, C)."""
-        trained = self._trained
-        parts = [self.evidence_NC.new_empty(0, self.evidence_NC.shape[1])]
-        with trained.evaluating():
-            for start in range(0, count, CHUNK_ROWS):
-                rows = rows_of(slice(start, min(start + CHUNK_ROWS, count)))
-                inputs = as_inputs(rows, trained.device, trained.dtype)
-                parts.append(trained.network.feature_evidence(inputs))
-        return torch.cat(parts)
+        return _values(self._trained, rows_of, count)
+
+    def _opinion_values(self, rows_of: FeaturesOf, nodes: NodeIds) -> Tensor:
+        """Return logits of rows that are made in chunks, and where the labels are, (B, S)."""
+        assert self._opinion is not None
+        value_BS = self._value_NS[self._ids(nodes)].clone()
+        value_BS[:, :-1] = _values(self._opinion.opinion, rows_of, len(nodes))
+        return value_BS
+
+    def _finished(self, prediction: Prediction) -> Prediction:
+        """Return a prediction of GPN+ with calibrated probabilities and p-values."""
+        return self._trained.finished(prediction)
 
     def _own_weight(self, nodes: NodeIds) -> Tensor:
         """Return the diffusion's diagonal at `nodes`, (B,), from columns of the identity."""
@@ -124,6 +162,17 @@ class Perturbed:
 
     def _ids(self, nodes: NodeIds) -> Tensor:
         return torch.from_numpy(np.array(nodes, np.int64)).to(self._trained.device)
+
+
+def _values(trained: AbstractTrainedPart, rows_of: FeaturesOf, count: int) -> Tensor:
+    """Return what a part of the model diffuses, of rows that are made in chunks, (B, C)."""
+    empty = torch.empty(0, trained.num_classes, device=trained.device, dtype=trained.dtype)
+    parts = [empty]
+    with trained.evaluating():
+        for start in range(0, count, CHUNK_ROWS):
+            rows = rows_of(slice(start, min(start + CHUNK_ROWS, count)))
+            parts.append(trained.values(as_inputs(rows, trained.device, trained.dtype)))
+    return torch.cat(parts)
 
 
 def _prediction(aggregated_NC: Tensor, evidence_NC: Tensor) -> Prediction:

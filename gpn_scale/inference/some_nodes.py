@@ -16,7 +16,12 @@ from torch import Tensor
 from gpn_scale.data.graph import Features, Graph, NodeIds
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.inference.encoder_inputs import required_features
-from gpn_scale.inference.trained_model import TrainedModel
+from gpn_scale.inference.opinion_values import OpinionValues
+from gpn_scale.inference.trained_model import (
+    AbstractTrainedPart,
+    TrainedModel,
+    TrainedOpinion,
+)
 from gpn_scale.nn.aggregation import ClusterEvidence, TopKAggregation
 from gpn_scale.nn.model import GPNOutput
 from gpn_scale.nn.posterior import DirichletPosterior
@@ -34,7 +39,18 @@ _ROUND_OFF = 1e-5
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Contributors:
-    """The nodes that supply most of each node's evidence, by decreasing share."""
+    """The nodes that supply most of each node's evidence, by decreasing share.
+
+    >>> two = Contributors(
+    ...     node=np.array([[7, 2]]),
+    ...     share=np.array([[0.5, 0.25]]),
+    ...     weight=np.array([[0.25, 0.5]]),
+    ...     leading_class=np.array([[1, 0]]),
+    ...     tail_share=np.array([0.25]),
+    ... )
+    >>> two.share.sum(1) + two.tail_share
+    array([1.])
+    """
 
     node: NodeIds
     """Node ids, (B, M); -1 where a row has fewer."""
@@ -53,7 +69,18 @@ _Arrays = TypeVar("_Arrays", Prediction, Contributors)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NodesPrediction:
-    """Prediction of some nodes from their stored rows."""
+    """Prediction of some nodes from their stored rows.
+
+    >>> p, alpha_0 = np.array([[0.75, 0.25]]), np.array([8.0])
+    >>> prediction = Prediction(
+    ...     probabilities=p, probabilities_no_network=p, alpha_0=alpha_0, alpha_0_no_network=alpha_0
+    ... )
+    >>> bounds = {"alpha_0_lower": alpha_0 - 1.0, "alpha_0_upper": alpha_0 + 2.0}
+    >>> node = np.array([4])
+    >>> predicted = NodesPrediction(node=node, prediction=prediction, **bounds, contributors=None)
+    >>> predicted.alpha_0_upper - predicted.alpha_0_lower
+    array([3.])
+    """
 
     node: NodeIds
     """Ids of the nodes in the requested order, (B,)."""
@@ -74,6 +101,8 @@ class _Block:
     batch: PPRBatch
     evidence_NC: Tensor
     aggregated_BC: Tensor
+    opinion_BS: Tensor | None = None
+    """Diffused logits and label evidence of GPN+; None for a GPN."""
 
     @property
     def total_N(self) -> NDArray[np.float64]:
@@ -91,9 +120,27 @@ class _Block:
 
 
 def batch_aggregation(
-    batch: PPRBatch, cluster_evidence: Callable[[Tensor], Tensor], trained: TrainedModel
+    batch: PPRBatch, cluster_evidence: Callable[[Tensor], Tensor], trained: AbstractTrainedPart
 ) -> TopKAggregation:
-    """Return the aggregation of a batch; `cluster_evidence` as in `TopKAggregation`."""
+    """Return the aggregation of a batch; `cluster_evidence` as in `TopKAggregation`.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale import GPNClassifier, load_graph
+    >>> from gpn_scale.config import PPRConfig, RunConfig, TrainConfig
+    >>> from gpn_scale.ppr.tails import TruncatedTail
+    >>> from precompute.build import build_store
+    >>> graph = load_graph("synthetic:nodes=100,classes=2")
+    >>> trained = GPNClassifier(RunConfig(train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> tail = TruncatedTail(graph, trained.diffusion)
+    >>> with TemporaryDirectory() as folder:
+    ...     config = PPRConfig(diffusion=trained.diffusion, k=8, clusters=0)
+    ...     plan = build_store(graph, config, folder)
+    ...     source = BatchSource(store=PPRStore.open(folder), tail=tail)
+    ...     batch = assemble_batch(np.array([3, 5]), source)
+    >>> aggregate = batch_aggregation(batch, lambda evidence_NC: evidence_NC[:0], trained)
+    >>> aggregate(torch.ones(len(batch.support_global), 2)).shape
+    torch.Size([2, 2])
+    """
     device, dtype = trained.device, trained.dtype
     rows = SparseMatrix(
         torch.from_numpy(batch.rows.row_ptr).to(device),
@@ -116,6 +163,22 @@ def row_posteriors(
 ) -> DirichletPosterior:
     """Return the posteriors of `nodes` with the network's influence, from their rows.
 
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale import GPNClassifier, load_graph
+    >>> from gpn_scale.config import PPRConfig, RunConfig, TrainConfig
+    >>> from gpn_scale.ppr.tails import TruncatedTail
+    >>> from precompute.build import build_store
+    >>> graph, nodes = load_graph("synthetic:nodes=100,classes=2"), np.array([3, 5])
+    >>> trained = GPNClassifier(RunConfig(train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> tail, none_PC = TruncatedTail(graph, trained.diffusion), torch.empty(0, 2)
+    >>> with TemporaryDirectory() as folder:
+    ...     config = PPRConfig(diffusion=trained.diffusion, k=8, clusters=0)
+    ...     plan = build_store(graph, config, folder)
+    ...     parts = {"store": PPRStore.open(folder), "tail": tail, "cluster_PC": none_PC}
+    ...     posterior = row_posteriors(trained, graph.features, nodes, **parts)
+    >>> posterior.mean_NC.shape
+    torch.Size([2, 2])
+
     Args:
         trained: The model.
         features: Feature rows of all nodes.
@@ -128,6 +191,21 @@ def row_posteriors(
     return DirichletPosterior.from_evidence(torch.cat([block.aggregated_BC for block in blocks]))
 
 
+def row_logits(
+    opinion: TrainedOpinion,
+    features: Features,
+    nodes: NodeIds,
+    store: PPRStore,
+    tail: AbstractTail,
+) -> Tensor:
+    """Return the diffused logits of `nodes` from the kept entries of their rows, (B, C)."""
+    logits = []
+    for batch in _batches(nodes, BatchSource(store=store, tail=tail)):
+        aggregate = batch_aggregation(batch, lambda values_NC: values_NC, opinion)
+        logits.append(aggregate(opinion.values_of(features, batch.support_global)))
+    return torch.cat(logits)
+
+
 def predict_nodes(
     trained: TrainedModel,
     graph: Graph,
@@ -136,9 +214,32 @@ def predict_nodes(
     store: PPRStore,
     tail: AbstractTail,
     clusters: ClusterEvidence,
+    opinion_clusters: Tensor | None = None,
     explain: int = 0,
 ) -> NodesPrediction:
     """Return the prediction of `nodes`, the interval of alpha_0, and their contributors.
+
+    The prediction of a GPN+ is not calibrated yet.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale import GPNClassifier, load_graph
+    >>> from gpn_scale.config import PPRConfig, RunConfig, TrainConfig
+    >>> from gpn_scale.inference.all_nodes import predict_all
+    >>> from gpn_scale.inference.cluster_summary import summarise_clusters
+    >>> from gpn_scale.ppr.tails import TruncatedTail
+    >>> from precompute.build import build_store
+    >>> graph, nodes = load_graph("synthetic:nodes=100,classes=2"), np.array([3, 5])
+    >>> trained = GPNClassifier(RunConfig(train=TrainConfig(epochs=5))).fit(graph).trained
+    >>> parts = {"tail": TruncatedTail(graph, trained.diffusion)}
+    >>> parts["clusters"] = summarise_clusters(trained, graph, parts["tail"])
+    >>> with TemporaryDirectory() as folder:
+    ...     config = PPRConfig(diffusion=trained.diffusion, k=8, clusters=0)
+    ...     plan = build_store(graph, config, folder)
+    ...     store = PPRStore.open(folder)
+    ...     predicted = predict_nodes(trained, graph, nodes, store=store, **parts)
+    >>> exact = predict_all(trained, graph).alpha_0[nodes]
+    >>> (predicted.alpha_0_lower <= exact) & (exact <= predicted.alpha_0_upper)
+    array([ True,  True])
 
     Args:
         trained: The model.
@@ -147,6 +248,7 @@ def predict_nodes(
         store: The rows.
         tail: Estimate of what the rows have cut.
         clusters: Exact means and largest evidences of the tail's clusters.
+        opinion_clusters: Exact means of the clusters' logits and training nodes, (P, S), of GPN+.
         explain: Number M of contributors to name per node; 0 for none.
 
     Raises:
@@ -156,8 +258,14 @@ def predict_nodes(
     predictions, lower, upper, contributors = [], [], [], []
     largest_P = clusters.largest_total_P.double().cpu().numpy()
     features, num_classes = required_features(graph), trained.num_classes
-    for block in _blocks(trained, features, nodes, store, tail, clusters.mean_PC):
-        predictions.append(block.prediction())
+    opinion = None
+    if trained.opinion is not None and opinion_clusters is not None:
+        opinion = _OpinionSource(OpinionValues.of_graph(trained.opinion, graph), opinion_clusters)
+    for block in _blocks(trained, features, nodes, store, tail, clusters.mean_PC, opinion):
+        prediction = block.prediction()
+        if opinion is not None and block.opinion_BS is not None:
+            prediction = opinion.values.explained(prediction, block.opinion_BS)
+        predictions.append(prediction)
         # The tail may have changed weights; what is certified are the rows as they were stored.
         rows = store.rows(block.batch.root_global)
         entry_local_E = np.searchsorted(block.batch.support_global, rows.ids)
@@ -179,6 +287,27 @@ def predict_nodes(
     )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _OpinionSource:
+    """What the opinion and label evidence of nodes are summed from."""
+
+    values: OpinionValues
+    cluster_PS: Tensor
+    """Mean values of the tail's clusters."""
+
+    def diffused(self, batch: PPRBatch, aggregate: TopKAggregation) -> Tensor:
+        """Return diffused logits and label evidence of the batch's roots, (B, S)."""
+        rows = TopKAggregation(
+            aggregate.rows, aggregate.cluster_weight_BP, lambda _: self.cluster_PS
+        )
+        return rows(self.values.of(batch.support_global))
+
+
+def _batches(nodes: NodeIds, source: BatchSource) -> Iterator[PPRBatch]:
+    for start in range(0, max(len(nodes), 1), ROOTS_AT_A_TIME):  # one empty batch for no nodes
+        yield assemble_batch(nodes[start : start + ROOTS_AT_A_TIME], source)
+
+
 def _blocks(
     trained: TrainedModel,
     features: Features,
@@ -186,14 +315,13 @@ def _blocks(
     store: PPRStore,
     tail: AbstractTail,
     cluster_PC: Tensor,
+    opinion: _OpinionSource | None = None,
 ) -> Iterator[_Block]:
-    source = BatchSource(store=store, tail=tail)
-    for start in range(0, max(len(nodes), 1), ROOTS_AT_A_TIME):  # one empty block for no nodes
-        roots = nodes[start : start + ROOTS_AT_A_TIME]
-        batch = assemble_batch(roots, source)
+    for batch in _batches(nodes, BatchSource(store=store, tail=tail)):
         evidence_NC = trained.evidence(features, batch.support_global)
         aggregate = batch_aggregation(batch, lambda _: cluster_PC, trained)
-        yield _Block(batch, evidence_NC, aggregate(evidence_NC))
+        opinion_BS = None if opinion is None else opinion.diffused(batch, aggregate)
+        yield _Block(batch, evidence_NC, aggregate(evidence_NC), opinion_BS)
 
 
 def _tail_bound(rows: Rows, largest_P: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -216,9 +344,9 @@ def _contributors(
     """Return the `count` entries of each row that supply most evidence."""
     row_E = rows.row_of_entry()
     order = np.lexsort((-supplied_E, row_E))
-    rank_E = np.arange(len(order)) - rows.row_ptr[row_E[order]]
-    first = rank_E < count
-    entry, place = order[first], (row_E[order][first], rank_E[first])
+    position_E = np.arange(len(order)) - rows.row_ptr[row_E[order]]
+    first = position_E < count
+    entry, place = order[first], (row_E[order][first], position_E[first])
 
     def table(values: NDArray[Any], empty: float) -> NDArray[Any]:
         filled = np.full((len(total_B), count), empty, values.dtype)
@@ -235,10 +363,10 @@ def _contributors(
     )
 
 
-def _joined(parts: list[_Arrays]) -> _Arrays:
-    """Return a value object whose arrays are those of the parts, concatenated."""
-    names = [f.name for f in fields(parts[0]) if getattr(parts[0], f.name) is not None]
+def _joined(blocks: list[_Arrays]) -> _Arrays:
+    """Return a value object whose arrays are those of the blocks, concatenated."""
+    names = [f.name for f in fields(blocks[0]) if getattr(blocks[0], f.name) is not None]
     joined: dict[str, Any] = {
-        name: np.concatenate([getattr(part, name) for part in parts]) for name in names
+        name: np.concatenate([getattr(block, name) for block in blocks]) for name in names
     }
-    return type(parts[0])(**joined)
+    return type(blocks[0])(**joined)

@@ -12,7 +12,17 @@ StoreLike = PPRStore | Path | str
 
 
 def open_rows(store: StoreLike, graph: Graph, diffusion: DiffusionConfig) -> PPRStore:
-    """Open a store, and check that its rows fit this graph and this diffusion.
+    """Return the opened store, whose rows are checked to fit this graph and this diffusion.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale import build_graph
+    >>> from gpn_scale.config import PPRConfig
+    >>> from precompute.build import build_store
+    >>> path, config = build_graph([0, 1], [1, 2]), PPRConfig(k=2, clusters=0)
+    >>> with TemporaryDirectory() as folder:
+    ...     plan = build_store(path, config, folder)
+    ...     open_rows(folder, path, config.diffusion).num_roots
+    3
 
     Raises:
         StoreError: the store belongs to another graph or diffusion, or cannot be read.
@@ -32,6 +42,11 @@ def open_rows(store: StoreLike, graph: Graph, diffusion: DiffusionConfig) -> PPR
 
 def require_evidence_diffusion(diffusion: DiffusionConfig, what: str) -> None:
     """Refuse a diffusion of logarithms, whose rows do not add up evidence.
+
+    >>> logs = DiffusionConfig(of="log_evidence")
+    >>> require_evidence_diffusion(logs, "minibatch training")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    gpn_scale.errors.ConfigError: minibatch training adds up evidence, got ...
 
     Args:
         diffusion: The diffusion.

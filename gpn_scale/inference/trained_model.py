@@ -1,8 +1,9 @@
-"""A trained network together with everything that turns feature rows into its evidence.
+"""Trained networks together with everything that turns feature rows into their values.
 
 Shapes: B nodes, C classes, D latent dimensions, F feature columns.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,42 +15,63 @@ from gpn_scale.config import DiffusionConfig, FeatureScaling
 from gpn_scale.data.features import scale_features, take_rows
 from gpn_scale.data.graph import Features, Graph, NodeIds
 from gpn_scale.errors import GraphError
+from gpn_scale.evaluation.known_calibration import KnownCalibration
+from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.inference.encoder_inputs import as_inputs
-from gpn_scale.nn.encoder import Inputs
+from gpn_scale.nn.encoder import Encoder, Inputs
 from gpn_scale.nn.model import GPN
+from gpn_scale.nn.opinion import Opinion
 
 CHUNK_ROWS = 1 << 13
 """Nodes encoded at once: enough to keep the kernels busy, with little memory."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TrainedModel:
+class AbstractTrainedPart(ABC):
     """A network, how its features are scaled, and the diffusion that it predicts with.
 
     The network need not be finished: validation uses it while it is trained. Whatever is computed
     leaves the network in the mode, training or evaluation, that it was in.
+
+    >>> import numpy as np
+    >>> from gpn_scale.config import RunConfig
+    >>> prior_C, source = torch.tensor([0.5, 0.5]), torch.Generator().manual_seed(1)
+    >>> network = GPN(RunConfig(), num_features=1, class_prior_C=prior_C, generator=source)
+    >>> kind = torch.device("cpu"), torch.float32
+    >>> trained = TrainedModel(network, "none", DiffusionConfig(), *kind)
+    >>> trained.evidence(np.array([[0.0], [1.0], [2.0]]), nodes=np.array([2, 0])).shape
+    torch.Size([2, 2])
     """
 
-    network: GPN
+    network: GPN | Opinion
     """The network, on `device`."""
     scaling: FeatureScaling
     """Scaling of feature rows, as in training."""
     diffusion: DiffusionConfig
-    """Diffusion that aggregates evidence."""
+    """Diffusion that aggregates what the network computes."""
     device: torch.device
     """Device of all tensors."""
     dtype: torch.dtype
     """Type of the network's real numbers."""
 
     @property
+    @abstractmethod
     def num_classes(self) -> int:
         """Number C of classes."""
-        return self.network.flow.num_classes
+
+    @abstractmethod
+    def values(self, inputs: Inputs) -> Tensor:
+        """Return what is diffused, from scaled feature rows: (B, F) -> (B, C)."""
+
+    @property
+    def encoder(self) -> Encoder:
+        """The network's encoder."""
+        return self.network.encoder
 
     @property
     def num_features(self) -> int:
         """Number F of feature columns."""
-        return len(self.network.encoder.first.shift_F)
+        return len(self.encoder.first.shift_F)
 
     def check_features(self, graph: Graph) -> None:
         """Check that the graph has as many feature columns as that of training.
@@ -67,18 +89,14 @@ class TrainedModel:
         """Return feature rows, scaled, as the encoder takes them."""
         return as_inputs(scale_features(features, self.scaling), self.device, self.dtype)
 
-    def evidence(self, features: Features, nodes: NodeIds) -> Tensor:
-        """Return the feature evidence of `nodes` in their order, (B, C).
+    def values_of(self, features: Features, nodes: NodeIds) -> Tensor:
+        """Return what is diffused of `nodes` in their order, (B, C).
 
         Args:
             features: Feature rows of all nodes; only those of `nodes` are read, in chunks.
             nodes: Node ids, (B,).
         """
-        return self._in_chunks(self.network.feature_evidence, self.num_classes, features, nodes)
-
-    def latent(self, features: Features, nodes: NodeIds) -> Tensor:
-        """Return the latent positions of `nodes` in order, (B, D); arguments as in `evidence`."""
-        return self._in_chunks(self.network.encoder, self.network.flow.latent, features, nodes)
+        return self._in_chunks(self.values, self.num_classes, features, nodes)
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
@@ -100,6 +118,58 @@ class TrainedModel:
         values = torch.empty(len(nodes), width, device=self.device, dtype=self.dtype)
         with torch.no_grad(), self.evaluating():
             for start in range(0, len(nodes), CHUNK_ROWS):
-                part = slice(start, start + CHUNK_ROWS)
-                values[part] = compute(self.inputs(take_rows(features, nodes[part])))
+                chunk = slice(start, start + CHUNK_ROWS)
+                values[chunk] = compute(self.inputs(take_rows(features, nodes[chunk])))
         return values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainedOpinion(AbstractTrainedPart):
+    """The opinion of a GPN+, whose values are logits."""
+
+    network: Opinion
+
+    @property
+    def num_classes(self) -> int:
+        """Number C of classes."""
+        return self.network.num_classes
+
+    def values(self, inputs: Inputs) -> Tensor:
+        """Return the logits before diffusion, (B, C)."""
+        logits_BC: Tensor = self.network.encoder(inputs)
+        return logits_BC
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainedModel(AbstractTrainedPart):
+    """A GPN, whose values are evidence; for GPN+ together with its opinion and calibration."""
+
+    network: GPN
+    opinion: TrainedOpinion | None = None
+    """The opinion of a GPN+; None for a GPN."""
+    calibration: KnownCalibration | None = None
+    """Temperature and p-values of a GPN+; None for a GPN, and before it is calibrated."""
+
+    @property
+    def num_classes(self) -> int:
+        """Number C of classes."""
+        return self.network.flow.num_classes
+
+    def values(self, inputs: Inputs) -> Tensor:
+        """Return the feature evidence, (B, C)."""
+        return self.network.feature_evidence(inputs)
+
+    def evidence(self, features: Features, nodes: NodeIds) -> Tensor:
+        """Return the feature evidence of `nodes` in order, (B, C); arguments as in `values_of`."""
+        return self.values_of(features, nodes)
+
+    def latent(self, features: Features, nodes: NodeIds) -> Tensor:
+        """Return the latent positions of `nodes` in order, (B, D); arguments as in `values_of`."""
+        return self._in_chunks(self.network.encoder, self.network.flow.latent, features, nodes)
+
+    def finished(self, prediction: Prediction) -> Prediction:
+        """Return the prediction with calibrated probabilities and p-values, if the model has them.
+
+        The array of probabilities is changed in place.
+        """
+        return prediction if self.calibration is None else self.calibration.applied(prediction)

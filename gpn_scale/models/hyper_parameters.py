@@ -10,12 +10,22 @@ from gpn_scale.models.spec import Configure
 
 
 def without_diffusion(config: RunConfig, graph: Graph) -> RunConfig:
-    """Return the configuration of a Posterior Network (Charpentier et al., 2020)."""
+    """Return the configuration of a Posterior Network (Charpentier et al., 2020).
+
+    >>> from gpn_scale.data.building import build_graph
+    >>> without_diffusion(RunConfig(), build_graph([0], [1])).diffusion.steps
+    0
+    """
     return replace(config, diffusion=replace(config.diffusion, steps=0))
 
 
 def averaging_logs(config: RunConfig, graph: Graph) -> RunConfig:
-    """Return the configuration of a GPN that averages logarithms of evidence over neighbours."""
+    """Return the configuration of a GPN that averages logarithms of evidence over neighbours.
+
+    >>> from gpn_scale.data.building import build_graph
+    >>> averaging_logs(RunConfig(), build_graph([0], [1])).diffusion.of
+    'log_evidence'
+    """
     return replace(config, diffusion=replace(config.diffusion, of="log_evidence"))
 
 
@@ -30,6 +40,10 @@ def tuned(
     """Return a function that sets a model's hyper-parameters as in GPN's appendix.
 
     With the recipe of ogbn-arxiv no model has weight decay. Diffusions take K = 10 steps.
+
+    >>> config = tuned(dropout=0.8, hidden_fraction=0.5)(RunConfig())
+    >>> config.encoder.dropout, config.encoder.hidden
+    (0.8, 32)
 
     Args:
         dropout: Fraction of hidden units that are dropped.
@@ -60,6 +74,10 @@ def in_batches(configure: Configure, neighbours: int | Literal["all"] = "all") -
 
     With the recipe of ogbn-arxiv, an epoch has many steps, and fewer epochs are enough.
 
+    >>> config = in_batches(tuned(dropout=0.8), neighbours=5)(RunConfig())
+    >>> config.mode, config.minibatch.neighbours
+    ('minibatch', 5)
+
     Args:
         configure: Function that configures the model for training on the whole graph.
         neighbours: Neighbours drawn per node by a graph convolution.
@@ -77,7 +95,12 @@ def in_batches(configure: Configure, neighbours: int | Literal["all"] = "all") -
 
 
 def kernel_gcn_options(config: RunConfig) -> KernelGCNOptions:
-    """Return the options of GKDE-GCN, which has no teacher on ogbn-arxiv (GPN's appendix)."""
+    """Return the options of GKDE-GCN, which has no teacher on ogbn-arxiv (GPN's appendix).
+
+    >>> from gpn_scale import recipes
+    >>> kernel_gcn_options(recipes.arxiv("ogbn-arxiv")).teacher_weight
+    0.0
+    """
     if _is_large(config):
         return KernelGCNOptions(kernel_weight=1e-4, teacher_weight=0.0)
     return KernelGCNOptions()

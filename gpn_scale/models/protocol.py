@@ -19,19 +19,24 @@ from gpn_scale.ppr.rows import Rows
 
 @runtime_checkable
 class PerturbedClassifier(Protocol):
-    """A trained classifier and a graph whose features or edges are changed."""
+    """A trained classifier and a graph whose features or edges are changed.
+
+    >>> from gpn_scale.inference.perturbed import Perturbed
+    >>> issubclass(Perturbed, PerturbedClassifier)
+    True
+    """
 
     def unchanged(self) -> AbstractPrediction:
-        """Predict all nodes of the unchanged graph, (N,)."""
+        """Return the prediction of all nodes of the unchanged graph, (N,)."""
 
     def isolated(self, nodes: NodeIds, rows_of: FeaturesOf) -> AbstractPrediction:
-        """Predict each of `nodes` as if it alone had other features, (B,)."""
+        """Return the prediction of each of `nodes` as if it alone had other features, (B,)."""
 
     def with_features(self, nodes: NodeIds, rows_of: FeaturesOf) -> AbstractPrediction:
-        """Predict all nodes as if `nodes` had other features, (N,)."""
+        """Return the prediction of all nodes as if `nodes` had other features, (N,)."""
 
     def with_edges(self, graph: Graph) -> AbstractPrediction:
-        """Predict all nodes as if their edges were those of `graph`, (N,)."""
+        """Return the prediction of all nodes as if their edges were those of `graph`, (N,)."""
 
     def local_score(self, nodes: NodeIds, rows: Rows, isolated: Any) -> FloatArray | None:
         """Return the score `epistemic_local`, (B,): minus the evidence in the nodes' stored rows.
@@ -49,7 +54,12 @@ class PerturbedClassifier(Protocol):
 
 @runtime_checkable
 class NodeClassifier(Protocol):
-    """A model that learns from the labelled nodes of a graph and predicts all nodes."""
+    """A model that learns from the labelled nodes of a graph and predicts all nodes.
+
+    >>> from gpn_scale import GPNClassifier
+    >>> isinstance(GPNClassifier(), NodeClassifier)
+    True
+    """
 
     @property
     def config(self) -> RunConfig:

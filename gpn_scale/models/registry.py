@@ -20,9 +20,10 @@ from gpn_scale.baselines.minibatch_gcn import ensemble_of, in_neighbour_batches
 from gpn_scale.baselines.post_hoc import POST_HOC, on_top_of
 from gpn_scale.baselines.pprgo import PPRGo
 from gpn_scale.baselines.robust_gcn import RobustGCN
-from gpn_scale.config import RunConfig, parse_assignments
+from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph
 from gpn_scale.errors import ConfigError
+from gpn_scale.field_types import parse_assignments
 from gpn_scale.models.hyper_parameters import (
     averaging_logs,
     in_batches,
@@ -41,6 +42,8 @@ _BATCHED = in_batches(_VGCN, neighbours=5)
 _BATCHED_VGCN = in_neighbour_batches(VGCN)
 
 MODELS: dict[str, ModelSpec] = {
+    "GPN+": GPNSpec(model="GPN+"),
+    "GPN+-minibatch": GPNSpec(in_minibatches, model="GPN+"),
     "GPN": GPNSpec(),
     "GPN-minibatch": GPNSpec(in_minibatches),
     "PostNet": GPNSpec(without_diffusion),
@@ -78,8 +81,12 @@ ABLATION = ("PostNet", "PostNet-Diff", "GPN", "GPN-LOG-beta")
 """Models of the paper's ablation."""
 
 
-def known_models() -> list[str]:
-    """Return the names of all registered models, GPN and its ablations first."""
+def model_names() -> list[str]:
+    """Return the names of all registered models, GPN+, GPN and its ablations first.
+
+    >>> model_names()[:4]
+    ['GPN+', 'GPN+-minibatch', 'GPN', 'GPN-minibatch']
+    """
     return list(MODELS)
 
 
@@ -110,6 +117,9 @@ def setting_of(
 
 def parse_model(name: str) -> tuple[str, list[tuple[str, str]]]:
     """Return the registered name in `NAME[section.field=value;...]`, and its changes.
+
+    >>> parse_model("VGCN[train.epochs=5;encoder.hidden=32]")
+    ('VGCN', [('train.epochs', '5'), ('encoder.hidden', '32')])
 
     Raises:
         ConfigError: the model does not exist, or the brackets are not closed or hold no changes.

@@ -3,11 +3,11 @@
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpn_scale.baselines.baseline import AbstractBaseline
-from gpn_scale.baselines.options import NoOptions
+from gpn_scale.baselines.options import NoOptions, fingerprint_values
 from gpn_scale.config import DiffusionConfig, RunConfig
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.splits import prepare_graph
@@ -17,7 +17,14 @@ from gpn_scale.models.protocol import NodeClassifier
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSetting(ABC):
-    """A model by name, with its whole configuration."""
+    """A model by name, with its whole configuration.
+
+    >>> from gpn_scale.data.building import build_graph
+    >>> from gpn_scale.models.registry import setting_of
+    >>> setting = setting_of("PPRGo", RunConfig(), [], build_graph([0], [1], labels=[0, 1]))
+    >>> setting.kind, setting.needs_rows
+    ('PPRGo', True)
+    """
 
     kind: str
     """Name in the registry."""
@@ -59,7 +66,13 @@ class ModelSetting(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class GPNSetting(ModelSetting):
-    """A GPN, which may predict with another diffusion than it is trained with."""
+    """A GPN, which may predict with another diffusion than it is trained with.
+
+    >>> config = RunConfig()
+    >>> setting = GPNSetting(kind="GPN", config=config, predicts_with=config.diffusion)
+    >>> setting.needs_rows, type(setting.new()).__name__
+    (False, 'GPNClassifier')
+    """
 
     predicts_with: DiffusionConfig
     """Diffusion of predictions."""
@@ -87,7 +100,13 @@ class GPNSetting(ModelSetting):
 
 @dataclass(frozen=True, kw_only=True)
 class BaselineSetting(ModelSetting):
-    """A comparison model."""
+    """A comparison model.
+
+    >>> from gpn_scale.baselines.appnp import APPNP
+    >>> setting = BaselineSetting(kind="APPNP", config=RunConfig(), model=APPNP)
+    >>> setting.needs_rows, type(setting.new()).__name__
+    (False, 'APPNP')
+    """
 
     model: type[AbstractBaseline]
     """Class of the model."""
@@ -97,8 +116,8 @@ class BaselineSetting(ModelSetting):
         """Hash of the model's name, its revision and the value of every field."""
         facts: dict[str, Any] = {
             "kind": self.kind,
-            "config": self.config.identity(),
-            "options": asdict(self.options),
+            "config": self.config.fingerprinted(),
+            "options": fingerprint_values(self.options),
         }
         if self.model.revision:
             facts["revision"] = self.model.revision

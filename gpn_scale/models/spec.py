@@ -1,8 +1,8 @@
 """Entries of the registry: how the recipe of a dataset becomes the setting of a model."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
 
 from gpn_scale.baselines.baseline import AbstractBaseline
 from gpn_scale.baselines.options import changed_options
@@ -17,7 +17,14 @@ Configure = Callable[[RunConfig], RunConfig]
 
 
 class ModelSpec(Protocol):
-    """An entry of the registry."""
+    """An entry of the registry.
+
+    >>> from gpn_scale.data.building import build_graph
+    >>> from gpn_scale.models.registry import MODELS
+    >>> graph = build_graph([0], [1], labels=[0, 1])
+    >>> MODELS["LP"].setting("LP", RunConfig(), [("train.epochs", "5")], graph).config.train.epochs
+    5
+    """
 
     def setting(self, kind: str, recipe: RunConfig, changes: Changes, graph: Graph) -> ModelSetting:
         """Return the setting of the model.
@@ -35,16 +42,26 @@ class ModelSpec(Protocol):
 
 @dataclass(frozen=True)
 class GPNSpec:
-    """GPN or an ablation of it; changes by the user come before `configure`."""
+    """GPN or an ablation of it; changes by the user come before `configure`.
+
+    >>> from gpn_scale.data.building import build_graph
+    >>> from gpn_scale.models.hyper_parameters import without_diffusion
+    >>> spec = GPNSpec(without_diffusion, predicts_with_recipe=True)
+    >>> setting = spec.setting("PostNet-Diff", RunConfig(), [], build_graph([0], [1]))
+    >>> setting.config.diffusion.steps, setting.predicts_with.steps
+    (0, 10)
+    """
 
     configure: Callable[[RunConfig, Graph], RunConfig] = lambda config, graph: config
     """Function from the recipe, with changes, to the configuration of training."""
     predicts_with_recipe: bool = False
     """Whether predictions diffuse as the recipe says, although training does not."""
+    model: Literal["GPN", "GPN+"] = "GPN"
+    """The model itself."""
 
     def setting(self, kind: str, recipe: RunConfig, changes: Changes, graph: Graph) -> ModelSetting:
         """Return the setting of the variant; see `ModelSpec.setting`."""
-        wanted = override(recipe, changes)
+        wanted = override(replace(recipe, model=self.model), changes)
         config = self.configure(wanted, graph)
         diffusion = wanted.diffusion if self.predicts_with_recipe else config.diffusion
         return GPNSetting(kind=kind, config=config, predicts_with=diffusion)
@@ -52,7 +69,15 @@ class GPNSpec:
 
 @dataclass(frozen=True)
 class BaselineSpec:
-    """A comparison model; changes by the user come after `configure` and `options`."""
+    """A comparison model; changes by the user come after `configure` and `options`.
+
+    >>> from gpn_scale.baselines.gcn import VGCN
+    >>> from gpn_scale.data.building import build_graph
+    >>> from gpn_scale.models.hyper_parameters import tuned
+    >>> spec = BaselineSpec(VGCN, tuned(dropout=0.8))
+    >>> spec.setting("VGCN", RunConfig(), [], build_graph([0], [1])).config.encoder.dropout
+    0.8
+    """
 
     model: type[AbstractBaseline]
     configure: Configure = lambda config: config
@@ -69,7 +94,7 @@ class BaselineSpec:
         options = self.model.Options() if self.options is None else self.options(recipe)
         return BaselineSetting(
             kind=kind,
-            config=override(self.configure(recipe), shared),
+            config=override(self.configure(replace(recipe, model="GPN")), shared),
             options=changed_options(kind, options, own),
             model=self.model,
         )

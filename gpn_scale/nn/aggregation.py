@@ -17,6 +17,13 @@ class TopKAggregation:
     The rows hold each root's kept neighbours. The cut part of a row is represented by the mean
     evidence of its clusters, each with the weight that the tail gives it.
 
+    >>> weight_E = torch.tensor([0.5, 0.25])
+    >>> rows = SparseMatrix(torch.tensor([0, 2]), torch.tensor([0, 1]), weight_E, 2)
+    >>> cut_BP = torch.tensor([[0.25]])  # one root, one cluster
+    >>> aggregate = TopKAggregation(rows, cut_BP, lambda evidence_NC: evidence_NC.mean(0, True))
+    >>> aggregate(torch.tensor([[4.0], [8.0]]))  # 0.5 x 4 + 0.25 x 8 + 0.25 x 6
+    tensor([[5.5000]])
+
     Args:
         rows: Weights of the kept neighbours, (B, N).
         cluster_weight_BP: Weight of each cluster's mean evidence; P may be 0 (no tail).
@@ -47,6 +54,12 @@ class ClusterEvidence(nn.Module):
     A training step takes the mean over the nodes it has encoded, with its gradient. A running mean
     over earlier steps would be less noisy, but evidence changes by orders of magnitude within a few
     steps, and a tail that lags behind the rows derails training (docs/performance.md).
+
+    >>> clusters = ClusterEvidence(num_clusters=2, num_classes=1)
+    >>> evidence_NC, cluster_N = torch.tensor([[1.0], [3.0], [8.0]]), torch.tensor([0, 0, 1])
+    >>> clusters.track(evidence_NC, cluster_N, weight_N=torch.ones(3))
+    tensor([[2.],
+            [8.]])
 
     Args:
         num_clusters: P, the number of clusters.
@@ -93,6 +106,11 @@ def weighted_means(
     """Return the weighted mean evidence per cluster, (P, C), and which clusters have nodes, (P,).
 
     The mean of a cluster without nodes is 0.
+
+    >>> evidence_NC, weight_N = torch.tensor([[1.0], [5.0]]), torch.tensor([3.0, 1.0])
+    >>> weighted_means(evidence_NC, torch.tensor([0, 0]), weight_N, num_clusters=2)
+    (tensor([[2.],
+            [0.]]), tensor([ True, False]))
     """
     total_P = weight_N.new_zeros(num_clusters).index_add_(0, cluster_N, weight_N)
     fraction_N = weight_N / total_P[cluster_N]

@@ -21,6 +21,11 @@ class InputLinear(nn.Module):
 
     Columns may be standardised: shift and scale are folded into the weights, so the rows themselves
     are not changed.
+
+    >>> layer = InputLinear(1, 2, torch.Generator().manual_seed(1))
+    >>> layer.standardise(torch.tensor([3.0]), torch.tensor([13.0]))  # deviation 2
+    >>> torch.allclose(layer(torch.tensor([[5.0]])), layer.weight.T + layer.bias)
+    True
     """
 
     shift_F: Tensor
@@ -61,6 +66,12 @@ class Encoder(nn.Module):
     """Linear, [batch-norm,] ReLU, dropout, ..., Linear: (N, F) -> (N, D).
 
     Dropout draws from the noise given to `forward` and is off without it.
+
+    >>> sizes = {"num_features": 5, "hidden": 8, "layers": 2, "latent": 3}
+    >>> source = torch.Generator().manual_seed(1)
+    >>> encoder = Encoder(**sizes, dropout=0.5, batch_norm=False, generator=source)
+    >>> encoder(torch.ones(4, 5)).shape
+    torch.Size([4, 3])
 
     Args:
         num_features: F, the number of features.

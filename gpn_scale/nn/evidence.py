@@ -15,6 +15,11 @@ class Evidence(nn.Module):
 
     Log-evidence is clamped to [-log_limit, log_limit]; no gradient passes where it is clamped.
 
+    >>> prior_C = torch.tensor([0.25, 0.75])
+    >>> evidence = Evidence(prior_C, latent=2, budget="one", log_limit=30.0)
+    >>> evidence(torch.zeros(1, 2))  # both densities are 1
+    tensor([[0.2500, 0.7500]])
+
     Args:
         class_prior_C: Class frequencies in the training set; positive, summing to 1.
         latent: D, the latent dimension.

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 from torch.utils.checkpoint import checkpoint
 
-from gpn_scale.nn import radial
+from gpn_scale.nn.radial import RadialLogDensity
+from gpn_scale.nn.radial_limits import chunk_rows, is_representable, scratch_bytes_per_row
 
 _FUSED_FROM = 3
 """Smallest latent dimension for which the fused computation is precise enough in float32.
@@ -27,6 +28,11 @@ class RadialLayer(nn.Module):
 
     y = z + b g (z - c), g = 1 / (a + |z - c|), a = softplus(a') and b = softplus(b') - a, so that
     b > -a and the map is invertible.
+
+    >>> layer = RadialLayer(num_classes=2, latent=3, generator=torch.Generator().manual_seed(1))
+    >>> y_NCD, log_det_NC = layer(torch.zeros(5, 2, 3))
+    >>> y_NCD.shape, log_det_NC.shape
+    (torch.Size([5, 2, 3]), torch.Size([5, 2]))
     """
 
     def __init__(self, num_classes: int, latent: int, generator: torch.Generator) -> None:
@@ -70,6 +76,11 @@ class RadialFlow(nn.Module):
     twice. `forward` falls back to it, in chunks, if the latent space has fewer than 3 dimensions or
     parameters are so extreme that products over layers could overflow.
 
+    >>> sizes, source = {"num_classes": 3, "latent": 2}, torch.Generator().manual_seed(1)
+    >>> normal = RadialFlow(**sizes, radial_layers=0, memory_mib=1, generator=source)
+    >>> normal(torch.zeros(1, 2))  # without layers, a standard normal: -log(2 pi) at 0
+    tensor([[-1.8379, -1.8379, -1.8379]])
+
     Args:
         num_classes: C, the number of classes.
         latent: D, the latent dimension.
@@ -110,10 +121,10 @@ class RadialFlow(nn.Module):
         raw_strength_RC = torch.stack([layer.raw_strength_C for layer in layers]).to(wide)
         radial_strength_RC = softplus(raw_strength_RC) - radial_scale_RC
         has_float64 = z_ND.device.type != "mps"
-        if not (has_float64 and radial.is_representable(radial_scale_RC, radial_strength_RC)):
+        if not (has_float64 and is_representable(radial_scale_RC, radial_strength_RC)):
             return self.chunked_log_density(z_ND)
         rows, workers = self.fused_rows(wide), self.fused_workers(wide)
-        log_density_NC: Tensor = radial.RadialLogDensity.apply(  # type: ignore[no-untyped-call]
+        log_density_NC: Tensor = RadialLogDensity.apply(  # type: ignore[no-untyped-call]
             z_ND, centre_RCD, radial_scale_RC, radial_strength_RC, rows, workers
         )
         return log_density_NC.to(dtype)
@@ -121,7 +132,7 @@ class RadialFlow(nn.Module):
     def fused_rows(self, dtype: torch.dtype) -> int:
         """Return the nodes per chunk of the fused computation: what the cache holds, at least 1."""
         fit = self.memory_bytes // self._fused_row_bytes(dtype)
-        return max(1, min(radial.chunk_rows(self.num_classes), fit))
+        return max(1, min(chunk_rows(self.num_classes), fit))
 
     def fused_workers(self, dtype: torch.dtype) -> int:
         """Return how many threads may have a chunk each, at least 1.
@@ -132,7 +143,7 @@ class RadialFlow(nn.Module):
         return max(1, self.memory_bytes // chunk)
 
     def _fused_row_bytes(self, dtype: torch.dtype) -> int:
-        return radial.scratch_bytes_per_row(
+        return scratch_bytes_per_row(
             self.num_classes, self.latent, len(self.layers), dtype.itemsize
         )
 

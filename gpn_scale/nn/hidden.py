@@ -39,6 +39,9 @@ class Dropout:
     """The units of one layer that a step drops; the fraction is rounded to 16 bits.
 
     Drawing 64 bits for every unit would take a quarter of a step.
+
+    >>> Dropout(Noise(rng_seed=1), fraction=0.5, depth=0).scale
+    2.0
     """
 
     noise: Noise
@@ -65,7 +68,14 @@ class Dropout:
 def hidden_layer(
     input_NH: Tensor, linear: nn.Linear, norm: BatchNorm | None, dropout: Dropout | None
 ) -> Tensor:
-    """Return the layer's output, (N, H) -> (N, O); it can be differentiated once."""
+    """Return the layer's output, (N, H) -> (N, O); it can be differentiated once.
+
+    >>> linear = nn.Linear(2, 1)
+    >>> linear.load_state_dict({"weight": torch.ones(1, 2), "bias": torch.zeros(1)})
+    <All keys matched successfully>
+    >>> hidden_layer(torch.tensor([[-1.0, 3.0]]), linear, norm=None, dropout=None).tolist()
+    [[3.0]]
+    """
     block = block_rows(input_NH)
     moments = None if norm is None else norm.moments(input_NH.detach(), block)
     out: Tensor = _HiddenLayer.apply(  # type: ignore[no-untyped-call]
@@ -80,7 +90,11 @@ def hidden_layer(
 
 
 def block_rows(input_NH: Tensor) -> int:
-    """Return the rows of a block: a multiple of `NOISE_ROWS`; on a GPU, all rows."""
+    """Return the rows of a block: a multiple of `NOISE_ROWS`; on a GPU, all rows.
+
+    >>> block_rows(torch.empty(10_000, 64))
+    4096
+    """
     if input_NH.device.type != "cpu":
         return max(1, len(input_NH))
     return NOISE_ROWS * max(1, _CACHE_ELEMENTS // (NOISE_ROWS * max(1, input_NH.shape[1])))

@@ -23,7 +23,13 @@ Aggregation = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True, slots=True)
 class GPNOutput:
-    """Posteriors with the network's influence and from each node's own features alone."""
+    """Posteriors with the network's influence and from each node's own features alone.
+
+    >>> without = DirichletPosterior.from_evidence(torch.tensor([[0.0, 0.0]]))
+    >>> diffused = DirichletPosterior.from_evidence(torch.tensor([[7.0, 1.0]]))
+    >>> GPNOutput(with_network=diffused, without_network=without).with_network.mean_NC
+    tensor([[0.8000, 0.2000]])
+    """
 
     with_network: DirichletPosterior
     without_network: DirichletPosterior
@@ -31,6 +37,12 @@ class GPNOutput:
 
 class GPN(nn.Module):
     """Graph Posterior Network (Stadler et al., NeurIPS 2021). It takes tensors, never graphs.
+
+    >>> prior_C, source = torch.tensor([0.5, 0.5]), torch.Generator().manual_seed(1)
+    >>> network = GPN(RunConfig(), num_features=4, class_prior_C=prior_C, generator=source)
+    >>> output = network(torch.ones(3, 4), aggregate=lambda evidence_NC: evidence_NC / 2)
+    >>> output.with_network.mean_NC.shape
+    torch.Size([3, 2])
 
     Args:
         config: The run's configuration; sections encoder, flow and evidence are used.
@@ -76,6 +88,10 @@ class GPN(nn.Module):
         self.clusters: ClusterEvidence | None = None
         if num_clusters:
             self.clusters = ClusterEvidence(num_clusters, len(class_prior_C))
+
+    def warmup_parameters(self) -> list[nn.Parameter]:
+        """Return the parameters that train before the others: those of the flows."""
+        return list(self.flow.parameters())
 
     def feature_evidence(self, inputs: Inputs, noise: Noise | None = None) -> Tensor:
         """Return the evidence from each node's own features, (N, F) -> (N, C)."""

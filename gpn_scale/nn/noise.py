@@ -17,6 +17,12 @@ class Noise:
 
     Every block of `NOISE_ROWS` rows has its own generator, so ranks that divide the rows of a batch
     draw the same bits as a single process.
+
+    >>> noise, cpu = Noise(rng_seed=1), torch.device("cpu")
+    >>> bits = noise.bits(depth=0, rows=256, width=8, device=cpu)
+    >>> second_half = noise.from_row(128).bits(depth=0, rows=128, width=8, device=cpu)
+    >>> bits[128:].equal(second_half)
+    True
     """
 
     rng_seed: int

@@ -15,7 +15,11 @@ Total = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """The moments that columns are normalised by."""
+    """The moments that columns are normalised by.
+
+    >>> BatchNorm(2).eval().moments(torch.ones(3, 2), block=3).mean_H  # the running mean
+    tensor([0., 0.])
+    """
 
     mean_H: Tensor
     inverse_deviation_H: Tensor
@@ -28,6 +32,10 @@ class BatchNorm(nn.BatchNorm1d):
 
     With `total`, the moments are those of all ranks' rows together (`nn.SyncBatchNorm` supports
     that on GPUs only).
+
+    >>> moments = BatchNorm(1).moments(torch.tensor([[1.0], [3.0]]), block=2)
+    >>> moments.mean_H, moments.count
+    (tensor([2.]), 2.0)
     """
 
     total: Total | None = None

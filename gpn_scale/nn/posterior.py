@@ -17,6 +17,10 @@ _SERIES_FROM = 30.0
 class DirichletPosterior:
     """Dirichlet distributions, one per node: the uniform prior 1 plus evidence.
 
+    >>> posterior = DirichletPosterior.from_evidence(torch.tensor([[7.0, 1.0]]))
+    >>> posterior.alpha_0_N, posterior.mean_NC
+    (tensor([10.]), tensor([[0.8000, 0.2000]]))
+
     Attributes:
         alpha_NC: Concentrations, all at least 1.
     """
@@ -25,7 +29,7 @@ class DirichletPosterior:
 
     @classmethod
     def from_evidence(cls, evidence_NC: Tensor) -> "DirichletPosterior":
-        """Update the flat prior by the evidence: alpha = 1 + evidence."""
+        """Return the flat prior updated by the evidence: alpha = 1 + evidence."""
         return cls(1.0 + evidence_NC)
 
     @property

@@ -30,40 +30,6 @@ from torch import Tensor
 
 from gpn_scale.nn.threads import run_in_order
 
-CACHE_ELEMENTS = 30720
-"""Number of nodes x classes in a chunk; measured in benchmarks/results/flow_2cores_202611.md."""
-
-_MAX_ROWS = 4096
-"""Largest number of nodes of a chunk: with few classes, float64 start distances dominate."""
-
-
-def is_representable(radial_scale_RC: Tensor, radial_strength_RC: Tensor) -> bool:
-    """Return whether P and 1 / P cannot overflow and 1 + s stays away from 0, for all positions.
-
-    1 + s lies between 1 (far away) and 1 + b / a (at the centre), so the parameters alone decide.
-    """
-    limits = torch.finfo(radial_scale_RC.dtype)
-    at_centre_RC = 1.0 + radial_strength_RC.detach() / radial_scale_RC.detach()
-    spread = at_centre_RC.log().abs().sum(0).amax()
-    # One comparison, because each transfer from a device waits for it. NaN compares as False.
-    fits = (spread <= 0.5 * math.log(limits.max)) & (at_centre_RC.amin() >= 16 * limits.eps)
-    return bool(fits)
-
-
-def scratch_bytes_per_row(num_classes: int, latent: int, layers: int, itemsize: int) -> int:
-    """Return the scratch bytes per node of a chunk in the backward pass."""
-    per_class = itemsize * (6 * (layers + 1) + 9) + 8 * (layers + 1)
-    return num_classes * per_class + 8 * 4 * (latent + 2)
-
-
-def chunk_rows(num_classes: int) -> int:
-    """Return the nodes per chunk: a layer stays in cache, and threads rarely wait.
-
-    Between two operations a thread needs the interpreter lock, so threads with shorter operations
-    wait for each other more often.
-    """
-    return max(1, min(_MAX_ROWS, CACHE_ELEMENTS // num_classes))
-
 
 class _Flow:
     """The parameters, in the shapes that chunks need; shared by all of them."""
@@ -297,6 +263,11 @@ class RadialLogDensity(torch.autograd.Function):
     Chunks of `rows` nodes run on as many threads as torch has in the calling thread, at most
     `workers`, each with its own scratch. Their sums are added in the order of the chunks, so
     values and gradients are bitwise equal for any number of threads.
+
+    >>> centre_RCD, scale_RC = torch.zeros(1, 2, 3), torch.ones(1, 2)
+    >>> none_RC = torch.zeros(1, 2)  # no strength: a standard normal, -1.5 log(2 pi) at 0
+    >>> RadialLogDensity.apply(torch.zeros(1, 3), centre_RCD, scale_RC, none_RC, 8, 1)
+    tensor([[-2.7568, -2.7568]])
     """
 
     @staticmethod

@@ -23,7 +23,11 @@ _INT32_MAX = torch.iinfo(torch.int32).max
 
 
 def default_backend() -> Backend:
-    """Return `torch_sparse` if that package is importable, else `torch` (its CSR kernels)."""
+    """Return `torch_sparse` if that package is importable, else `torch` (its CSR kernels).
+
+    >>> default_backend() in ("torch", "torch_sparse")
+    True
+    """
     return "torch" if torch_sparse is None else "torch_sparse"
 
 
@@ -34,6 +38,12 @@ class SparseMatrix:
     symmetric matrix is its own transpose. Offsets and columns are int32 if they fit and the kernels
     accept it: that takes less memory and is faster on the CPU, where MKL would convert them on
     every call.
+
+    >>> indptr, indices = torch.tensor([0, 1, 3]), torch.tensor([1, 0, 1])
+    >>> matrix = SparseMatrix(indptr, indices, torch.tensor([2.0, 3.0, 4.0]), num_columns=2)
+    >>> matrix @ torch.eye(2)
+    tensor([[0., 2.],
+            [3., 4.]])
 
     Args:
         indptr: Row offsets, (rows + 1,), int32 or int64.

@@ -52,6 +52,12 @@ def run_in_order(
 
     Each thread has its own `scratch`. The calling thread allocates all of them: memory that a pool
     thread frees would go back to the system, and the next call would wait for its pages again.
+
+    >>> squares: list[int] = []
+    >>> options = {"scratch": list, "device": torch.device("cpu"), "workers": 2}
+    >>> run_in_order(lambda _, job: job**2, [1, 2, 3], squares.append, **options)
+    >>> squares
+    [1, 4, 9]
     """
     with _one_thread(device) as threads:
         workers = min(workers, threads, len(jobs))

@@ -22,7 +22,7 @@ def contributor_plot(name: str, node: ExplainedNode) -> Plot:
     class of the node and the leading class of each contributor's features.
     """
     others = [each for each in node.contributors if not each.itself]
-    ranks = {id(each): rank for rank, each in enumerate(node.contributors, 1)}
+    numbers = {id(each): number for number, each in enumerate(node.contributors, 1)}
     edges, circles = [], []
     for place, each in enumerate(others):
         angle = 2 * math.pi * place / max(len(others), 1) - math.pi / 2
@@ -30,7 +30,7 @@ def contributor_plot(name: str, node: ExplainedNode) -> Plot:
         y = _CENTRE_Y + _CIRCLE * math.sin(angle)
         edges.append(_edge(each, x, y))
         circles.append(_circle(x, y, _NODE, each.leading_class, each.name))
-        circles.append(_caption(angle, f"{ranks[id(each)]}: {part_of_whole(each.share, 0)}"))
+        circles.append(_caption(angle, f"{numbers[id(each)]}: {part_of_whole(each.share, 0)}"))
     own = sum(each.share for each in node.contributors if each.itself)
     ring = ""
     if own > 0:

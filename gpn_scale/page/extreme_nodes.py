@@ -123,11 +123,11 @@ def _contributors(
             name=node_name(graph, int(contributor)),
             itself=bool(contributor == node),
             adjacent=bool((neighbours == contributor).any()),
-            leading_class=int(contributors.leading_class[position, rank]),
-            weight=float(contributors.weight[position, rank]),
-            share=float(contributors.share[position, rank]),
+            leading_class=int(contributors.leading_class[position, place]),
+            weight=float(contributors.weight[position, place]),
+            share=float(contributors.share[position, place]),
         )
-        for rank, contributor in enumerate(contributors.node[position])
+        for place, contributor in enumerate(contributors.node[position])
         if contributor >= 0
     )
 

@@ -46,7 +46,7 @@ def nodes(facts: PredictionFacts) -> Section:
 
 
 def _card(plot: Plot, node: ExplainedNode, median: float, class_names: Sequence[str]) -> str:
-    rows = [_row(rank, each) for rank, each in enumerate(node.contributors, 1)]
+    rows = [_row(number, each) for number, each in enumerate(node.contributors, 1)]
     rows.append(["all others", "", "", part_of_whole(node.rest_share)])
     title = tag("h4", "Node ", name_of(node.name), " ", tag("small", escaped(_kind(node))))
     header = ["contributor", "leading class", "weight", "share"]
@@ -87,10 +87,10 @@ def _evidence_sentence(node: ExplainedNode, median: float) -> str:
     return sentence
 
 
-def _row(rank: int, contributor: ContributorFacts) -> list[str]:
+def _row(number: int, contributor: ContributorFacts) -> list[str]:
     name = "itself" if contributor.itself else name_of(contributor.name)
     return [
-        f"{rank}: {name}",
+        f"{number}: {name}",
         class_badge(contributor.leading_class),
         figures(contributor.weight, 2),
         part_of_whole(contributor.share),

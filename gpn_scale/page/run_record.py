@@ -67,8 +67,8 @@ def _report(path: Path) -> Report:
         raise RunError(
             f"{path} was written by version {version}, this is version {__version__}: {_AGAIN}"
         )
-    known = {field.name for field in fields(Report)}
-    if different := known ^ values.keys():
+    expected = {field.name for field in fields(Report)}
+    if different := expected ^ values.keys():
         raise RunError(
             f"{path} is damaged or of another version (field {min(different)!r}): {_AGAIN}"
         )

@@ -23,7 +23,18 @@ from gpn_scale.rank_part import ALONE, RankPart
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BatchSource:
-    """The data that batches are assembled from, and the part of each batch this rank takes."""
+    """The data that batches are assembled from, and the part of each batch this rank takes.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.ppr.example import EXAMPLE_DIFFUSION, example_graph, example_store
+    >>> from gpn_scale.ppr.tails import RenormalisedTail
+    >>> graph = example_graph()
+    >>> with TemporaryDirectory() as folder:
+    ...     tail = RenormalisedTail(graph, EXAMPLE_DIFFUSION)
+    ...     source = BatchSource(store=example_store(folder), tail=tail, features=graph.features)
+    ...     assemble_batch(np.array([0]), source).features.tolist()
+    [[1.0], [0.0]]
+    """
 
     store: PPRStore
     """The stored rows."""
@@ -41,7 +52,23 @@ class BatchSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusterSampling:
-    """How a batch estimates the mean evidence of the tail's clusters."""
+    """How a batch estimates the mean evidence of the tail's clusters.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.ppr.example import EXAMPLE_DIFFUSION, example_graph, example_store
+    >>> from gpn_scale.ppr.tails import ClusterTail
+    >>> with TemporaryDirectory() as folder:
+    ...     store = example_store(folder)
+    ...     tail = ClusterTail(example_graph(), EXAMPLE_DIFFUSION, 2, store.cluster_of_node)
+    ...     sampling = ClusterSampling(
+    ...         coverage=Coverage(np.array([0]), store, drawn=3),
+    ...         root_fraction=1.0,
+    ...         rng=np.random.default_rng(1),
+    ...     )
+    ...     batch = assemble_batch(np.array([0]), BatchSource(store=store, tail=tail), sampling)
+    >>> batch.support_global.tolist(), batch.cluster.tolist()
+    ([0, 1, 2], [0, 0, 1])
+    """
 
     coverage: Coverage
     """Probabilities with which batches encode the nodes."""
@@ -57,6 +84,16 @@ class PPRBatch:
 
     Several ranks may divide a batch: each knows the whole support, encodes a range of it, and holds
     the rows of a range of the roots.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.ppr.example import EXAMPLE_DIFFUSION, example_graph, example_store
+    >>> from gpn_scale.ppr.tails import TruncatedTail
+    >>> with TemporaryDirectory() as folder:
+    ...     tail = TruncatedTail(example_graph(), EXAMPLE_DIFFUSION)
+    ...     source = BatchSource(store=example_store(folder), tail=tail)
+    ...     batch = assemble_batch(np.array([2]), source)
+    >>> batch.support_global.tolist(), batch.root_local.tolist(), batch.rows.ids.tolist()
+    ([1, 2], [1], [1, 0])
     """
 
     root_global: NodeIds
@@ -83,7 +120,11 @@ class PPRBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochCost:
-    """Number of encodings in an epoch; nodes drawn from the whole graph do not count."""
+    """Number of encodings in an epoch; nodes drawn from the whole graph do not count.
+
+    >>> EpochCost(encodings=100, distinct=75).repeated_fraction
+    0.25
+    """
 
     encodings: int
     """Sum of the support sizes of all batches."""
@@ -100,6 +141,15 @@ def assemble_batch(
     root_global: NodeIds, source: BatchSource, sampling: ClusterSampling | None = None
 ) -> PPRBatch:
     """Return the batch of some roots, reading only their rows and the support's features.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.ppr.example import EXAMPLE_DIFFUSION, example_graph, example_store
+    >>> from gpn_scale.ppr.tails import TruncatedTail
+    >>> with TemporaryDirectory() as folder:
+    ...     tail = TruncatedTail(example_graph(), EXAMPLE_DIFFUSION)
+    ...     source = BatchSource(store=example_store(folder), tail=tail)
+    ...     assemble_batch(np.array([0, 1]), source).support_global.tolist()
+    [0, 1]
 
     Args:
         root_global: Nodes with a row in the store, (B,).
@@ -150,6 +200,17 @@ class BatchLoader:
 
     A batch depends only on the seed, the epoch and its number, not on the thread that assembles it.
     With `workers`, threads assemble batches ahead of the consumer; leaving the iteration ends them.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.ppr.example import EXAMPLE_DIFFUSION, example_graph, example_store
+    >>> from gpn_scale.ppr.tails import TruncatedTail
+    >>> with TemporaryDirectory() as folder:
+    ...     tail = TruncatedTail(example_graph(), EXAMPLE_DIFFUSION)
+    ...     source = BatchSource(store=example_store(folder), tail=tail)
+    ...     config = MinibatchConfig(batch_size=2)
+    ...     loader = BatchLoader(np.arange(3), source, config, rng_seed=1)
+    ...     [batch.num_roots for batch in loader.epoch(0)]
+    [2, 1]
 
     Args:
         root_global: Nodes to train on, each with a row in the store.
@@ -204,6 +265,14 @@ class BatchLoader:
 def check_roots(nodes: NodeIds, store: PPRStore) -> None:
     """Check that every node has a row in the store, without reading the rows.
 
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.ppr.example import example_store
+    >>> with TemporaryDirectory() as folder:
+    ...     check_roots(np.array([0, 7]), example_store(folder))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    gpn_scale.errors.StoreError: node 7 is out of range: ...
+
     Raises:
         StoreError: a node is out of range or has no row.
     """
@@ -214,7 +283,14 @@ def check_roots(nodes: NodeIds, store: PPRStore) -> None:
 
 
 def epoch_cost(root_batches: Iterable[NodeIds], store: PPRStore) -> EpochCost:
-    """Return the encodings of batches with these roots, e.g. of `BatchLoader.epoch_roots`."""
+    """Return the encodings of batches with these roots, e.g. of `BatchLoader.epoch_roots`.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.ppr.example import example_store
+    >>> with TemporaryDirectory() as folder:
+    ...     epoch_cost([np.array([0]), np.array([1, 2])], example_store(folder))
+    EpochCost(encodings=5, distinct=3)
+    """
     supports = [np.union1d(store.rows(roots).ids, roots) for roots in root_batches]
     encoded = np.concatenate([np.empty(0, np.int64), *supports])
     return EpochCost(encodings=len(encoded), distinct=len(np.unique(encoded)))

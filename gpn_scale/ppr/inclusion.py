@@ -17,6 +17,13 @@ class Coverage:
     without replacement; otherwise it may be drawn. Sums over a batch's nodes, divided by these
     probabilities, estimate sums over all nodes (Horvitz & Thompson, 1952).
 
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.ppr.example import example_store
+    >>> with TemporaryDirectory() as folder:
+    ...     coverage = Coverage(np.array([0, 2]), example_store(folder), drawn=0)
+    >>> coverage.probability(np.array([0, 1]), root_fraction=0.5).tolist()
+    [0.5, 0.75]
+
     Args:
         root_global: The roots of which batches are made, each with a row in the store.
         store: The rows.

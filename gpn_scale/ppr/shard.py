@@ -42,7 +42,12 @@ _FIELD_OF_ARRAY = {"cluster_mass": "cut_mass"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardInfo:
-    """The content of a shard's header."""
+    """The content of a shard's header.
+
+    >>> info = ShardInfo(build="f00d", clusters=None, first=0, rows=2, entries=3, num_clusters=0)
+    >>> info.layout()["weights"]  # type, shape, offset
+    ('<f4', (3,), 128)
+    """
 
     build: str
     """Fingerprint of the build that wrote the shard."""
@@ -95,8 +100,49 @@ class ShardInfo:
         return len(self.prefix()) + offset + prod(shape) * np.dtype(dtype).itemsize
 
 
+def shard_name(index: int) -> str:
+    """Return the file name of shard `index`.
+
+    >>> shard_name(7)
+    'shard-00007.ppr'
+    """
+    return f"shard-{index:05d}.ppr"
+
+
+def shard_entry(index: int, info: ShardInfo) -> dict[str, Any]:
+    """Return the manifest's entry of a shard.
+
+    >>> info = ShardInfo(build="f00d", clusters=None, first=0, rows=2, entries=3, num_clusters=0)
+    >>> shard_entry(7, info)["file"]
+    'shard-00007.ppr'
+    """
+    return {
+        "file": shard_name(index),
+        "first": info.first,
+        "rows": info.rows,
+        "entries": info.entries,
+        "bytes": info.num_bytes,
+        "checksum": info.checksum,
+    }
+
+
 def write_shard(path: Path, info: ShardInfo, rows: Rows) -> None:
     """Write `rows` to `path` atomically; `info` has their sizes and no checksum yet.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> info = ShardInfo(build="f00d", clusters=None, first=0, rows=1, entries=1, num_clusters=0)
+    >>> rows = Rows(
+    ...     row_ptr=np.array([0, 1]),
+    ...     ids=np.array([7], np.int32),
+    ...     weights=np.array([0.75], np.float32),
+    ...     missing_mass=np.array([0.25], np.float32),
+    ...     cut_mass=np.empty((1, 0), np.float16),
+    ... )
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / shard_name(0)
+    ...     write_shard(path, info, rows)
+    ...     map_shard(path, read_shard_info(path)).ids.tolist()
+    [7]
 
     Raises:
         StoreError: the disk is full or not writable; `path` keeps its former content.
@@ -120,6 +166,13 @@ def write_shard(path: Path, info: ShardInfo, rows: Rows) -> None:
 
 def read_shard_info(path: Path) -> ShardInfo:
     """Return the header of `path`, after checking it and the file's size.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.ppr.example import example_store
+    >>> with TemporaryDirectory() as folder:
+    ...     info = read_shard_info(example_store(folder).path / shard_name(0))
+    >>> info.rows, info.entries, info.num_clusters
+    (3, 6, 2)
 
     Raises:
         StoreError: the file is missing, its header is damaged, or its size is not as stated.
@@ -145,6 +198,12 @@ def read_shard_info(path: Path) -> ShardInfo:
 def check_shard_data(path: Path, info: ShardInfo) -> None:
     """Hash the data section of `path` again.
 
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.ppr.example import example_store
+    >>> with TemporaryDirectory() as folder:
+    ...     path = example_store(folder).path / shard_name(0)
+    ...     check_shard_data(path, read_shard_info(path))
+
     Raises:
         StoreError: its checksum is not the one in `info`.
     """
@@ -154,7 +213,15 @@ def check_shard_data(path: Path, info: ShardInfo) -> None:
 
 
 def map_shard(path: Path, info: ShardInfo) -> Rows:
-    """Return the rows of `path` as read-only memory maps; `cut_mass` is float16."""
+    """Return the rows of `path` as read-only memory maps; `cut_mass` is float16.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.ppr.example import example_store
+    >>> with TemporaryDirectory() as folder:
+    ...     path = example_store(folder).path / shard_name(0)
+    ...     map_shard(path, read_shard_info(path)).missing_mass.tolist()
+    [0.0, 0.25, 0.0]
+    """
     try:
         mapped = np.memmap(path, dtype=np.uint8, mode="r").view(np.ndarray)
     except (OSError, ValueError) as error:
@@ -171,13 +238,24 @@ def map_shard(path: Path, info: ShardInfo) -> Rows:
 
 
 def sealed(value: Mapping[str, Any]) -> str:
-    """Return `value` as JSON text with its own checksum in it; equal values give equal texts."""
+    """Return `value` as JSON text with its own checksum in it; equal values give equal texts.
+
+    >>> sorted(json.loads(sealed({"k": 32})))
+    ['checksum', 'k']
+    """
     bare = {key: part for key, part in value.items() if key != "checksum"}
     return _to_json(bare | {"checksum": checksum(_to_json(bare).encode())})
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
     """Return the value of a file whose text is from `sealed`.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> value = {"format": FORMAT, "format_version": FORMAT_VERSION, "k": 32}
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "facts.json").write_text(sealed(value))
+    ...     read_sealed(Path(folder) / "facts.json")["k"]
+    32
 
     Raises:
         StoreError: it is missing, damaged, of another kind or of another format version.
@@ -211,6 +289,9 @@ def differences(
 
     With `exact`, entries of `stored` that `wanted` does not have count as well, and 1 differs from
     1.0.
+
+    >>> differences({"k": 32, "parameters": {"steps": "10"}}, {"parameters": {"steps": "inf"}})
+    "parameter steps: stored '10', wanted 'inf'"
     """
     left, right = _flat(stored), _flat(wanted)
     clauses = []
@@ -227,12 +308,22 @@ def _flat(build: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def checksum(data: bytes) -> str:
-    """Return the blake2b-128 hash of `data`."""
+    """Return the blake2b-128 hash of `data`.
+
+    >>> checksum(b"abc")
+    'cf4ab791c62b8d2b2109c90275287816'
+    """
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 def file_checksum(path: Path, start: int = 0) -> str:
     """Return the blake2b-128 hash of the bytes of `path` from offset `start` to the end.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "data").write_bytes(b"head:abc")
+    ...     file_checksum(Path(folder) / "data", start=5) == checksum(b"abc")
+    True
 
     Raises:
         StoreError: the file is missing or cannot be read.
@@ -249,6 +340,13 @@ def file_checksum(path: Path, start: int = 0) -> str:
 @contextmanager
 def replacing_file(path: Path, num_bytes: int) -> Iterator[BinaryIO]:
     """Yield a file of `num_bytes` that replaces `path` if the block ends without an error.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     with replacing_file(Path(folder) / "data", num_bytes=3) as file:
+    ...         _ = file.write(b"abc")
+    ...     (Path(folder) / "data").read_bytes()
+    b'abc'
 
     Raises:
         StoreError: the disk is full or not writable; no temporary file is left.

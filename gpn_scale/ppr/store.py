@@ -44,6 +44,8 @@ from gpn_scale.ppr.shard import (
     read_sealed,
     read_shard_info,
     sealed,
+    shard_entry,
+    shard_name,
 )
 
 BUILD, MANIFEST, ROOTS = "build.json", "manifest.json", "roots.npy"
@@ -55,7 +57,15 @@ _MAX_MAPPED = 256  # each mapped shard holds a file descriptor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Build:
-    """The content of `build.json`: what is built, and how it is divided into shards."""
+    """The content of `build.json`: what is built, and how it is divided into shards.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.ppr.example import example_store
+    >>> with TemporaryDirectory() as folder:
+    ...     build = Build.of(example_store(folder).manifest)
+    >>> build.num_shards, build.shard_rows(0)
+    (1, (0, 3))
+    """
 
     format: str = FORMAT
     format_version: int = FORMAT_VERSION
@@ -119,6 +129,14 @@ class PPRStore:
     """A complete store, open for reading; create it with `PPRStore.open`. It can be pickled.
 
     Rows are copied out of memory-mapped shards, so only the pages that hold them are read.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.ppr.example import example_store
+    >>> with TemporaryDirectory() as folder:
+    ...     store = PPRStore.open(example_store(folder).path)
+    ...     ids, weights = store.row(1)
+    >>> ids.tolist(), weights.tolist()
+    ([1, 0], [0.5, 0.25])
     """
 
     def __init__(self, path: Path, manifest: dict[str, Any]) -> None:
@@ -147,7 +165,7 @@ class PPRStore:
         graph_fingerprint: str | None = None,
         parameters: Mapping[str, Any] | None = None,
     ) -> "PPRStore":
-        """Open the store in `path`, reading only JSON, headers and file sizes.
+        """Return the store in `path`, reading only JSON, headers and file sizes.
 
         Args:
             path: The directory.
@@ -244,26 +262,26 @@ class PPRStore:
         position_B = self._positions(nodes)
         shard_B = position_B // self._build.rows_per_shard
         local_B = position_B - shard_B * self._build.rows_per_shard
-        # Roots of one shard are read together: `parts` holds positions in `nodes` by shard.
+        # Roots of one shard are read together: `by_shard` holds positions in `nodes`.
         order = np.argsort(shard_B, kind="stable")
         used, starts = np.unique(shard_B[order], return_index=True)
-        parts = list(zip(used.tolist(), np.split(order, starts[1:]), strict=False))
+        by_shard = list(zip(used.tolist(), np.split(order, starts[1:]), strict=False))
 
         count_B = np.zeros(len(position_B), np.int64)
         missing_B = np.empty(len(position_B), np.float32)
         cut_BP = np.empty((len(position_B), self.num_clusters), np.float32)
-        for index, part in parts:
-            shard, local = self._shard(index), local_B[part]
-            count_B[part] = shard.row_ptr[local + 1] - shard.row_ptr[local]
-            missing_B[part] = shard.missing_mass[local]
-            cut_BP[part] = shard.cut_mass[local]
+        for index, chosen in by_shard:
+            shard, local = self._shard(index), local_B[chosen]
+            count_B[chosen] = shard.row_ptr[local + 1] - shard.row_ptr[local]
+            missing_B[chosen] = shard.missing_mass[local]
+            cut_BP[chosen] = shard.cut_mass[local]
         row_ptr = np.concatenate([[0], np.cumsum(count_B)])
         ids_E = np.empty(row_ptr[-1], np.int32)
         weights_E = np.empty(row_ptr[-1], np.float32)
-        for index, part in parts:
-            shard, count = self._shard(index), count_B[part]
-            source = ranges(shard.row_ptr[local_B[part]], count)
-            target = ranges(row_ptr[part], count)
+        for index, chosen in by_shard:
+            shard, count = self._shard(index), count_B[chosen]
+            source = ranges(shard.row_ptr[local_B[chosen]], count)
+            target = ranges(row_ptr[chosen], count)
             ids_E[target] = shard.ids[source]
             weights_E[target] = shard.weights[source]
         return Rows(
@@ -304,25 +322,13 @@ class PPRStore:
         return positions
 
 
-def shard_name(index: int) -> str:
-    """Return the file name of shard `index`."""
-    return f"shard-{index:05d}.ppr"
-
-
-def shard_entry(index: int, info: ShardInfo) -> dict[str, Any]:
-    """Return the manifest's entry of a shard."""
-    return {
-        "file": shard_name(index),
-        "first": info.first,
-        "rows": info.rows,
-        "entries": info.entries,
-        "bytes": info.num_bytes,
-        "checksum": info.checksum,
-    }
-
-
 def read_manifest(directory: Path) -> dict[str, Any]:
     """Return the manifest of the store in `directory`.
+
+    >>> read_manifest(Path("no_store"))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    gpn_scale.errors.StoreError: no_store is not a PPR store (no manifest.json): ...
 
     Raises:
         StoreError: there is no manifest, or it is damaged.
@@ -342,7 +348,11 @@ def read_manifest(directory: Path) -> dict[str, Any]:
 
 
 def read_build_seconds(directory: Path) -> float:
-    """Return the recorded build time of the store in `directory`; 0 if there is none."""
+    """Return the recorded build time of the store in `directory`; 0 if there is none.
+
+    >>> read_build_seconds(Path("no_store"))
+    0.0
+    """
     try:
         return float(json.loads((directory / SECONDS).read_bytes())["seconds"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -350,16 +360,27 @@ def read_build_seconds(directory: Path) -> float:
 
 
 def is_store(directory: Path) -> bool:
-    """Return whether `directory` holds (part of) a store, even damaged or of another version."""
-    mark = f'"format": "{FORMAT}"'.encode()
+    """Return whether `directory` holds (part of) a store, even damaged or of another version.
+
+    >>> is_store(Path("no_store"))
+    False
+    """
+    signature = f'"format": "{FORMAT}"'.encode()
     paths = [directory / BUILD, directory / MANIFEST]
-    return any(path.is_file() and mark in path.read_bytes() for path in paths)
+    return any(path.is_file() and signature in path.read_bytes() for path in paths)
 
 
 def manifest_shard_info(
     directory: Path, manifest: Mapping[str, Any], build: Build, index: int
 ) -> ShardInfo:
     """Return the header of shard `index`.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.ppr.example import example_store
+    >>> with TemporaryDirectory() as folder:
+    ...     manifest = example_store(folder).manifest
+    ...     manifest_shard_info(Path(folder), manifest, Build.of(manifest), 0).entries
+    6
 
     Raises:
         StoreError: the header is damaged, or not the one that the manifest lists.

@@ -34,7 +34,14 @@ _LEAST_WEIGHT = np.float32(1e-9)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Drawn:
-    """Random nodes from which the mean evidence of clusters is estimated."""
+    """Random nodes from which the mean evidence of clusters is estimated.
+
+    >>> from gpn_scale.ppr.example import EXAMPLE_DIFFUSION, example_graph
+    >>> tail = ClusterTail(example_graph(), EXAMPLE_DIFFUSION, num_clusters=1)
+    >>> drawn = tail.draw(3, np.random.default_rng(1))
+    >>> drawn.node_global.tolist(), drawn.weight.tolist()
+    ([0, 1, 2], [1.0, 2.0, 1.0])
+    """
 
     node_global: NodeIds
     """Distinct node ids, sorted, (T,)."""
@@ -46,6 +53,11 @@ class Drawn:
 
 class AbstractTail(ABC):
     """A method to account for the mass that the cut removed.
+
+    >>> from gpn_scale.ppr.example import EXAMPLE_DIFFUSION, example_graph
+    >>> tail = TruncatedTail(example_graph(), EXAMPLE_DIFFUSION)
+    >>> tail.cluster_of(np.array([0, 2])).tolist(), tail.weight_of(np.array([0, 1])).tolist()
+    ([0, 0], [1.0, 2.0])
 
     Args:
         graph: The graph of the rows.
@@ -85,7 +97,7 @@ class AbstractTail(ABC):
         return stationary_weight(self._graph, self._diffusion, nodes).astype(np.float32)
 
     def draw(self, count: int, rng: np.random.Generator) -> Drawn:
-        """Draw at most `count` nodes uniformly without replacement; none if P is 0.
+        """Return at most `count` nodes, drawn uniformly without replacement; none if P is 0.
 
         The cost is proportional to `count`; only for more than 5 % of the nodes does the generator
         list all of them.
@@ -101,14 +113,32 @@ class AbstractTail(ABC):
 
 
 class TruncatedTail(AbstractTail):
-    """Leaves the rows as they are: the cut mass is lost."""
+    """Leaves the rows as they are: the cut mass is lost.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.ppr.example import EXAMPLE_DIFFUSION, example_graph, example_store
+    >>> tail = TruncatedTail(example_graph(), EXAMPLE_DIFFUSION)
+    >>> with TemporaryDirectory() as folder:
+    ...     rows, cluster_weight = tail.apply(np.array([1]), example_store(folder).rows([1]))
+    >>> rows.weights.tolist(), cluster_weight.shape
+    ([0.5, 0.25], (1, 0))
+    """
 
     def apply(self, root_global: NodeIds, rows: Rows) -> tuple[Rows, ClusterWeight]:  # noqa: D102
         return rows, _no_clusters(rows)
 
 
 class RenormalisedTail(AbstractTail):
-    """Multiplies the kept weights by (kept + missing) / kept mass of their row."""
+    """Multiplies the kept weights by (kept + missing) / kept mass of their row.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.ppr.example import EXAMPLE_DIFFUSION, example_graph, example_store
+    >>> tail = RenormalisedTail(example_graph(), EXAMPLE_DIFFUSION)
+    >>> with TemporaryDirectory() as folder:
+    ...     rows, _ = tail.apply(np.array([1]), example_store(folder).rows([1]))
+    >>> (3 * rows.weights).round(3).tolist()  # two thirds and one third
+    [2.0, 1.0]
+    """
 
     def apply(self, root_global: NodeIds, rows: Rows) -> tuple[Rows, ClusterWeight]:  # noqa: D102
         row_E = rows.row_of_entry()
@@ -130,6 +160,15 @@ class ClusterTail(AbstractTail):
     mean, in proportion to their weights, where the mean counts as `prior_mass` of weight. This is
     the posterior mean of a cluster's evidence as the root sees it. The root itself is never cut,
     so it says nothing about the nodes that were.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.ppr.example import EXAMPLE_DIFFUSION, example_graph, example_store
+    >>> with TemporaryDirectory() as folder:
+    ...     store = example_store(folder)
+    ...     tail = ClusterTail(example_graph(), EXAMPLE_DIFFUSION, 2, store.cluster_of_node)
+    ...     rows, cluster_weight = tail.apply(np.array([1]), store.rows([1]))
+    >>> rows.weights.tolist(), cluster_weight.tolist()
+    ([0.5, 0.25], [[0.0, 0.25]])
 
     Args:
         graph: The graph of the rows.
@@ -177,6 +216,13 @@ def make_tail(
 ) -> AbstractTail:
     """Return the tail that `config` names, for the rows of `store`.
 
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.ppr.example import EXAMPLE_DIFFUSION, example_graph, example_store
+    >>> with TemporaryDirectory() as folder:
+    ...     store, config = example_store(folder), MinibatchConfig(tail="clustered")
+    ...     make_tail(config, store, example_graph(), EXAMPLE_DIFFUSION).num_clusters
+    2
+
     Raises:
         StoreError: the tail is `clustered` and the store has no clusters.
     """
@@ -211,6 +257,10 @@ def stationary_weight(
 
     It is d for `rw` and sqrt(d) for `sym`, where d is the out-weight with its loop: rows of `sym`
     are sqrt(d_v / d_u) times those of `rw`, whose limit is proportional to d_u.
+
+    >>> from gpn_scale.ppr.example import EXAMPLE_DIFFUSION, example_graph
+    >>> stationary_weight(example_graph(), EXAMPLE_DIFFUSION, np.array([0, 1, 2])).tolist()
+    [1.0, 2.0, 1.0]
     """
     weight = _out_weight(graph, diffusion.self_loops, nodes)
     return weight if diffusion.normalisation == "rw" else np.sqrt(weight)

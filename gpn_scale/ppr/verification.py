@@ -5,7 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from gpn_scale.errors import StoreError
-from gpn_scale.ppr.shard import check_shard_data, file_checksum, read_sealed, read_shard_info
+from gpn_scale.ppr.shard import (
+    check_shard_data,
+    file_checksum,
+    read_sealed,
+    read_shard_info,
+    shard_name,
+)
 from gpn_scale.ppr.store import (
     BUILD,
     MANIFEST,
@@ -13,22 +19,28 @@ from gpn_scale.ppr.store import (
     Build,
     manifest_shard_info,
     read_manifest,
-    shard_name,
 )
 
 
 def verify_store(path: Path | str) -> list[str]:
-    """Hash all files of the store in `path` again; return one sentence for each damaged file."""
+    """Hash all files of the store in `path` again; return one sentence for each damaged file.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.ppr.example import example_store
+    >>> with TemporaryDirectory() as folder:
+    ...     verify_store(example_store(folder).path)
+    []
+    """
     directory = Path(path)
     problems = _complaints(read_manifest, directory)
-    known = directory / MANIFEST
-    if problems and known.exists():
+    record = directory / MANIFEST
+    if problems and record.exists():
         # Check the other files as well: build.json also says which shards there are.
-        known = directory / BUILD
-        problems += _complaints(read_sealed, known)
-    if problems and (len(problems) > 1 or known.name == MANIFEST):
+        record = directory / BUILD
+        problems += _complaints(read_sealed, record)
+    if problems and (len(problems) > 1 or record.name == MANIFEST):
         return problems
-    stored = read_sealed(known)
+    stored = read_sealed(record)
     build = Build.of(stored)
     files = {name: facts["checksum"] for name, facts in stored.get("files", {}).items()}
     expected = {BUILD: build.fingerprint, ROOTS: build.roots} | files

@@ -33,6 +33,8 @@ from gpn_scale.ppr.shard import (
     read_sealed,
     replacing_file,
     sealed,
+    shard_entry,
+    shard_name,
     write_shard,
 )
 from gpn_scale.ppr.store import (
@@ -45,8 +47,6 @@ from gpn_scale.ppr.store import (
     Build,
     is_store,
     read_build_seconds,
-    shard_entry,
-    shard_name,
 )
 
 Existing = Literal["refuse", "resume", "overwrite"]
@@ -64,6 +64,22 @@ class StoreWriter:
 
     With clusters, call `write_clusters` before the first shard is written and before others join: a
     shard contains the checksum of the clusters, and with other clusters it counts as not done.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> rows = Rows(
+    ...     row_ptr=np.array([0, 1, 2]),
+    ...     ids=np.array([0, 1], np.int32),
+    ...     weights=np.array([0.75, 0.5], np.float32),
+    ...     missing_mass=np.array([0.25, 0.5], np.float32),
+    ...     cut_mass=np.empty((2, 0), np.float16),
+    ... )
+    >>> sizes = {"num_nodes": 2, "roots": None, "num_clusters": 0, "rows_per_shard": 2, "k": 1}
+    >>> with TemporaryDirectory() as folder:
+    ...     writer = StoreWriter.begin(folder, graph_fingerprint="f00d", parameters={}, **sizes)
+    ...     writer.write_shard(0, rows)
+    ...     writer.finish()
+    ...     StoreWriter.join(folder).is_done(0), writer.is_complete
+    (True, True)
     """
 
     def __init__(self, path: Path, build: Build) -> None:
@@ -84,7 +100,9 @@ class StoreWriter:
         k: int,
         existing: Existing = "refuse",
     ) -> "StoreWriter":
-        """Claim the directory `path` (created if missing) for a build; called by one process.
+        """Claim the directory `path` (created if missing) for a build, and return its writer.
+
+        Called by one process.
 
         Args:
             path: The directory.

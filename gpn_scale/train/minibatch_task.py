@@ -1,16 +1,17 @@
 """Training on batches of labelled roots with their stored rows."""
 
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gpn_scale.config import RunConfig
-from gpn_scale.data.graph import Graph
+from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.distributed import World
 from gpn_scale.errors import ConfigError
 from gpn_scale.inference.all_nodes import predict_all
@@ -19,19 +20,26 @@ from gpn_scale.inference.memory_plan import modest_bytes
 from gpn_scale.inference.some_nodes import batch_aggregation, row_posteriors
 from gpn_scale.inference.trained_model import TrainedModel
 from gpn_scale.nn.aggregation import weighted_means
-from gpn_scale.nn.losses import bayesian_loss
 from gpn_scale.nn.model import GPN, Aggregation
 from gpn_scale.nn.noise import NOISE_ROWS, Noise
 from gpn_scale.ppr.batches import BatchLoader, BatchSource, PPRBatch, check_roots, epoch_cost
 from gpn_scale.ppr.store import PPRStore
-from gpn_scale.ppr.tails import Drawn, make_tail
-from gpn_scale.train.task import AbstractTask, Forward, Validation, checked_split, labelled
+from gpn_scale.ppr.tails import make_tail
+from gpn_scale.train.objective import EvidenceObjective, Objective
+from gpn_scale.train.task import (
+    AbstractTask,
+    Forward,
+    TrainedPart,
+    Validation,
+    checked_split,
+    labelled,
+)
 
 _VALIDATION_DRAWS = 8
 """Validation draws this many times as many nodes as a training step to estimate clusters."""
 
 
-class MinibatchTask(AbstractTask):
+class AbstractMinibatchTask(AbstractTask):
     """Training on some labelled roots and their soft neighbourhoods in every step.
 
     Only memory maps grow with the graph: a step reads the rows of its roots and the features of
@@ -41,6 +49,7 @@ class MinibatchTask(AbstractTask):
         graph: Graph with features, labels and a split; arrays may be memory maps.
         config: Sections data, diffusion, minibatch and train are used.
         store: Rows of the training and validation nodes, of the configured diffusion.
+        objective: What the network is trained for.
         device: Device of all tensors.
         dtype: Type of all real numbers.
         world: The processes that divide the batches among themselves.
@@ -56,6 +65,7 @@ class MinibatchTask(AbstractTask):
         graph: Graph,
         config: RunConfig,
         store: PPRStore,
+        objective: Objective,
         device: torch.device,
         dtype: torch.dtype = torch.float32,
         world: World | None = None,
@@ -66,7 +76,7 @@ class MinibatchTask(AbstractTask):
         check_roots(split.val, store)
         self.store, self.device, self.dtype = store, device, dtype
         self.features, self.scaling = required_features(graph), config.data.feature_scaling
-        self.diffusion, self.entropy_weight = config.diffusion, config.train.entropy_weight
+        self.diffusion, self.objective = config.diffusion, objective
         self.rng_seed, self.config = config.train.rng_seed, config.minibatch
         self.labels = graph.labels
         self.num_train = len(split.train)
@@ -81,7 +91,26 @@ class MinibatchTask(AbstractTask):
         )
         self.loader = BatchLoader(split.train, source, config.minibatch, rng_seed=self.rng_seed)
         self.val_nodes, (_, self.val_labels) = split.val, labelled(graph, split.val, device)
-        self._validation_probabilities = self._new_validation(graph)
+        self._exact_memory_bytes = modest_bytes(
+            graph.num_nodes,
+            graph.num_edges,
+            graph.num_classes,
+            max_degree=int(graph.out_degree.max(initial=0)),
+            itemsize=dtype.itemsize,
+        )
+        self._graph = graph if self._validates_exactly(graph) else None
+
+    @abstractmethod
+    def _aggregation(self, model: Any, batch: PPRBatch) -> Aggregation:
+        """Return the aggregation of a batch, a function of the values of its whole support."""
+
+    @abstractmethod
+    def _exact_probabilities(self, model: Any, graph: Graph) -> NDArray[np.float32]:
+        """Return the class probabilities of the validation nodes by exact diffusion, (B, C)."""
+
+    @abstractmethod
+    def _row_probabilities(self, model: Any, nodes: NodeIds) -> Tensor:
+        """Return the class probabilities of `nodes` from their stored rows, (B, C)."""
 
     @property
     def num_steps(self) -> int:
@@ -100,7 +129,7 @@ class MinibatchTask(AbstractTask):
 
     def losses(  # noqa: D102
         self,
-        model: GPN,
+        model: TrainedPart,
         generator: torch.Generator | None,
         epoch: int,
         *,
@@ -124,15 +153,16 @@ class MinibatchTask(AbstractTask):
                 return
             yield batch
 
-    def loss(self, model: GPN, batch: PPRBatch, noise: Noise | None, forward: Forward) -> Tensor:
+    def loss(
+        self, model: TrainedPart, batch: PPRBatch, noise: Noise | None, forward: Forward
+    ) -> Tensor:
         """Return the sum of the losses of this process's roots of one batch."""
         assert batch.features is not None
         inputs = as_inputs(batch.features, self.device, self.dtype)
-        clusters = self._tracked_clusters(model, batch)
-        aggregate = self._joined(batch, batch_aggregation(batch, clusters, self._context(model)))
-        posterior = forward(inputs, aggregate, noise).with_network
+        aggregate = self._joined(batch, self._aggregation(model, batch))
+        output = forward(inputs, aggregate, noise)
         labels = torch.from_numpy(self.labels[batch.root_global].astype(np.int64))
-        return bayesian_loss(posterior, labels.to(self.device), entropy_weight=self.entropy_weight)
+        return self.objective.loss(output, labels.to(self.device))
 
     def facts(self) -> dict[str, Any]:
         """Return sizes of rows and batches, the tail, and how many nodes an epoch encodes."""
@@ -150,45 +180,62 @@ class MinibatchTask(AbstractTask):
         }
 
     @torch.no_grad()
-    def validate(self, model: GPN) -> Validation:
+    def validate(self, model: TrainedPart) -> Validation:
         """Return the scores on the validation nodes."""
         own = self.world.part.slice_of(len(self.val_nodes))
-        probabilities = self._validation_probabilities(self._context(model), own)
+        if self._graph is not None:
+            exact = self._exact_probabilities(model, self._graph)[own]
+            probabilities = torch.from_numpy(exact).to(self.device)
+        else:
+            probabilities = self._row_probabilities(model, self.val_nodes[own])
         return Validation.of(probabilities, self.val_labels[own], self.world)
 
-    def _context(self, model: GPN) -> TrainedModel:
-        """Return the network as it is now, with all that inference needs."""
-        return TrainedModel(model, self.scaling, self.diffusion, self.device, self.dtype)
-
-    def _new_validation(self, graph: Graph) -> Callable[[TrainedModel, slice], Tensor]:
-        """Return the configured function from (model, some validation nodes) to probabilities.
+    def _validates_exactly(self, graph: Graph) -> bool:
+        """Return whether validation is by exact diffusion, as configured or since it is cheaper.
 
         A node in several rows is encoded for each block of them, so that rows cost more than exact
         diffusion where they have more entries than the graph has nodes.
         """
-        kind = self.config.validation
-        if kind == "auto":
-            entries = len(self.val_nodes) * self.store.k
-            kind = "exact" if entries >= graph.num_nodes else "rows"
-        if kind == "exact":
-            return partial(self._exact_probabilities, graph)
+        if self.config.validation == "auto":
+            return len(self.val_nodes) * self.store.k >= graph.num_nodes
+        return self.config.validation == "exact"
+
+    def _joined(self, batch: PPRBatch, aggregate: Aggregation) -> Aggregation:
+        """Return `aggregate` as a function of the evidence that this process has computed."""
+        count = len(batch.support_global)
+        return lambda own_NC: aggregate(self.world.joined(own_NC, batch.encoded, count))
+
+
+class MinibatchTask(AbstractMinibatchTask):
+    """Training of a GPN on batches; arguments and errors are those of the base class."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        config: RunConfig,
+        store: PPRStore,
+        device: torch.device,
+        dtype: torch.dtype = torch.float32,
+        world: World | None = None,
+    ) -> None:
+        objective = EvidenceObjective(config.train.entropy_weight)
+        super().__init__(graph, config, store, objective, device, dtype, world)
         # The same nodes every time, so that validation is a function of the weights.
         rng = np.random.default_rng(self.rng_seed)
-        drawn = self.tail.draw(_VALIDATION_DRAWS * self.config.tail_nodes, rng)
-        return partial(self._row_probabilities, drawn)
+        count = 0 if self._graph is not None else _VALIDATION_DRAWS * self.config.tail_nodes
+        self._drawn = self.tail.draw(count, rng)
 
-    def _exact_probabilities(self, graph: Graph, trained: TrainedModel, own: slice) -> Tensor:
-        memory_bytes = modest_bytes(
-            graph.num_nodes,
-            graph.num_edges,
-            trained.num_classes,
-            max_degree=int(graph.out_degree.max(initial=0)),
-            itemsize=self.dtype.itemsize,
+    def _aggregation(self, model: GPN, batch: PPRBatch) -> Aggregation:
+        return batch_aggregation(batch, self._tracked_clusters(model, batch), self._context(model))
+
+    def _exact_probabilities(self, model: GPN, graph: Graph) -> NDArray[np.float32]:
+        prediction = predict_all(
+            self._context(model), graph, memory_bytes=self._exact_memory_bytes, world=self.world
         )
-        prediction = predict_all(trained, graph, memory_bytes=memory_bytes, world=self.world)
-        return torch.from_numpy(prediction.probabilities[self.val_nodes[own]]).to(self.device)
+        return prediction.probabilities[self.val_nodes]
 
-    def _row_probabilities(self, drawn: Drawn, trained: TrainedModel, own: slice) -> Tensor:
+    def _row_probabilities(self, model: GPN, nodes: NodeIds) -> Tensor:
+        trained, drawn = self._context(model), self._drawn
         cluster_PC, _ = weighted_means(
             trained.evidence(self.features, drawn.node_global),
             torch.from_numpy(drawn.cluster).to(self.device),
@@ -198,17 +245,16 @@ class MinibatchTask(AbstractTask):
         posterior = row_posteriors(
             trained,
             self.features,
-            self.val_nodes[own],
+            nodes,
             store=self.store,
             tail=self.tail,
             cluster_PC=cluster_PC,
         )
         return posterior.mean_NC
 
-    def _joined(self, batch: PPRBatch, aggregate: Aggregation) -> Aggregation:
-        """Return `aggregate` as a function of the evidence that this process has computed."""
-        count = len(batch.support_global)
-        return lambda own_NC: aggregate(self.world.joined(own_NC, batch.encoded, count))
+    def _context(self, model: GPN) -> TrainedModel:
+        """Return the network as it is now, with all that inference needs."""
+        return TrainedModel(model, self.scaling, self.diffusion, self.device, self.dtype)
 
     def _tracked_clusters(self, model: GPN, batch: PPRBatch) -> Callable[[Tensor], Tensor]:
         """Return a function from evidence of the support to that of the clusters.

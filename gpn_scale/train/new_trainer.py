@@ -11,10 +11,18 @@ from gpn_scale.errors import ConfigError, GraphError, StoreError
 from gpn_scale.inference.cluster_summary import num_tracked_clusters
 from gpn_scale.inference.encoder_inputs import column_moments, required_features
 from gpn_scale.inference.stored_rows import StoreLike, open_rows, require_evidence_diffusion
+from gpn_scale.nn.encoder import Encoder
 from gpn_scale.nn.model import GPN
+from gpn_scale.nn.opinion import Opinion
+from gpn_scale.ppr.store import PPRStore
 from gpn_scale.train.minibatch_task import MinibatchTask
-from gpn_scale.train.task import AbstractTask, ExactTask
+from gpn_scale.train.objective import EvidenceObjective, OpinionObjective
+from gpn_scale.train.opinion_task import OpinionMinibatchTask
+from gpn_scale.train.task import AbstractTask, ExactTask, checked_split
 from gpn_scale.train.trainer import Trainer
+
+_OPINION_SEED = 1_000_003
+"""Added to the run's seed for the opinion, so that its initial values are its own."""
 
 
 def new_trainer(
@@ -41,9 +49,7 @@ def new_trainer(
         StoreError: the store is missing, or does not fit the graph or the diffusion.
         ConfigError: the mode does not fit the diffusion or the number of processes.
     """
-    check_trainable(graph)
-    if graph.split is None:
-        graph = prepare_graph(graph, config)
+    graph = _prepared(config, graph)
     task = _new_task(config, graph, store, device, dtype, world)
     # Initial values are drawn on the CPU, so that a seed means the same on every device.
     generator = torch.Generator().manual_seed(config.train.rng_seed)
@@ -51,12 +57,53 @@ def new_trainer(
     num_clusters = num_tracked_clusters(task.tail) if isinstance(task, MinibatchTask) else 0
     network = new_network(config, graph.num_features, prior_C, num_clusters, generator)
     network = network.to(device, dtype)
-    if config.encoder.standardise:
-        moments = column_moments(required_features(graph), config.data.feature_scaling)
-        network.encoder.first.standardise(*moments)
+    _standardise(network.encoder, config, graph)
     if device.type != "cpu":
         generator = torch.Generator(device).manual_seed(config.train.rng_seed)
     return Trainer(network, task, config.train, generator, world)
+
+
+def new_opinion_trainer(
+    config: RunConfig,
+    graph: Graph,
+    store: StoreLike | None,
+    *,
+    device: torch.device,
+    dtype: torch.dtype,
+    world: World,
+) -> Trainer:
+    """Return a trainer of the opinion of GPN+; arguments and errors are those of `new_trainer`."""
+    graph = _prepared(config, graph)
+    task: AbstractTask
+    if config.mode == "exact":
+        _check_one_rank(world)
+        objective = OpinionObjective(len(checked_split(graph).train))
+        task = ExactTask(graph, config, objective, device, dtype)
+    else:
+        task = OpinionMinibatchTask(
+            graph, config, _rows(config, graph, store), device, dtype, world
+        )
+    rng_seed = config.train.rng_seed + _OPINION_SEED
+    generator = torch.Generator().manual_seed(rng_seed)
+    opinion = new_opinion(config, graph.num_features, graph.num_classes, generator)
+    opinion = opinion.to(device, dtype)
+    _standardise(opinion.encoder, config, graph)
+    if device.type != "cpu":
+        generator = torch.Generator(device).manual_seed(rng_seed)
+    return Trainer(opinion, task, config.opinion_training, generator, world)
+
+
+def _prepared(config: RunConfig, graph: Graph) -> Graph:
+    """Return the graph with a split, after checking that it can be trained on."""
+    check_trainable(graph)
+    return prepare_graph(graph, config) if graph.split is None else graph
+
+
+def _standardise(encoder: Encoder, config: RunConfig, graph: Graph) -> None:
+    """Let the encoder standardise feature columns, if the configuration says so."""
+    if config.encoder.standardise:
+        moments = column_moments(required_features(graph), config.data.feature_scaling)
+        encoder.first.standardise(*moments)
 
 
 def check_trainable(graph: Graph) -> None:
@@ -98,6 +145,31 @@ def new_network(
     )
 
 
+def new_opinion(
+    config: RunConfig,
+    num_features: int,
+    num_classes: int,
+    generator: torch.Generator | None = None,
+) -> Opinion:
+    """Return an untrained opinion on the CPU.
+
+    >>> new_opinion(RunConfig(), num_features=5, num_classes=3).num_classes
+    3
+
+    Args:
+        config: Sections encoder and opinion are used.
+        num_features: Number of feature columns.
+        num_classes: Number of classes.
+        generator: Source of the initial values; None where they are replaced anyway.
+    """
+    return Opinion(
+        config,
+        num_features=num_features,
+        num_classes=num_classes,
+        generator=generator or torch.Generator(),
+    )
+
+
 def _new_task(
     config: RunConfig,
     graph: Graph,
@@ -107,13 +179,23 @@ def _new_task(
     world: World,
 ) -> AbstractTask:
     if config.mode == "exact":
-        if world.size > 1:
-            raise ConfigError(
-                f"mode='exact' trains in one process, got {world.size} ranks: start a single "
-                "process, or use mode='minibatch'",
-                arguments=("mode",),
-            )
-        return ExactTask(graph, config, device, dtype)
+        _check_one_rank(world)
+        objective = EvidenceObjective(config.train.entropy_weight)
+        return ExactTask(graph, config, objective, device, dtype)
+    return MinibatchTask(graph, config, _rows(config, graph, store), device, dtype, world)
+
+
+def _check_one_rank(world: World) -> None:
+    if world.size > 1:
+        raise ConfigError(
+            f"mode='exact' trains in one process, got {world.size} ranks: start a single "
+            "process, or use mode='minibatch'",
+            arguments=("mode",),
+        )
+
+
+def _rows(config: RunConfig, graph: Graph, store: StoreLike | None) -> PPRStore:
+    """Return the rows of minibatch mode, checked against the graph and the diffusion."""
     if store is None:
         raise StoreError(
             "mode='minibatch' needs a PPR store, and none was given: build one with "
@@ -121,5 +203,4 @@ def _new_task(
             arguments=("store",),
         )
     require_evidence_diffusion(config.diffusion, "mode='minibatch'")
-    rows = open_rows(store, graph, config.diffusion)
-    return MinibatchTask(graph, config, rows, device, dtype, world)
+    return open_rows(store, graph, config.diffusion)

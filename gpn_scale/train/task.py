@@ -15,10 +15,13 @@ from gpn_scale.diffusion.power_iteration import exact_diffusion
 from gpn_scale.distributed import World
 from gpn_scale.errors import GraphError
 from gpn_scale.inference.encoder_inputs import model_inputs
-from gpn_scale.nn.losses import bayesian_loss
-from gpn_scale.nn.model import GPN, GPNOutput
+from gpn_scale.nn.model import GPN
 from gpn_scale.nn.noise import Noise
-from gpn_scale.nn.posterior import DirichletPosterior
+from gpn_scale.nn.opinion import Opinion
+from gpn_scale.train.objective import Objective
+
+TrainedPart = GPN | Opinion
+"""A network that is trained by itself: a GPN for feature evidence, or the opinion of GPN+."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +46,8 @@ class Validation:
         return cls(cross_entropy=cross_entropy / count, accuracy=right / count)
 
 
-Forward = Callable[..., GPNOutput]
-"""The model, or its wrapper if several processes train it."""
+Forward = Callable[..., Any]
+"""The network, or its wrapper if several processes train it; returns the network's output."""
 
 
 class AbstractTask(ABC):
@@ -63,7 +66,7 @@ class AbstractTask(ABC):
     @abstractmethod
     def losses(
         self,
-        model: GPN,
+        model: TrainedPart,
         generator: torch.Generator | None,
         epoch: int,
         *,
@@ -98,7 +101,7 @@ class AbstractTask(ABC):
         return {}
 
     @abstractmethod
-    def validate(self, model: GPN) -> Validation:
+    def validate(self, model: TrainedPart) -> Validation:
         """Return the scores on the validation nodes; the model is left as it was."""
 
 
@@ -107,7 +110,8 @@ class ExactTask(AbstractTask):
 
     Args:
         graph: Graph with features, labels and a split.
-        config: Sections data, diffusion and train are used.
+        config: Sections data and diffusion are used.
+        objective: What the network is trained for.
         device: Device of all tensors.
         dtype: Type of all real numbers.
     """
@@ -116,13 +120,14 @@ class ExactTask(AbstractTask):
         self,
         graph: Graph,
         config: RunConfig,
+        objective: Objective,
         device: torch.device,
         dtype: torch.dtype = torch.float32,
     ) -> None:
         split = checked_split(graph)
         self.inputs = model_inputs(graph, config.data.feature_scaling, device, dtype)
         self.diffusion = exact_diffusion(graph, config.diffusion, device, dtype)
-        self.entropy_weight = config.train.entropy_weight
+        self.objective = objective
         self.train_nodes, self.train_labels = labelled(graph, split.train, device)
         self.val_nodes, self.val_labels = labelled(graph, split.val, device)
 
@@ -133,7 +138,7 @@ class ExactTask(AbstractTask):
 
     def losses(  # noqa: D102
         self,
-        model: GPN,
+        model: TrainedPart,
         generator: torch.Generator | None,
         epoch: int,
         *,
@@ -144,14 +149,13 @@ class ExactTask(AbstractTask):
             return
         self.roots_seen += len(self.train_nodes)
         noise = None if generator is None else Noise.drawn(generator)
-        alpha_NC = (forward or model)(self.inputs, self.diffusion, noise).with_network.alpha_NC
-        posterior = DirichletPosterior(alpha_NC[self.train_nodes])
-        yield bayesian_loss(posterior, self.train_labels, entropy_weight=self.entropy_weight)
+        output = (forward or model)(self.inputs, self.diffusion, noise)
+        yield self.objective.loss(output, self.train_labels, self.train_nodes)
 
     @torch.no_grad()
-    def validate(self, model: GPN) -> Validation:
+    def validate(self, model: TrainedPart) -> Validation:
         """Return the scores on the validation nodes."""
-        mean_NC = model(self.inputs, self.diffusion).with_network.mean_NC
+        mean_NC = self.objective.probabilities(model(self.inputs, self.diffusion))
         return Validation.of(mean_NC[self.val_nodes], self.val_labels)
 
 

@@ -14,8 +14,8 @@ from gpn_scale.config import TrainConfig
 from gpn_scale.distributed import World
 from gpn_scale.errors import NumericalError
 from gpn_scale.memory import give_back_freed_memory
-from gpn_scale.nn.model import GPN
-from gpn_scale.train.task import AbstractTask, Forward, Validation
+from gpn_scale.nn.opinion import Opinion
+from gpn_scale.train.task import AbstractTask, Forward, TrainedPart, Validation
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,8 @@ class EpochRecord:
     """Accuracy on the validation nodes."""
     best_epoch: int
     """Epoch of the best validation cross-entropy so far."""
+    part: str = "features"
+    """Part of the model: `features`, or `opinion` for the opinion of GPN+."""
 
 
 @dataclass(slots=True)
@@ -124,7 +126,7 @@ class Trainer:
 
     def __init__(
         self,
-        model: GPN,
+        model: TrainedPart,
         task: AbstractTask,
         config: TrainConfig,
         generator: torch.Generator,
@@ -142,9 +144,14 @@ class Trainer:
         self._forward: Forward | None = None  # made when all processes have a trainer
         self.optimiser = self.new_optimiser(self.phase(1))
 
+    @property
+    def part(self) -> str:
+        """The part of the model that is trained: `features` or `opinion`."""
+        return "opinion" if isinstance(self.model, Opinion) else "features"
+
     def new_optimiser(self, phase: str) -> Adam:
         """Return Adam for the flows (`warmup`) or for all, with decay of the encoder (`main`)."""
-        flows = {"params": list(self.model.flow.parameters()), "weight_decay": 0.0}
+        flows = {"params": self.model.warmup_parameters(), "weight_decay": 0.0}
         encoder = {
             "params": list(self.model.encoder.parameters()),
             "weight_decay": self.config.weight_decay,
@@ -167,7 +174,7 @@ class Trainer:
     @property
     def warmup_steps(self) -> int:
         """Number of warm-up steps; 0 for flows without layers, which have no parameters."""
-        return self.config.warmup_steps if any(True for _ in self.model.flow.parameters()) else 0
+        return self.config.warmup_steps if self.model.warmup_parameters() else 0
 
     @property
     def warmup_epochs(self) -> int:
@@ -225,6 +232,7 @@ class Trainer:
             val_cross_entropy=validation.cross_entropy,
             val_accuracy=validation.accuracy,
             best_epoch=state.best_epoch,
+            part=self.part,
         )
 
     def _optimise(self, epoch: int) -> float:

@@ -14,6 +14,7 @@ from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
 from gpn_scale.errors import RunError
 
 CONFIG = RunConfig(
+    model="GPN",
     encoder=EncoderConfig(hidden=8, dropout=0.3),
     train=TrainConfig(epochs=20, patience=20, weight_decay=0.0),
     split=SplitConfig(train=0.2, val=0.2),

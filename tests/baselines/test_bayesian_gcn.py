@@ -11,7 +11,7 @@ from tests.baselines.graphs import CONFIG, check_learning
 
 
 def test_the_divergence_of_gaussian_weights_has_its_closed_form():
-    options = BayesianOptions(prior_share=1.0, prior_wide=0.7, initial_deviation=0.3)
+    options = BayesianOptions(prior_fraction=1.0, prior_wide=0.7, initial_deviation=0.3)
     generator = torch.Generator().manual_seed(1)
     layers = BayesianLayers(Layers(4, 2, CONFIG.encoder, generator), options).double()
     with torch.no_grad():
@@ -26,7 +26,7 @@ def test_the_divergence_of_gaussian_weights_has_its_closed_form():
 
 
 def test_the_prior_of_weights_is_a_mixture():
-    options = BayesianOptions(prior_share=0.25, prior_wide=1.0, prior_narrow=0.1)
+    options = BayesianOptions(prior_fraction=0.25, prior_wide=1.0, prior_narrow=0.1)
     layers = BayesianLayers(Layers(4, 2, CONFIG.encoder, torch.Generator()), options)
     weight = torch.linspace(-1.0, 1.0, 11, dtype=torch.float64)
     wide, narrow = (torch.distributions.Normal(0.0, scale) for scale in (1.0, 0.1))
@@ -41,7 +41,7 @@ def test_the_network_learns_is_repeatable_and_is_restored(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"prior_share": 0.0}, r"model\.prior_share is 0"),
+        ({"prior_fraction": 0.0}, r"model\.prior_fraction is 0"),
         ({"prior_wide": 0.0}, r"model\.prior_wide is 0"),
         ({"divergence_weight": -1.0}, r"model\.divergence_weight is -1"),
         ({"samples": 0}, r"model\.samples is 0, expected at least 1 drawn network"),

@@ -14,7 +14,7 @@ from tests.oracles import dense_diffusion, dense_transition
 
 @pytest.mark.parametrize("class_prior", [True, False])
 def test_lp_diffuses_densities_of_labelled_nodes(class_prior):
-    graph, config = small_graph(), RunConfig()
+    graph, config = small_graph(), RunConfig(model="GPN")
     model = LabelPropagation(config, PropagationOptions(class_prior=class_prior)).fit(graph)
     prediction = model.predict(graph)
     train = graph.split.train
@@ -36,7 +36,7 @@ def test_where_no_label_reaches_the_most_common_class_is_predicted(model):
     labels = np.array([0, 1, 1, 0, 1])
     graph = build_graph(source, source + 1, num_nodes=6, labels=np.append(labels, 0))
     split = Split(train=np.array([0, 1, 2]), val=np.array([3]), test=np.array([4, 5]))
-    prediction = model(RunConfig()).fit(replace(graph, split=split)).predict(graph)
+    prediction = model(RunConfig(model="GPN")).fit(replace(graph, split=split)).predict(graph)
     assert prediction.predicted_class[[4, 5]].tolist() == [1, 1]
     assert (prediction.aleatoric[[4, 5]] > prediction.aleatoric[:4].max()).all()
     np.testing.assert_array_equal(prediction.epistemic[[4, 5]], 0.0)

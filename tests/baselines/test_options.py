@@ -1,12 +1,17 @@
+from dataclasses import asdict, fields, replace
+
 import pytest
 
+from gpn_scale.baselines.bayesian_gcn import BayesianOptions
 from gpn_scale.baselines.gcn import EnergyOptions
 from gpn_scale.baselines.options import (
     NoOptions,
     changed_options,
+    fingerprint_values,
     require_in_range,
     require_positive,
 )
+from gpn_scale.baselines.post_hoc import SafeOptions
 from gpn_scale.errors import ConfigError
 
 
@@ -14,6 +19,21 @@ def test_texts_change_fields():
     changed = changed_options("VGCN-Energy", EnergyOptions(), [("model.temperature", "2")])
     assert changed == EnergyOptions(temperature=2.0)
     assert changed_options("VGCN", NoOptions(), []) == NoOptions()
+
+
+def test_former_names_are_read_and_stay_in_fingerprints():
+    for options, former, present in (
+        (BayesianOptions(), "prior_share", "prior_fraction"),
+        (SafeOptions(), "own_share", "own_fraction"),
+    ):
+        expected = replace(options, **{present: 0.25})
+        for name in (former, present):
+            assert changed_options("model", options, [(f"model.{name}", "0.25")]) == expected
+        values = fingerprint_values(expected)
+        assert values[former] == 0.25
+        assert present not in values
+        assert len(values) == len(fields(options))
+    assert fingerprint_values(EnergyOptions()) == asdict(EnergyOptions())
 
 
 def test_unknown_options_and_bad_values_are_refused():

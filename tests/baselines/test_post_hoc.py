@@ -89,7 +89,7 @@ def test_methods_are_restored_with_their_network(method, tmp_path):
 
 
 def test_refusals():
-    with pytest.raises(ConfigError, match=r"model\.steps and model\.own_share are -1 and 0\.5"):
+    with pytest.raises(ConfigError, match=r"model\.steps and model\.own_fraction are -1 and 0\.5"):
         SafeOptions(steps=-1)
     with pytest.raises(ConfigError, match=r"model\.teleport.* are 1\.0"):
         GraphEnergyOptions(teleport=1.0)

@@ -12,7 +12,7 @@ from gpn_scale.cli.arguments import (
     run_config,
     training_parser,
 )
-from gpn_scale.config import known_fields
+from gpn_scale.config import field_types_by_key
 from gpn_scale.errors import ConfigError
 from gpn_scale.recipes import RECIPES
 
@@ -93,7 +93,7 @@ def test_help_explains_every_field_and_names_no_private_dataset():
     assert "diffusion.teleport\n      Probability of returning to the root" in text
     assert "-sim" not in text
     docs = field_docs()
-    assert docs.keys() == known_fields().keys()
+    assert docs.keys() == field_types_by_key().keys()
     assert all(len(doc) > 10 for doc in docs.values())
-    for key in known_fields():
+    for key in field_types_by_key():
         assert f"  {key}\n" in text

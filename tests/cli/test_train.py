@@ -13,7 +13,7 @@ import pytest
 
 from gpn_scale.cli.arguments import field_docs
 from gpn_scale.cli.train import main
-from gpn_scale.config import known_fields
+from gpn_scale.config import field_types_by_key
 from gpn_scale.data.npz import write_npz
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.train.checkpoint import load_tensors
@@ -224,4 +224,4 @@ def test_help_explains_every_field(capsys):
     text = capsys.readouterr().out
     assert "diffusion.teleport\n      Probability of returning to the root" in text
     assert "(default: 0.1)" in text
-    assert field_docs().keys() == known_fields().keys()
+    assert field_docs().keys() == field_types_by_key().keys()

@@ -256,7 +256,7 @@ def test_a_class_without_training_nodes_is_refused(tmp_path, capsys, kind):
         x=graph.features,
         y=graph.labels,
         **(
-            {f"{part}_idx": np.array(ids) for part, ids in split.items()}
+            {f"{subset}_idx": np.array(ids) for subset, ids in split.items()}
             if kind == "public"
             else {}
         ),

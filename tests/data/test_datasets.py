@@ -152,24 +152,25 @@ def test_a_name_does_not_lead_out_of_the_data_folder(tmp_path, monkeypatch, name
     (tmp_path / "data" / "sub").mkdir(parents=True)
     (tmp_path / "elsewhere" / "empty").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "elsewhere" / "empty")
-    with pytest.raises(GraphError, match=r"no dataset .* an \.npz file or a graph folder at that"):
+    with pytest.raises(GraphError, match=r"no dataset .*; a path must be that of a file X\.npz, "):
         load_graph(name, tmp_path / "data")
 
 
-def test_an_unknown_name_lists_the_known_ones(tmp_path):
+def test_a_wrong_name_lists_the_right_ones(tmp_path):
+    put_tables(tmp_path / "my-tables")
     write_npz(path_graph(4), tmp_path / "my-graph.npz")
     with pytest.raises(GraphError, match="no dataset 'coauthorcs': did you mean 'CoauthorCS'") as e:
         load_graph("coauthorcs", tmp_path)
     message = str(e.value)
     assert message.index("CoauthorCS, ") < message.index("CoraML")
-    assert all(name in message for name in (*DATASET_NAMES, "synthetic", "my-graph"))
-    assert f"{tmp_path}/coauthorcs.npz and {tmp_path}/coauthorcs/ with graph.json" in message
+    assert all(name in message for name in (*DATASET_NAMES, "synthetic", "my-graph", "my-tables"))
+    assert f"also looked for a file {tmp_path}/coauthorcs.npz, a folder " in message
 
 
 def test_only_files_are_offered(tmp_path):
     (tmp_path / "mine.npz").mkdir()
     (tmp_path / "yours.npz").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(GraphError, match=r"'mine': Known datasets are .*, synthetic; also"):
+    with pytest.raises(GraphError, match=r"'mine': Available datasets are .*, synthetic; also"):
         load_graph("mine", tmp_path)
 
 
@@ -194,7 +195,7 @@ def test_edges_without_nodes_are_refused(tmp_path):
 
 @pytest.mark.parametrize("name", ["zzzzzz", "a\0b", "x" * 5000])
 def test_a_name_like_no_other_has_no_near_miss(tmp_path, name):
-    with pytest.raises(GraphError, match=r"no dataset .*: Known datasets are CoraML, CiteSeer"):
+    with pytest.raises(GraphError, match=r"no dataset .*: Available datasets are CoraML, CiteSeer"):
         load_graph(name, tmp_path)
 
 

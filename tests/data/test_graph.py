@@ -94,8 +94,8 @@ def test_only_edges_weights_and_direction_change_the_structure_fingerprint(what)
 def test_fingerprints_are_computed_once_per_graph(monkeypatch):
     graph, hashed = full_graph(), []
 
-    def counting(parts):
-        hashed.append(parts)
+    def counting(arrays):
+        hashed.append(arrays)
         return str(len(hashed))
 
     monkeypatch.setattr(graph_module, "_hash", counting)
@@ -139,7 +139,7 @@ def test_marked_is_the_sorted_union():
     np.testing.assert_array_equal(graph.marked, [0, 1, 3])
 
 
-def test_split_sorts_its_parts():
+def test_split_sorts_its_subsets():
     split = Split(train=[3, 1], val=[], test=[0])
     np.testing.assert_array_equal(split.train, [1, 3])
     assert split.val.dtype == np.int64

@@ -14,25 +14,25 @@ def ring(num_nodes, *, isolated=0):
     return indptr, indices.astype(np.int32)
 
 
-def test_parts_are_balanced_and_cut_few_edges():
-    part = metis_partition(*ring(600), 6)
-    assert part.dtype == np.int32
-    assert np.bincount(part, minlength=6).max() <= 106
-    assert np.count_nonzero(part != np.roll(part, 1)) <= 18
-    np.testing.assert_array_equal(part, metis_partition(*ring(600), 6), strict=True)
+def test_clusters_are_balanced_and_cut_few_edges():
+    cluster = metis_partition(*ring(600), 6)
+    assert cluster.dtype == np.int32
+    assert np.bincount(cluster, minlength=6).max() <= 106
+    assert np.count_nonzero(cluster != np.roll(cluster, 1)) <= 18
+    np.testing.assert_array_equal(cluster, metis_partition(*ring(600), 6), strict=True)
 
 
 def test_nodes_without_edges_are_left_to_the_caller():
-    part = metis_partition(*ring(100, isolated=7), 4)
-    assert (part[100:] == -1).all()
-    np.testing.assert_array_equal(part[:100], metis_partition(*ring(100), 4))
+    cluster = metis_partition(*ring(100, isolated=7), 4)
+    assert (cluster[100:] == -1).all()
+    np.testing.assert_array_equal(cluster[:100], metis_partition(*ring(100), 4))
 
 
-def test_parts_are_balanced_by_weight():
+def test_clusters_are_balanced_by_weight():
     weight = np.zeros(400, np.int64)
     weight[:100] = 1
-    part = metis_partition(*ring(400), 4, node_weight=weight)
-    assert np.bincount(part[:100], minlength=4).max() <= 28
+    cluster = metis_partition(*ring(400), 4, node_weight=weight)
+    assert np.bincount(cluster[:100], minlength=4).max() <= 28
     assert np.bincount(metis_partition(*ring(400), 4)[:100], minlength=4).max() > 28
 
 
@@ -42,18 +42,18 @@ def test_heavy_edges_are_not_cut():
     later = np.where((node - indices) % 400 == 1, node, indices)
     light = later % 20 == 0
     assert np.count_nonzero(light) == 2 * 20
-    part = metis_partition(indptr, indices, 4, edge_weight=np.where(light, 1, 50))
-    assert not (part[node] != part[indices])[~light].any()
-    assert len(np.unique(part)) == 4
+    cluster = metis_partition(indptr, indices, 4, edge_weight=np.where(light, 1, 50))
+    assert not (cluster[node] != cluster[indices])[~light].any()
+    assert len(np.unique(cluster)) == 4
 
 
-@pytest.mark.parametrize(("num_nodes", "parts"), [(3, 3), (3, 9), (4, 3), (3, 1)])
-def test_more_parts_than_nodes_and_other_corners(num_nodes, parts):
-    part = metis_partition(*ring(num_nodes, isolated=1), parts)
-    assert part[-1] == -1
-    assert ((part[:-1] >= 0) & (part[:-1] < parts)).all()
-    if parts >= num_nodes:
-        assert part[:-1].tolist() == list(range(num_nodes))
+@pytest.mark.parametrize(("num_nodes", "num_clusters"), [(3, 3), (3, 9), (4, 3), (3, 1)])
+def test_more_clusters_than_nodes_and_other_corners(num_nodes, num_clusters):
+    cluster = metis_partition(*ring(num_nodes, isolated=1), num_clusters)
+    assert cluster[-1] == -1
+    assert ((cluster[:-1] >= 0) & (cluster[:-1] < num_clusters)).all()
+    if num_clusters >= num_nodes:
+        assert cluster[:-1].tolist() == list(range(num_nodes))
 
 
 def test_no_nodes_at_all():

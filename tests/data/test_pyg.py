@@ -16,11 +16,11 @@ EDGES = torch.tensor([[0, 1], [1, 2]])
 BAG = torch.tensor([[0, 0, 0, 0, 0, 3.0], [0, 0, 0, 0, 0, 0], [0, 2.0, 0, 0, 0, 0]])
 
 
-def masks(*parts: list[int]) -> dict[str, torch.Tensor]:
+def masks(*subsets: list[int]) -> dict[str, torch.Tensor]:
     names = ("train_mask", "val_mask", "test_mask")
     return {
-        name: torch.tensor([node in part for node in range(3)])
-        for name, part in zip(names, parts, strict=False)
+        name: torch.tensor([node in subset for node in range(3)])
+        for name, subset in zip(names, subsets, strict=False)
     }
 
 

@@ -1,4 +1,4 @@
-"""Splits: shares per class, the part marked nodes have, classes left out, the prior."""
+"""Splits: fractions of each class, the place of marked nodes, classes left out, the prior."""
 
 from dataclasses import replace
 
@@ -23,16 +23,16 @@ def labelled_graph(labels, marks=None) -> Graph:
     return build_graph([], [], labels=np.asarray(labels), marks=marks)
 
 
-def parts(graph: Graph) -> list[np.ndarray]:
+def subsets(graph: Graph) -> list[np.ndarray]:
     return [graph.split.train, graph.split.val, graph.split.test]
 
 
 LABELS = np.repeat([0, 1, 2, 3, MISSING_LABEL], [100, 60, 40, 7, 13])
 
 
-def test_shares_hold_in_every_class():
+def test_fractions_hold_in_every_class():
     graph = stratified_split(labelled_graph(LABELS), rng_seed=1)
-    counts = [np.bincount(graph.labels[ids], minlength=4).tolist() for ids in parts(graph)]
+    counts = [np.bincount(graph.labels[ids], minlength=4).tolist() for ids in subsets(graph)]
     assert counts == [[5, 3, 2, 1], [15, 9, 6, 1], [80, 48, 32, 5]]
 
 
@@ -46,12 +46,12 @@ def test_a_split_covers_labelled_nodes_and_keeps_marked_ones_for_test(data):
     val = data.draw(st.floats(0.01, 0.39))
     rng_seed = data.draw(st.integers(0, 9))
     graph = stratified_split(labelled_graph(labels, marks), train=train, val=val, rng_seed=rng_seed)
-    together = np.sort(np.concatenate(parts(graph)))
+    together = np.sort(np.concatenate(subsets(graph)))
     np.testing.assert_array_equal(together, np.flatnonzero(labels != MISSING_LABEL))
-    assert not np.isin(np.concatenate(parts(graph)[:2]), graph.marked).any()
+    assert not np.isin(np.concatenate(subsets(graph)[:2]), graph.marked).any()
     free = np.setdiff1d(together, graph.marked)
     for label in range(3):
-        in_train, in_val = ((labels[ids] == label).sum() for ids in parts(graph)[:2])
+        in_train, in_val = ((labels[ids] == label).sum() for ids in subsets(graph)[:2])
         size = (labels[free] == label).sum()
         assert in_train == max(1, round(train * size))
         assert in_val >= (size - in_train >= 2)
@@ -71,17 +71,17 @@ def test_the_seed_decides():
 def test_tiny_classes_train_first_then_validate_if_two_are_left(sizes_and_counts):
     sizes, expected = sizes_and_counts
     graph = stratified_split(labelled_graph(np.repeat([0, 1], sizes)), rng_seed=0)
-    assert [len(ids) for ids in parts(graph)] == expected
+    assert [len(ids) for ids in subsets(graph)] == expected
 
 
 @pytest.mark.parametrize(
-    "shares",
+    "fractions",
     [{"train": 0.0}, {"train": 1.0}, {"val": 0.0}, {"val": 0.95}, {"train": float("nan")}],
     ids=repr,
 )
-def test_shares_out_of_range_are_refused(shares):
+def test_fractions_out_of_range_are_refused(fractions):
     with pytest.raises(ConfigError, match=r"fractions in \(0, 1\) with a sum below 1, got train="):
-        stratified_split(labelled_graph(LABELS), rng_seed=1, **shares)
+        stratified_split(labelled_graph(LABELS), rng_seed=1, **fractions)
 
 
 def test_a_negative_seed_is_refused():
@@ -107,7 +107,7 @@ def test_left_out_classes_leave_labels_and_split_and_their_test_nodes_are_marked
     assert known.num_classes == 2
     assert known.num_nodes == graph.num_nodes
     np.testing.assert_array_equal(known.labels, np.where(LABELS < 2, LABELS, MISSING_LABEL))
-    for old, new in zip(parts(graph), parts(known), strict=True):
+    for old, new in zip(subsets(graph), subsets(known), strict=True):
         np.testing.assert_array_equal(new, old[(LABELS[old] == 0) | (LABELS[old] == 1)])
     test = graph.split.test
     np.testing.assert_array_equal(known.marks["left_out_classes"], test[LABELS[test] >= 2])
@@ -156,7 +156,7 @@ def test_classes_between_others_are_hidden_and_the_rest_is_numbered_anew():
     expected = np.select([LABELS == 0, LABELS == 3], [0, 1], MISSING_LABEL)
     np.testing.assert_array_equal(known.labels, expected)
     assert known.class_names.tolist() == ["a", "d"]
-    for old, new in zip(parts(graph), parts(known), strict=True):
+    for old, new in zip(subsets(graph), subsets(known), strict=True):
         np.testing.assert_array_equal(new, old[(LABELS[old] == 0) | (LABELS[old] == 3)])
     test = graph.split.test
     hidden = (LABELS[test] == 1) | (LABELS[test] == 2)

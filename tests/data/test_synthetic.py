@@ -187,9 +187,9 @@ def test_parse_reads_every_field():
         ("other:nodes=5", "expected 'synthetic' or 'synthetic:key=value,...', got 'other:nodes=5'"),
         (
             "synthetic:node=5",
-            "unknown key 'node'; did you mean 'nodes'? known keys: nodes, cl",
+            "unknown key 'node'; did you mean 'nodes'? keys are nodes, cl",
         ),
-        ("synthetic:zzz=5", "unknown key 'zzz'; known keys: nodes, classes, unseen_classes,"),
+        ("synthetic:zzz=5", "unknown key 'zzz'; keys are nodes, classes, unseen_classes,"),
         ("synthetic:nodes", "expected key=value, got 'nodes'"),
         ("synthetic:nodes=500,nodes=600", "nodes is given twice, expected it once"),
         ("synthetic:nodes=many", "nodes must be a whole number, got 'many'"),

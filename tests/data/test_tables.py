@@ -134,8 +134,8 @@ def test_a_label_column_may_be_empty(tmp_path, labels):
 
 def test_every_name_of_a_part_is_understood(tmp_path):
     ids = list("abcdef")
-    parts = ["train", "val", "valid", "validation", "test", ""]
-    nodes = {"id": ids, "label": [0] * 6, "split": parts}
+    subsets = ["train", "val", "valid", "validation", "test", ""]
+    nodes = {"id": ids, "label": [0] * 6, "split": subsets}
     graph = read(tmp_path, nodes=nodes)
     assert graph.split.val.tolist() == [1, 2, 3]
     assert graph.split.test.tolist() == [4]

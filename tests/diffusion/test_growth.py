@@ -141,7 +141,7 @@ def test_edges_of_weighted_new_nodes_merge_by_the_house_rule():
     assert default[3, 1] == default[1, 3] == 2.0
 
 
-def test_known_nodes_of_a_directed_graph_point_to_no_new_one():
+def test_existing_nodes_of_a_directed_graph_point_to_no_new_one():
     graph = build_graph([0], [1], num_nodes=2, directed=True)
     new = new_nodes(graph, np.empty((1, 0)), [[0]])
     transition = GrownTransition(graph, new, "rw", self_loops=False)
@@ -170,9 +170,13 @@ def test_new_features_become_what_the_graph_has(sparse_graph, sparse_new):
 @pytest.mark.parametrize(
     ("features", "neighbours", "message"),
     [
-        (np.ones((1, 3)), [[4]], r"new node 0: neighbour 4 is unknown, .* \[0, 4\).* come first"),
-        (np.ones((2, 3)), [[0], [1, -1]], "new node 1: neighbour -1 is unknown"),
-        (np.ones((1, 3)), [np.array([2**63], np.uint64)], "neighbour 9223372036854775808 is unk"),
+        (
+            np.ones((1, 3)),
+            [[4]],
+            r"new node 0: neighbour 4 does not exist, .* \[0, 4\).* come first",
+        ),
+        (np.ones((2, 3)), [[0], [1, -1]], "new node 1: neighbour -1 does not exist"),
+        (np.ones((1, 3)), [np.array([2**63], np.uint64)], "neighbour 9223372036854775808 does not"),
         (np.ones((1, 3)), [[0.5]], "new node 0: neighbours must be a vector of integer node ids"),
         (np.ones((1, 3)), [[True]], "new node 0: neighbours must be a vector of integer node ids"),
         (np.ones((1, 3)), [0], "new node 0: neighbours must be a vector of integer node ids"),

@@ -35,6 +35,7 @@ def graph_and_config(tail="clustered", validation="exact"):
     graph = synthetic_graph(settings)
     graph = stratified_split(graph, train=0.05, val=0.05, rng_seed=1)
     return graph, RunConfig(
+        model="GPN",
         mode="minibatch",
         encoder=EncoderConfig(hidden=8, layers=3, latent=4, dropout=0.3, batch_norm=True),
         diffusion=DIFFUSION,

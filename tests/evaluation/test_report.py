@@ -13,7 +13,9 @@ SECONDS = {"precompute": 0.0, "train": 1.0, "inference": 0.5}
 
 
 def report_of(graph, prediction):
-    return make_report(prediction, graph, RunConfig(), seconds=SECONDS, epochs=7, best_epoch=3)
+    return make_report(
+        prediction, graph, RunConfig(model="GPN"), seconds=SECONDS, epochs=7, best_epoch=3
+    )
 
 
 def test_a_graph_without_marks_has_no_detection(small_graph):
@@ -28,11 +30,11 @@ def test_report_holds_the_contract(small_graph, tmp_path):
     values = json.loads((tmp_path / "report.json").read_text())
     for key in ("dataset", "mode", "config", "fingerprint", "seconds", "peak_rss_bytes", "epochs"):
         assert key in values
-    for part in ("test", "val"):
+    for subset in ("test", "val"):
         for kind in ("auroc", "aupr"):
             for score in SCORES:
-                assert 0 <= values["metrics"][part][f"misclassification_{kind}_{score}"] <= 1
-        assert {"accuracy", "ece", "brier"} <= set(values["metrics"][part])
+                assert 0 <= values["metrics"][subset][f"misclassification_{kind}_{score}"] <= 1
+        assert {"accuracy", "ece", "brier"} <= set(values["metrics"][subset])
     assert "unseen class" in (tmp_path / "report.md").read_text()
 
 

@@ -9,7 +9,7 @@ from gpn_scale.models.setting import GPNSetting
 from tests.baselines.graphs import unsplit_graph
 from tests.ppr.stored import write_store
 
-CONFIG = RunConfig(train=TrainConfig(epochs=2), split=SplitConfig(train=0.2, val=0.2))
+CONFIG = RunConfig(model="GPN", train=TrainConfig(epochs=2), split=SplitConfig(train=0.2, val=0.2))
 CELL = Cell("G", "GPN", False, 1, 1)
 ALL = list(EXPERIMENTS)
 

@@ -13,7 +13,7 @@ from gpn_scale.experiments.catalogue import (
 from tests.experiments.cells import graph
 
 
-def test_unknown_names_are_refused_with_the_known_ones():
+def test_unknown_names_are_refused_with_all_names():
     for name in EXPERIMENTS:
         check_experiment(name)
     with pytest.raises(ConfigError, match="experiments got 'cleen', expected names among clean"):

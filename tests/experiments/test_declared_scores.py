@@ -12,6 +12,7 @@ from tests.ppr.stored import write_store
 RECIPE = replace(CONFIG, train=replace(CONFIG.train, epochs=2))
 QUICK = {
     "GPN-minibatch": [("minibatch.tail", "stationary")],
+    "GPN+-minibatch": [("minibatch.tail", "stationary")],
     "VGCN-Ensemble": [("model.members", "2")],
     "VGCN-Ensemble-minibatch": [("model.members", "2")],
 }

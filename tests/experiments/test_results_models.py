@@ -49,7 +49,7 @@ def test_areas_of_many_choices_are_those_of_the_curve(monkeypatch):
     monkeypatch.setattr(paper_readings, "ISOLATED_NODES", 10)
     settings = SyntheticConfig(nodes=120, classes=3, features=6, unseen_classes=0)
     graph = stratified_split(synthetic_graph(settings), train=0.2, val=0.2, rng_seed=1)
-    classifier = GPNClassifier(RunConfig(train=TrainConfig(epochs=2))).fit(graph)
+    classifier = GPNClassifier(RunConfig(model="GPN", train=TrainConfig(epochs=2))).fit(graph)
     trained, test = Trained(classifier, graph, 5), graph.split.test
     areas = paper_readings.choices(trained)
     rng = np.random.default_rng(5)

@@ -12,6 +12,7 @@ CPU = torch.device("cpu")
 def network_for(graph, num_classes=3, *, dtype=torch.float64, batch_norm=True, layers=2) -> GPN:
     """A small network with moments of batch normalisation that change something."""
     config = RunConfig(
+        model="GPN",
         encoder=EncoderConfig(hidden=5, layers=layers, latent=2, batch_norm=batch_norm),
         flow=FlowConfig(radial_layers=2),
     )

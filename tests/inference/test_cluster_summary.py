@@ -19,7 +19,7 @@ from gpn_scale.inference.cluster_summary import (
     num_tracked_clusters,
     summarise_clusters,
 )
-from gpn_scale.inference.evidence import node_evidence
+from gpn_scale.inference.evidence import node_values
 from gpn_scale.ppr.tails import make_tail
 from tests.inference.models import trained_model
 from tests.ppr.stored import write_store
@@ -102,7 +102,7 @@ def test_a_graph_is_summarised_chunk_by_chunk(tmp_path, small_graph):
     trained = trained_model(small_graph)
     tail = tail_of(tmp_path, small_graph, "clustered")
     clusters = summarise_clusters(trained, small_graph, tail)
-    ((_, _, evidence_NC),) = node_evidence(trained, small_graph, chunk=1000)
+    ((_, _, evidence_NC),) = node_values(trained, small_graph, chunk=1000)
     expected = summarised(tail, evidence_NC, [(0, 300)])
     assert clusters.mean_PC.dtype == trained.dtype
     torch.testing.assert_close(clusters.mean_PC, expected.mean_PC)

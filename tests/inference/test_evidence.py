@@ -9,7 +9,7 @@ from gpn_scale.inference.encoder_inputs import model_inputs
 from gpn_scale.inference.evidence import (
     EvidenceSummary,
     chunk_rows,
-    node_evidence,
+    node_values,
     summarise_evidence,
 )
 from tests.inference.models import CPU, trained_model
@@ -25,7 +25,7 @@ def evidence_at_once(trained, graph):
 @pytest.mark.parametrize("chunk", [1, 77, 300, 1000])
 def test_chunks_join_to_the_evidence_of_all_nodes(small_graph, chunk):
     trained = trained_model(small_graph)
-    parts = list(node_evidence(trained, small_graph, chunk=chunk))
+    parts = list(node_values(trained, small_graph, chunk=chunk))
     assert [start for start, _, _ in parts] == list(range(0, 300, chunk))
     assert [stop - start for start, stop, _ in parts] == [len(part) for _, _, part in parts]
     joined = torch.cat([part for _, _, part in parts])
@@ -34,9 +34,9 @@ def test_chunks_join_to_the_evidence_of_all_nodes(small_graph, chunk):
 
 def test_a_range_of_nodes_has_its_own_chunks(small_graph):
     trained = trained_model(small_graph)
-    parts = list(node_evidence(trained, small_graph, chunk=4, nodes=slice(10, 19)))
+    parts = list(node_values(trained, small_graph, chunk=4, nodes=slice(10, 19)))
     assert [(start, stop) for start, stop, _ in parts] == [(10, 14), (14, 18), (18, 19)]
-    assert list(node_evidence(trained, small_graph, nodes=slice(5, 5))) == []
+    assert list(node_values(trained, small_graph, nodes=slice(5, 5))) == []
     expected = evidence_at_once(trained, small_graph)[10:19]
     torch.testing.assert_close(torch.cat([part for _, _, part in parts]), expected)
 
@@ -45,7 +45,7 @@ def test_a_range_of_nodes_has_its_own_chunks(small_graph):
 def test_the_network_is_left_in_its_mode(small_graph, training):
     trained = trained_model(small_graph)
     trained.network.train(training)
-    for _ in node_evidence(trained, small_graph, chunk=100):
+    for _ in node_values(trained, small_graph, chunk=100):
         assert trained.network.training == training
         assert all(norm.training == training for norm in trained.network.encoder.norms)
 

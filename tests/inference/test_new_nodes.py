@@ -18,7 +18,7 @@ from gpn_scale.errors import ConfigError, GraphError
 from gpn_scale.inference import new_nodes as module
 from gpn_scale.inference import trained_model
 from gpn_scale.inference.encoder_inputs import model_inputs
-from gpn_scale.inference.new_nodes import KnownGraph, predict_new
+from gpn_scale.inference.new_nodes import GraphFacts, predict_new
 from gpn_scale.inference.trained_model import TrainedModel
 from gpn_scale.nn.model import GPN
 from tests.diffusion.test_growth import growths
@@ -35,7 +35,7 @@ DIFFUSIONS = st.builds(
 
 
 def a_model(**encoder) -> GPN:
-    config = RunConfig(encoder=EncoderConfig(hidden=8, latent=2, **encoder))
+    config = RunConfig(model="GPN", encoder=EncoderConfig(hidden=8, latent=2, **encoder))
     prior_C = torch.tensor([0.2, 0.3, 0.5])
     generator = torch.Generator().manual_seed(3)
     model = GPN(config, num_features=NUM_FEATURES, class_prior_C=prior_C, generator=generator)
@@ -55,9 +55,9 @@ def joined(case, scaling="none"):
     return graph, new_nodes(graph, x[graph.num_nodes :], neighbours, weights)
 
 
-def predict(graph, new, diffusion, model=MODEL, scaling="none", known=None, **options):
+def predict(graph, new, diffusion, model=MODEL, scaling="none", facts=None, **options):
     trained = TrainedModel(model, scaling, diffusion, CPU, torch.float64)
-    return predict_new(trained, graph, new, known=KnownGraph(**known or {}), **options)
+    return predict_new(trained, graph, new, facts=GraphFacts(**facts or {}), **options)
 
 
 @torch.no_grad()
@@ -93,10 +93,10 @@ def test_without_tolerance_it_is_the_exact_model(case, config, scaling):
 def test_the_exact_alpha_0_lies_in_the_interval(case, config, tolerance, sharp):
     graph, new = joined(case)
     exact = exact_output(graph, new, config)
-    # Of the known nodes alone: what new nodes hold must be seen to by the function.
+    # Of the existing nodes alone: what new nodes hold must be seen to by the function.
     evidence = exact.without_network.alpha_0_N[: graph.num_nodes] - 3.0
     largest = float(evidence.max()) if sharp else None
-    got = predict(graph, new, config, tolerance=tolerance, known={"largest_evidence": largest})
+    got = predict(graph, new, config, tolerance=tolerance, facts={"largest_evidence": largest})
     total = exact.with_network.alpha_0_N.numpy()[new.ids]
     assert (got.alpha_0_lower <= total * (1 + 1e-12)).all()
     assert (total <= got.alpha_0_upper * (1 + 1e-12)).all()
@@ -105,10 +105,10 @@ def test_the_exact_alpha_0_lies_in_the_interval(case, config, tolerance, sharp):
 
 def test_the_bound_counts_the_evidence_of_new_nodes_too():
     graph = path_of(2)
-    # All that is dropped would have come from new nodes, so known ones without evidence bound it.
+    # All that is dropped would have come from new nodes; existing ones may have no evidence.
     new = new_nodes(graph, np.zeros((2, NUM_FEATURES)), [[3], []])
     config = DiffusionConfig(normalisation="rw")
-    got = predict(graph, new, config, tolerance=2.0, known={"largest_evidence": 0.0})
+    got = predict(graph, new, config, tolerance=2.0, facts={"largest_evidence": 0.0})
     exact = exact_output(graph, new, config).with_network.alpha_0_N.numpy()[new.ids]
     assert (got.alpha_0_lower < exact).all()
     assert (exact <= got.alpha_0_upper * (1 + 1e-12)).all()
@@ -133,7 +133,7 @@ def test_only_nodes_within_k_hops_are_asked_for_evidence(steps):
         return torch.ones(len(nodes), 3)
 
     config = DiffusionConfig(steps=steps, normalisation="rw")
-    got = predict(graph, new, config, known={"evidence": evidence})
+    got = predict(graph, new, config, facts={"evidence": evidence})
     reach = range(500 - steps + 1, 500 + steps)
     assert sorted(asked) == list(reach)
     assert np.isfinite(got.alpha_0_upper).all()
@@ -157,11 +157,11 @@ def test_given_evidence_and_weights_give_the_same_answer(small_graph, monkeypatc
     config = DiffusionConfig()
     with torch.no_grad():
         kept = MODEL.feature_evidence(model_inputs(graph, "none", CPU, torch.float64))
-    known = {
+    facts = {
         "evidence": lambda nodes: kept[torch.from_numpy(nodes)],
         "in_weights": in_weights(graph),
     }
-    got = predict(graph, new, config, tolerance=0.0, known=known)
+    got = predict(graph, new, config, tolerance=0.0, facts=facts)
     exact = exact_output(graph, new, config).with_network.alpha_0_N.numpy()[new.ids]
     np.testing.assert_allclose(got.alpha_0_lower, exact, rtol=1e-9)
     computed = predict(graph, new, config, tolerance=0.0)
@@ -203,7 +203,7 @@ def test_wrong_requests_are_refused():
     with pytest.raises(ConfigError, match=r"tolerance is -1.0, expected at least 0"):
         predict(graph, new, config, tolerance=-1.0)
     with pytest.raises(ConfigError, match=r"largest_evidence is nan, expected at least 0"):
-        predict(graph, new, config, known={"largest_evidence": float("nan")})
+        predict(graph, new, config, facts={"largest_evidence": float("nan")})
     with pytest.raises(ConfigError, match=r"block_size is 0, expected at least 1"):
         predict(graph, new, config, block_size=0)
 

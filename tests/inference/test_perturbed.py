@@ -25,6 +25,7 @@ FIELDS = ("probabilities", "probabilities_no_network", "alpha_0", "alpha_0_no_ne
 @pytest.fixture(params=DIFFUSIONS, ids=lambda d: f"{d.normalisation}-{d.steps}-{d.of}")
 def classifier(request, small_graph):
     config = RunConfig(
+        model="GPN",
         diffusion=request.param,
         encoder=EncoderConfig(hidden=8, latent=4, batch_norm=True, layers=3),
         train=TrainConfig(epochs=5),
@@ -75,7 +76,9 @@ def test_other_edges(classifier, small_graph):
 
 
 def test_logs_are_for_exact_mode_alone(small_graph):
-    config = RunConfig(diffusion=DiffusionConfig(of="log_evidence"), train=TrainConfig(epochs=0))
+    config = RunConfig(
+        model="GPN", diffusion=DiffusionConfig(of="log_evidence"), train=TrainConfig(epochs=0)
+    )
     classifier = GPNClassifier(config).fit(small_graph)
     for run in (
         lambda: classifier.predict_nodes(small_graph, [0], "rows"),

@@ -55,7 +55,7 @@ def _no_waiting_for_the_disk():
 
 
 def a_model() -> GPN:
-    config = RunConfig(encoder=EncoderConfig(hidden=8, latent=16))
+    config = RunConfig(model="GPN", encoder=EncoderConfig(hidden=8, latent=16))
     generator = torch.Generator().manual_seed(3)
     prior_C = torch.tensor([0.2, 0.3, 0.5])
     model = GPN(config, num_features=NUM_FEATURES, class_prior_C=prior_C, generator=generator)

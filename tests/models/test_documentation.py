@@ -13,14 +13,14 @@ GRAPH = "synthetic:nodes=150,classes=4,unseen_classes=0,features=6"
 @pytest.fixture
 def example():
     """The page's code, run; its model leaves again."""
-    known = dict(MODELS)
+    registered = dict(MODELS)
     code = re.search(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
     assert code is not None
     names = {"__name__": "example"}
     exec(code[1], names)
     yield names["SGC"]
     MODELS.clear()
-    MODELS.update(known)
+    MODELS.update(registered)
 
 
 def test_the_page_adds_a_model_to_the_evaluation(example, tmp_path, capsys):

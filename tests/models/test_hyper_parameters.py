@@ -42,7 +42,7 @@ def test_batches_need_fewer_epochs_on_the_large_graph_alone():
 
 
 def test_ablations_change_the_diffusion_alone():
-    config = RunConfig()
+    config = RunConfig(model="GPN")
     alone, logs = without_diffusion(config, GRAPH), averaging_logs(config, GRAPH)
     assert (alone.diffusion.steps, logs.diffusion.of) == (0, "log_evidence")
     assert alone.encoder == logs.encoder == config.encoder

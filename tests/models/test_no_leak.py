@@ -30,6 +30,7 @@ RECIPE = replace(
 )
 QUICK = {
     "GPN-minibatch": [("minibatch.tail", "stationary")],
+    "GPN+-minibatch": [("minibatch.tail", "stationary")],
     "VGCN-Ensemble": [("model.members", "2")],
     "VGCN-Ensemble-minibatch": [("model.members", "2")],
 }
@@ -156,7 +157,7 @@ def test_the_temperature_is_fitted_to_validation_nodes_alone(tmp_path):
     assert calibration(prediction, replace(graph, labels=labels))["temperature"] != temperature
 
 
-@pytest.mark.parametrize("name", ["GPN", "VGCN", "APPNP+temperature"])
+@pytest.mark.parametrize("name", ["GPN+", "GPN", "VGCN", "APPNP+temperature"])
 def test_early_stopping_and_calibration_look_at_validation_labels(name, tmp_path):
     graph = prepared(GRAPH)
     labels, val = graph.labels.copy(), graph.split.val

@@ -2,7 +2,7 @@ import pytest
 
 from gpn_scale.config import RunConfig
 from gpn_scale.errors import ConfigError
-from gpn_scale.models.registry import ABLATION, MODELS, known_models, parse_model, setting_of
+from gpn_scale.models.registry import ABLATION, MODELS, model_names, parse_model, setting_of
 from gpn_scale.recipes import citation
 from tests.baselines.graphs import unsplit_graph
 
@@ -30,13 +30,13 @@ def test_names_that_are_none_are_refused(name, message):
 
 
 def test_the_registry_begins_with_gpn_and_holds_the_ablation():
-    assert known_models()[0] == "GPN"
+    assert model_names()[0] == "GPN"
     assert set(ABLATION) <= set(MODELS)
 
 
 def test_a_models_own_changes_come_after_those_of_all_models():
     for name in ("GPN[train.epochs=5]", "VGCN[train.epochs=5]"):
-        setting = setting_of(name, RunConfig(), [("train.epochs", "7")], GRAPH)
+        setting = setting_of(name, RunConfig(model="GPN"), [("train.epochs", "7")], GRAPH)
         assert setting.config.train.epochs == 5
 
 
@@ -49,6 +49,6 @@ def test_names_in_tables_are_those_of_the_registry():
 
 def test_unknown_fields_are_refused():
     with pytest.raises(ConfigError, match=r"the configuration has no field 'train\.epoch'"):
-        setting_of("GPN[train.epoch=1]", RunConfig(), [], GRAPH)
+        setting_of("GPN[train.epoch=1]", RunConfig(model="GPN"), [], GRAPH)
     with pytest.raises(ConfigError, match=r"VGCN has no option 'model\.x', its options are: none"):
-        setting_of("VGCN", RunConfig(), [("model.x", "1")], GRAPH)
+        setting_of("VGCN", RunConfig(model="GPN"), [("model.x", "1")], GRAPH)

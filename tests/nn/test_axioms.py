@@ -17,12 +17,14 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(scope="module")
 def trained(small_graph) -> GPNClassifier:
-    config = RunConfig(train=TrainConfig(epochs=60))
+    config = RunConfig(model="GPN", train=TrainConfig(epochs=60))
     return GPNClassifier(config, dtype=torch.float64).fit(small_graph)
 
 
 def random_model(seed: int) -> GPN:
-    config = RunConfig(encoder=EncoderConfig(latent=4), flow=FlowConfig(radial_layers=4))
+    config = RunConfig(
+        model="GPN", encoder=EncoderConfig(latent=4), flow=FlowConfig(radial_layers=4)
+    )
     source = torch.Generator().manual_seed(seed)
     prior = torch.tensor([0.5, 0.3, 0.2])
     model = GPN(config, num_features=8, class_prior_C=prior, generator=source)
@@ -52,7 +54,7 @@ def test_far_features_leave_no_evidence_without_network(model, generator):
 @torch.no_grad()
 def test_without_neighbours_only_own_features_count(model, generator):
     alone = build_graph([], [], num_nodes=5)
-    diffusion = exact_diffusion(alone, RunConfig().diffusion, CPU, torch.float64)
+    diffusion = exact_diffusion(alone, RunConfig(model="GPN").diffusion, CPU, torch.float64)
     output = model(torch.randn(5, 8, generator=generator).double(), diffusion)
     torch.testing.assert_close(output.with_network.alpha_NC, output.without_network.alpha_NC)
 
@@ -79,7 +81,7 @@ def star_prediction(neighbour_evidence: torch.Tensor) -> Prediction:
     """Of node 0, whose neighbours 1..n have the given evidence and which has none of its own."""
     count = len(neighbour_evidence)
     star = build_graph(np.zeros(count, int), np.arange(1, count + 1), num_nodes=count + 1)
-    diffusion = exact_diffusion(star, RunConfig().diffusion, CPU, torch.float64)
+    diffusion = exact_diffusion(star, RunConfig(model="GPN").diffusion, CPU, torch.float64)
     evidence = torch.cat([neighbour_evidence.new_zeros(1, 3), neighbour_evidence])
     posterior = DirichletPosterior.from_evidence(diffusion(evidence))
     mean, total = posterior.mean_NC[:1].float().numpy(), posterior.alpha_0_N[:1].float().numpy()

@@ -9,13 +9,15 @@ from gpn_scale.nn.noise import Noise
 
 def test_forward_composes_the_parts(generator):
     model = GPN(
-        RunConfig(),
+        RunConfig(model="GPN"),
         num_features=3,
         class_prior_C=torch.tensor([0.5, 0.5]),
         generator=generator,
     ).double()
     graph = build_graph([0, 1], [1, 2], num_nodes=3)
-    diffusion = exact_diffusion(graph, RunConfig().diffusion, torch.device("cpu"), torch.float64)
+    diffusion = exact_diffusion(
+        graph, RunConfig(model="GPN").diffusion, torch.device("cpu"), torch.float64
+    )
     features = torch.randn(3, 3, generator=generator).double()
     output = model(features, diffusion)
     evidence = model.evidence(model.flow(model.encoder(features)))
@@ -25,7 +27,10 @@ def test_forward_composes_the_parts(generator):
 
 def test_every_parameter_gets_a_gradient(generator):
     model = GPN(
-        RunConfig(), num_features=3, class_prior_C=torch.tensor([0.5, 0.5]), generator=generator
+        RunConfig(model="GPN"),
+        num_features=3,
+        class_prior_C=torch.tensor([0.5, 0.5]),
+        generator=generator,
     )
     noise = Noise.drawn(generator)
     model(torch.randn(4, 3, generator=generator), lambda evidence: evidence, noise)
@@ -37,7 +42,7 @@ def test_every_parameter_gets_a_gradient(generator):
 def test_the_same_seed_gives_the_same_initial_weights():
     first, second = (
         GPN(
-            RunConfig(),
+            RunConfig(model="GPN"),
             num_features=3,
             class_prior_C=torch.tensor([0.5, 0.5]),
             generator=torch.Generator().manual_seed(5),

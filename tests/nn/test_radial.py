@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from gpn_scale.nn import radial
 from gpn_scale.nn.flow import RadialFlow
+from gpn_scale.nn.radial_limits import chunk_rows, scratch_bytes_per_row
 
 TOLERANCE = {torch.float32: (1e-4, 1e-3), torch.float64: (1e-10, 1e-9)}
 """Relative errors of values and of gradients; measured: 1e-6 and 1e-15."""
@@ -70,7 +71,7 @@ def test_fused_is_plain_for_all_shapes(
     generator = torch.Generator().manual_seed(rng_seed)
     shape = {"num_classes": classes, "latent": latent, "radial_layers": layers}
     model = random_flow(generator, dtype=dtype, spread=spread, **shape)
-    row = radial.scratch_bytes_per_row(classes, latent, layers, dtype.itemsize)
+    row = scratch_bytes_per_row(classes, latent, layers, dtype.itemsize)
     model.memory_bytes = chunk * row
     assert model.fused_rows(dtype) == chunk
     assert_fused_is_plain(model, torch.randn(rows, latent, generator=generator).to(dtype))
@@ -79,7 +80,7 @@ def test_fused_is_plain_for_all_shapes(
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_fused_is_plain_over_many_chunks(generator, dtype):
     model = random_flow(generator, dtype=dtype, spread=0.5, latent=16, radial_layers=10)
-    z_ND = torch.randn(2 * radial.chunk_rows(3) + 5, 16, generator=generator).to(dtype)
+    z_ND = torch.randn(2 * chunk_rows(3) + 5, 16, generator=generator).to(dtype)
     assert_fused_is_plain(model, z_ND)
 
 
@@ -106,7 +107,7 @@ def test_float32_holds_for_a_cluster_far_from_all_centres(generator):
 
 def test_gradients_are_those_of_finite_differences(generator):
     model = random_flow(generator)
-    model.memory_bytes = 3 * radial.scratch_bytes_per_row(3, 4, 5, 8)
+    model.memory_bytes = 3 * scratch_bytes_per_row(3, 4, 5, 8)
     names, parameters = zip(*model.named_parameters(), strict=True)
     z_ND = torch.randn(7, 4, generator=generator).double().requires_grad_()
 

@@ -7,7 +7,7 @@ from gpn_scale.estimator import GPNClassifier
 @pytest.fixture(scope="package")
 def trained(small_graph):
     """A classifier of the small graph."""
-    config = RunConfig(train=TrainConfig(epochs=5))
+    config = RunConfig(model="GPN", train=TrainConfig(epochs=5))
     return GPNClassifier(config, device="cpu").fit(small_graph)
 
 

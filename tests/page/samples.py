@@ -105,7 +105,7 @@ def training_curves(count=12) -> TrainingCurves:
 
 
 def run_facts(dataset="sample", **names) -> RunFacts:
-    config = RunConfig(data=DataConfig(dataset=dataset))
+    config = RunConfig(model="GPN", data=DataConfig(dataset=dataset))
     metrics = {"accuracy": 0.8, "ece": 0.05, "brier": 0.2, "nll": 0.6}
     report = Report(
         dataset=dataset,

@@ -26,7 +26,7 @@ def with_test_nodes(graph, count, marks):
 
 
 def record(mode="exact", **parts):
-    config = replace(RunConfig(), mode=mode)
+    config = replace(RunConfig(model="GPN"), mode=mode)
     return RunRecord(config=config, training=training_curves(), report=None, **parts)
 
 
@@ -92,7 +92,7 @@ def test_an_unfinished_run_says_how_to_continue(tmp_path):
     nothing = TrainingCurves(
         epoch=empty, loss=empty, val_cross_entropy=empty, val_accuracy=empty, best_epoch=0
     )
-    unstarted = RunRecord(config=RunConfig(), training=nothing, report=None)
+    unstarted = RunRecord(config=RunConfig(model="GPN"), training=nothing, report=None)
     assert (
         "No epoch is recorded in metrics.jsonl"
         in (unfinished_facts(unstarted, RunDirectory(tmp_path)).missing[1])

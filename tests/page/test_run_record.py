@@ -15,7 +15,7 @@ from tests.page.samples import run_facts
 def directory(tmp_path):
     """A directory with the files of a run of 1,000 epochs."""
     directory = RunDirectory(tmp_path)
-    directory.config.write_text(json.dumps(RunConfig().to_dict()))
+    directory.config.write_text(json.dumps(RunConfig(model="GPN").to_dict()))
     lines = [
         {
             "epoch": e,
@@ -38,7 +38,7 @@ def changed(path, **values):
 
 def test_a_run_is_read_back(directory):
     record = read_run(directory)
-    assert record.config == RunConfig()
+    assert record.config == RunConfig(model="GPN")
     assert record.report == run_facts().report
     assert record.training.best_epoch == 1000
     epoch = record.training.epoch

@@ -7,6 +7,7 @@ from gpn_scale.data.building import build_graph
 from gpn_scale.diffusion.transition import transition_matrix
 from precompute.mpi import SingleProcess
 from precompute.row_engine import RowEngine
+from precompute.scratch_memory import new_rows
 from tests.oracles import dense_diffusion, dense_ppr, dense_transition
 
 
@@ -45,6 +46,16 @@ def truth_of(graph, config):
     if diffusion.steps == "inf":
         return dense_ppr(transition, diffusion.teleport)
     return dense_diffusion(transition, diffusion.teleport, diffusion.steps)
+
+
+def padded(lists, entries):
+    """Rows of (id, weight) pairs."""
+    rows = new_rows(len(lists), entries)
+    for row, pairs in enumerate(lists):
+        rows.sizes[row] = len(pairs)
+        for place, (node, weight) in enumerate(pairs):
+            rows.ids[row, place], rows.weights[row, place] = node, weight
+    return rows
 
 
 def densify(rows, num_nodes):

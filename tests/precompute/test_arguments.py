@@ -2,6 +2,7 @@
 
 import re
 
+import numba
 import numpy as np
 import pytest
 
@@ -76,7 +77,8 @@ def test_wrong_targets_are_refused(options, message):
         target_of(parsed(*options))
 
 
-def test_resources():
+def test_resources(monkeypatch):
+    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 3)
     given = resources_of(parsed("--threads", "3", "--memory-budget", "0.5"), SingleProcess())
     assert (given.threads, given.memory_bytes) == (3, 500_000_000)
     default = default_resources(1)
@@ -84,6 +86,13 @@ def test_resources():
     shared = default_resources(10_000)
     assert shared.threads == 1
     assert shared.memory_bytes < default.memory_bytes
+
+
+def test_threads_are_limited_by_those_of_numba(monkeypatch):
+    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 1)
+    assert default_resources(1).threads == 1
+    with pytest.raises(ConfigError, match=r"--threads got 2, expected at most 1: .*THREADS=2"):
+        resources_of(parsed("--threads", "2"), SingleProcess())
 
 
 def test_sets_of_roots(small):

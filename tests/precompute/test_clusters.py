@@ -27,15 +27,15 @@ def ring(num_nodes, *, isolated=0, directed=False):
 
 
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("parts", [2, 5, 12])
-def test_clusters_are_of_like_size_and_cut_few_edges(parts, directed):
+@pytest.mark.parametrize("num_clusters", [2, 5, 12])
+def test_clusters_are_of_like_size_and_cut_few_edges(num_clusters, directed):
     graph = ring(600, directed=directed)
-    cluster = partition_nodes(graph, parts)
+    cluster = partition_nodes(graph, num_clusters)
     assert cluster.dtype == np.int32
-    sizes = np.bincount(cluster, minlength=parts)
-    assert sizes.max() <= 2 * 600 / parts
-    assert np.count_nonzero(cluster != np.roll(cluster, 1)) <= 3 * parts
-    np.testing.assert_array_equal(cluster, partition_nodes(graph, parts), strict=True)
+    sizes = np.bincount(cluster, minlength=num_clusters)
+    assert sizes.max() <= 2 * 600 / num_clusters
+    assert np.count_nonzero(cluster != np.roll(cluster, 1)) <= 3 * num_clusters
+    np.testing.assert_array_equal(cluster, partition_nodes(graph, num_clusters), strict=True)
 
 
 @pytest.mark.parametrize("isolated", [1, 90, 5000])
@@ -48,23 +48,23 @@ def test_isolated_nodes_fill_the_smaller_clusters(isolated):
 
 
 @settings(max_examples=200)
-@given(graph=graphs(), parts=st.integers(1, 12))
-def test_every_graph_has_clusters(graph, parts):
-    cluster = partition_nodes(graph, parts)
+@given(graph=graphs(), num_clusters=st.integers(1, 12))
+def test_every_graph_has_clusters(graph, num_clusters):
+    cluster = partition_nodes(graph, num_clusters)
     assert cluster.shape == (graph.num_nodes,)
     assert cluster.dtype == np.int32
-    assert ((cluster >= 0) & (cluster < parts)).all()
+    assert ((cluster >= 0) & (cluster < num_clusters)).all()
 
 
-@pytest.mark.parametrize(("num_nodes", "parts"), [(1, 1), (1, 4), (5, 1), (40, 39), (3, 99)])
-def test_more_clusters_than_nodes_and_other_corners(num_nodes, parts):
+@pytest.mark.parametrize(("num_nodes", "num_clusters"), [(1, 1), (1, 4), (5, 1), (40, 39), (3, 99)])
+def test_more_clusters_than_nodes_and_other_corners(num_nodes, num_clusters):
     graph = build_graph(
         np.arange(num_nodes), np.zeros(num_nodes, np.int64), name="star", num_nodes=num_nodes
     )
-    cluster = partition_nodes(graph, parts)
+    cluster = partition_nodes(graph, num_clusters)
     assert cluster.shape == (num_nodes,)
-    assert ((cluster >= 0) & (cluster < parts)).all()
-    if parts == 1:
+    assert ((cluster >= 0) & (cluster < num_clusters)).all()
+    if num_clusters == 1:
         assert not cluster.any()
 
 
@@ -110,10 +110,10 @@ def test_coarsened_clusters_do_not_depend_on_threads_and_cut_about_what_metis_cu
         numba.set_num_threads(before)
 
 
-@pytest.mark.parametrize("parts", [0, -3])
-def test_no_clusters_are_refused(parts):
-    with pytest.raises(ConfigError, match=f"clusters is {parts}, expected at least 1"):
-        partition_nodes(ring(4), parts)
+@pytest.mark.parametrize("num_clusters", [0, -3])
+def test_no_clusters_are_refused(num_clusters):
+    with pytest.raises(ConfigError, match=f"clusters is {num_clusters}, expected at least 1"):
+        partition_nodes(ring(4), num_clusters)
 
 
 def test_without_pymetis_clusters_are_blocks_and_it_says_so(monkeypatch, caplog):

@@ -49,8 +49,8 @@ def dense(graph):
     return scipy.sparse.csr_array((graph.edge_weight, graph.indices, graph.indptr), shape).toarray()
 
 
-def cut_share(indptr, indices, part):
-    return np.mean(np.repeat(part, np.diff(indptr)) != part[indices])
+def cut_fraction(indptr, indices, cluster):
+    return np.mean(np.repeat(cluster, np.diff(indptr)) != cluster[indices])
 
 
 @st.composite
@@ -156,18 +156,20 @@ def test_leaves_of_a_hub_join_each_other():
     assert len(sizes) == 101
 
 
-@given(part=st.lists(st.integers(-1, 3), min_size=1, max_size=40), weights=st.integers(1, 5))
-def test_parts_are_filled_up_evenly_and_in_order(part, weights):
-    part = np.array(part, np.int32)
-    absent = part < 0
-    weight = np.random.default_rng(len(part)).integers(1, weights + 1, len(part)).astype(np.int32)
-    filled = part.copy()
+@given(cluster=st.lists(st.integers(-1, 3), min_size=1, max_size=40), weights=st.integers(1, 5))
+def test_clusters_are_filled_up_evenly_and_in_order(cluster, weights):
+    cluster = np.array(cluster, np.int32)
+    absent = cluster < 0
+    weight = (
+        np.random.default_rng(len(cluster)).integers(1, weights + 1, len(cluster)).astype(np.int32)
+    )
+    filled = cluster.copy()
     fill_up(filled, weight, 4)
-    np.testing.assert_array_equal(filled[~absent], part[~absent])
+    np.testing.assert_array_equal(filled[~absent], cluster[~absent])
     assert ((filled >= 0) & (filled < 4)).all()
     assert (np.diff(filled[absent]) >= 0).all()
     mean = -(-int(weight.sum()) // 4)
-    before = np.bincount(part[~absent], weight[~absent], 4)
+    before = np.bincount(cluster[~absent], weight[~absent], 4)
     after = np.bincount(filled, weight, 4)
     assert (after[after > before] < mean + weight.max()).all()
     if weights == 1:  # one place for each node
@@ -184,19 +186,19 @@ def coarse_always(monkeypatch):
 @given(
     num_nodes=st.integers(1, 40),
     num_edges=st.integers(0, 80),
-    parts=st.integers(1, 6),
+    num_clusters=st.integers(1, 6),
     metis_edges=st.integers(0, 40),
 )
-def test_every_linked_node_has_a_part(num_nodes, num_edges, parts, metis_edges):
+def test_every_linked_node_has_a_cluster(num_nodes, num_edges, num_clusters, metis_edges):
     indptr, indices = random_adjacency(num_nodes, num_edges)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(coarsening, "METIS_EDGES", metis_edges)
-        patch.setattr(coarsening, "_NODES_PER_PART", 2)  # joins nodes of small graphs too
-        part = multilevel_partition(indptr, indices, parts)
-    assert part.dtype == np.int32
-    assert part.shape == (num_nodes,)
-    np.testing.assert_array_equal(part >= 0, np.diff(indptr) > 0)
-    assert part.max() < parts
+        patch.setattr(coarsening, "_NODES_PER_CLUSTER", 2)  # joins nodes of small graphs too
+        cluster = multilevel_partition(indptr, indices, num_clusters)
+    assert cluster.dtype == np.int32
+    assert cluster.shape == (num_nodes,)
+    np.testing.assert_array_equal(cluster >= 0, np.diff(indptr) > 0)
+    assert cluster.max() < num_clusters
 
 
 def test_up_to_the_threshold_metis_alone_divides(monkeypatch):
@@ -212,21 +214,21 @@ def test_up_to_the_threshold_metis_alone_divides(monkeypatch):
 def test_planted_blocks_are_found(metis_edges, monkeypatch):
     indptr, indices, block = planted(8, 400)
     monkeypatch.setattr(coarsening, "METIS_EDGES", metis_edges)
-    part = multilevel_partition(indptr, indices, 8)
-    sizes = np.bincount(part, minlength=8)
+    cluster = multilevel_partition(indptr, indices, 8)
+    sizes = np.bincount(cluster, minlength=8)
     assert sizes.max() <= np.ceil(1.3 * 400)
-    assert cut_share(indptr, indices, part) <= 1.1 * cut_share(indptr, indices, block)
+    assert cut_fraction(indptr, indices, cluster) <= 1.1 * cut_fraction(indptr, indices, block)
 
 
-def test_small_components_stay_whole_and_fill_the_parts(coarse_always):
+def test_small_components_stay_whole_and_fill_the_clusters(coarse_always):
     first = 3 * np.arange(600)
     source, target = np.tile(first, 3), np.tile(first, 3) + np.repeat([0, 1, 2], 600)
     source = source + np.repeat([1, 2, 0], 600)
     indptr, indices = adjacency_of(source, target, 2000)  # triangles, then 200 isolated nodes
-    part = multilevel_partition(indptr, indices, 4)
-    assert cut_share(indptr, indices, part) == 0
-    assert (part[1800:] == -1).all()
-    assert np.bincount(part[:1800], minlength=4).tolist() == [450] * 4
+    cluster = multilevel_partition(indptr, indices, 4)
+    assert cut_fraction(indptr, indices, cluster) == 0
+    assert (cluster[1800:] == -1).all()
+    assert np.bincount(cluster[:1800], minlength=4).tolist() == [450] * 4
 
 
 def test_the_same_graph_gives_the_same_parts_from_a_file(tmp_path, coarse_always):
@@ -239,7 +241,7 @@ def test_the_same_graph_gives_the_same_parts_from_a_file(tmp_path, coarse_always
     np.testing.assert_array_equal(multilevel_partition(*mapped, 6), expected, strict=True)
 
 
-def test_without_pymetis_there_are_no_parts(monkeypatch, coarse_always):
+def test_without_pymetis_there_are_no_clusters(monkeypatch, coarse_always):
     monkeypatch.setitem(sys.modules, "pymetis", None)
     assert multilevel_partition(*random_adjacency(100, 300), 2) is None
 

@@ -13,30 +13,30 @@ from precompute.coarsening_kernels import (
     number_into,
     refine_into,
 )
-from tests.precompute.test_coarsening import adjacency_of, cut_share, random_adjacency
+from tests.precompute.test_coarsening import adjacency_of, cut_fraction, random_adjacency
 
 
-@given(rng_seed=st.integers(0, 200), num_parts=st.integers(1, 5), largest=st.integers(1, 12))
-def test_refinement_cuts_no_more_and_keeps_to_the_bound(rng_seed, num_parts, largest):
+@given(rng_seed=st.integers(0, 200), num_clusters=st.integers(1, 5), largest=st.integers(1, 12))
+def test_refinement_cuts_no_more_and_keeps_to_the_bound(rng_seed, num_clusters, largest):
     indptr, indices = random_adjacency(30, 50, rng_seed)
-    part = np.random.default_rng(rng_seed).integers(num_parts, size=30).astype(np.int32)
-    part[np.diff(indptr) == 0] = -1
-    before = part.copy()
-    size = np.bincount(part[part >= 0], minlength=num_parts)
+    cluster = np.random.default_rng(rng_seed).integers(num_clusters, size=30).astype(np.int32)
+    cluster[np.diff(indptr) == 0] = -1
+    before = cluster.copy()
+    size = np.bincount(cluster[cluster >= 0], minlength=num_clusters)
     start = size.copy()
-    refine_into(indptr, indices, largest, 3, part, size)
-    np.testing.assert_array_equal(size, np.bincount(part[part >= 0], minlength=num_parts))
+    refine_into(indptr, indices, largest, 3, cluster, size)
+    np.testing.assert_array_equal(size, np.bincount(cluster[cluster >= 0], minlength=num_clusters))
     assert (size <= np.maximum(start, largest)).all()
-    assert cut_share(indptr, indices, part) <= cut_share(indptr, indices, before)
-    np.testing.assert_array_equal(part < 0, before < 0)
+    assert cut_fraction(indptr, indices, cluster) <= cut_fraction(indptr, indices, before)
+    np.testing.assert_array_equal(cluster < 0, before < 0)
 
 
 def test_refinement_brings_a_stray_node_home():
     indptr, indices = adjacency_of([0, 0, 1, 3, 3, 4, 2], [1, 2, 2, 4, 5, 5, 3], 6)
     for largest, expected in [(4, [0, 0, 0, 1, 1, 1]), (2, [0, 0, 1, 1, 1, 1])]:
-        part = np.array([0, 0, 1, 1, 1, 1], np.int32)
-        refine_into(indptr, indices, largest, 3, part, np.array([2, 4]))
-        assert part.tolist() == expected
+        cluster = np.array([0, 0, 1, 1, 1, 1], np.int32)
+        refine_into(indptr, indices, largest, 3, cluster, np.array([2, 4]))
+        assert cluster.tolist() == expected
 
 
 @given(label=st.lists(st.integers(0, 9), min_size=10, max_size=30))

@@ -30,9 +30,9 @@ def matrix_of(graph, normalisation="rw", self_loops=True):
     return transition.indptr, transition.indices, transition.weight.astype(np.float32)
 
 
-def masses_of(graph, cluster, parts, **options):
+def masses_of(graph, cluster, num_clusters, **options):
     options = {"teleport": 0.2, "steps": 5, "comm": SingleProcess(), **options}
-    return mass_by_cluster(*matrix_of(graph), cluster, parts, **options)
+    return mass_by_cluster(*matrix_of(graph), cluster, num_clusters, **options)
 
 
 @given(
@@ -77,12 +77,16 @@ def test_arriving_mass_is_the_sum_of_dense_rows(graph, normalisation, teleport, 
     np.testing.assert_array_equal(start, before)
 
 
-@given(graph=graphs(), parts=st.integers(1, 20), steps=st.integers(0, 12))
-def test_mass_by_cluster_is_a_sum_over_nodes_and_adds_up_to_one(graph, parts, steps):
-    cluster = np.random.default_rng(parts).integers(0, parts, graph.num_nodes).astype(np.int32)
-    got = masses_of(graph, cluster, parts, steps=steps)
+@given(graph=graphs(), num_clusters=st.integers(1, 20), steps=st.integers(0, 12))
+def test_mass_by_cluster_is_a_sum_over_nodes_and_adds_up_to_one(graph, num_clusters, steps):
+    cluster = (
+        np.random.default_rng(num_clusters)
+        .integers(0, num_clusters, graph.num_nodes)
+        .astype(np.int32)
+    )
+    got = masses_of(graph, cluster, num_clusters, steps=steps)
     dense = dense_diffusion(dense_transition(graph, "rw", True), 0.2, steps)
-    np.testing.assert_allclose(got, dense @ np.eye(parts)[cluster], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(got, dense @ np.eye(num_clusters)[cluster], rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(got.sum(1), 1.0, rtol=1e-6)
 
 
@@ -132,10 +136,10 @@ graph = synthetic_graph(SyntheticConfig(nodes=2000, features=2))
 step = transition_matrix(graph, "rw", True)
 matrix = (step.indptr, step.indices, step.weight.astype(np.float32))
 comm = MPIComm({ranks_per_machine})
-for parts in (21, 1):
-    cluster = partition_nodes(graph, parts)
-    masses = mass_by_cluster(*matrix, cluster, parts, teleport=0.2, steps=5, comm=comm)
-    sys.stdout.write(f"{{parts}} {{hashlib.sha256(masses.tobytes()).hexdigest()}}\\n")
+for num_clusters in (21, 1):
+    cluster = partition_nodes(graph, num_clusters)
+    masses = mass_by_cluster(*matrix, cluster, num_clusters, teleport=0.2, steps=5, comm=comm)
+    sys.stdout.write(f"{{num_clusters}} {{hashlib.sha256(masses.tobytes()).hexdigest()}}\\n")
 assert "torch" not in sys.modules
 """
     done = subprocess.run(
@@ -148,8 +152,8 @@ assert "torch" not in sys.modules
     )
     assert done.returncode == 0, done.stderr
     expected = []
-    for parts in (21, 1):
-        masses = masses_of(graph, partition_nodes(graph, parts), parts)
+    for num_clusters in (21, 1):
+        masses = masses_of(graph, partition_nodes(graph, num_clusters), num_clusters)
         digest = hashlib.sha256(masses.tobytes()).hexdigest()
-        expected += num_ranks * [f"{parts} {digest}"]
+        expected += num_ranks * [f"{num_clusters} {digest}"]
     assert sorted(done.stdout.splitlines()) == sorted(expected)

@@ -47,15 +47,15 @@ def test_the_pieces_of_memory(monkeypatch):
 @pytest.mark.parametrize(
     "options", [{}, {"clusters": 4}, {"push_tolerance": 1e-4, "method": "push"}, {"steps": 3}]
 )
-@pytest.mark.parametrize("part", [False, True])
-def test_the_size_of_the_store_is_predicted(tmp_path, sized, options, part):
+@pytest.mark.parametrize("some_roots", [False, True])
+def test_the_size_of_the_store_is_predicted(tmp_path, sized, options, some_roots):
     num_nodes = sized(3000, 300)
     graph = random_graph(num_nodes, degree=10)
     plan = build_store(
         graph,
         config_of(k=24, **{"clusters": 8, **options}),
         tmp_path / "store",
-        roots=np.arange(0, num_nodes, 3) if part else None,
+        roots=np.arange(0, num_nodes, 3) if some_roots else None,
         resources=Resources(threads=1, memory_bytes=1 << 30),
     )
     size = sum(path.stat().st_size for path in (tmp_path / "store").iterdir())

@@ -63,12 +63,12 @@ def test_cut_rows_stay_below_the_truth(method, graph, k, **case):
     assert (rows >= 0).all()
 
 
-@given(graph=graphs(), k=st.integers(1, 3), parts=st.integers(1, 3), **CASES)
-def test_the_certificate_holds(graph, k, parts, **case):
+@given(graph=graphs(), k=st.integers(1, 3), num_clusters=st.integers(1, 3), **CASES)
+def test_the_certificate_holds(graph, k, num_clusters, **case):
     """Kept + missing = total, and lost evidence <= sum over clusters of cut mass x largest."""
     truth = truth_for(graph, **case)
-    cluster = np.arange(graph.num_nodes, dtype=np.int32) % parts
-    one_hot = np.eye(parts)[cluster]
+    cluster = np.arange(graph.num_nodes, dtype=np.int32) % num_clusters
+    one_hot = np.eye(num_clusters)[cluster]
     engine = engine_for(graph, k=k, sweep_tolerance=0.01, **case)
     rows = engine.sweep(lambda *_: None)
     finished = engine.finish(rows, truth.sum(1), cluster, (truth @ one_hot).astype(np.float32))
@@ -78,7 +78,7 @@ def test_the_certificate_holds(graph, k, parts, **case):
     cut = finished.cut_mass.astype(np.float64)
     assert (cut >= lost_clusters - ROUND_OFF).all()
     evidence = np.random.default_rng(0).gamma(0.5, size=(graph.num_nodes, 2))
-    largest = np.stack([evidence[cluster == c].max(0, initial=0.0) for c in range(parts)])
+    largest = np.stack([evidence[cluster == c].max(0, initial=0.0) for c in range(num_clusters)])
     lost = (truth - dense) @ evidence
     assert (lost >= -1e-5).all()
     assert (lost <= cut @ largest + 1e-5).all()

@@ -16,7 +16,7 @@ from gpn_scale.train.checkpoint import (
     save_tensors,
 )
 
-CONFIG = RunConfig(train=TrainConfig(epochs=6, warmup_steps=2))
+CONFIG = RunConfig(model="GPN", train=TrainConfig(epochs=6, warmup_steps=2))
 
 
 def final_weights(trainer):

@@ -11,7 +11,7 @@ from gpn_scale.train.checkpoint import load_tensors
 from gpn_scale.train.checkpoint_schedule import CheckpointSchedule
 from gpn_scale.train.run_directory import RunDirectory
 
-CONFIG = RunConfig(train=TrainConfig(epochs=4, warmup_steps=0))
+CONFIG = RunConfig(model="GPN", train=TrainConfig(epochs=4, warmup_steps=0))
 
 
 @pytest.fixture

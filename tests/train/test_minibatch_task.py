@@ -38,6 +38,7 @@ def stored(graph, path, diffusion, k, clusters=4, roots=None, **options):
 
 def run_config(diffusion=None, *, dropout=0.0, train=None, **minibatch):
     return RunConfig(
+        model="GPN",
         mode="minibatch",
         encoder=EncoderConfig(hidden=8, latent=4, dropout=dropout),
         diffusion=diffusion or DiffusionConfig(),
@@ -188,9 +189,9 @@ def test_drawn_neighbours_are_refused(small_graph, tmp_path):
     assert caught.value.arguments == ("minibatch.neighbours",)
 
 
-@pytest.mark.parametrize("part", ["train", "val"])
-def test_roots_without_rows_are_refused(small_graph, tmp_path, part):
-    missing = getattr(small_graph.split, part)[3]
+@pytest.mark.parametrize("subset", ["train", "val"])
+def test_roots_without_rows_are_refused(small_graph, tmp_path, subset):
+    missing = getattr(small_graph.split, subset)[3]
     roots = np.setdiff1d(np.arange(small_graph.num_nodes), [missing])
     store = stored(small_graph, tmp_path / "store", DiffusionConfig(), k=8, roots=roots)
     with pytest.raises(StoreError, match=f"node {missing} is not among the 299 roots"):

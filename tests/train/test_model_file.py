@@ -19,7 +19,7 @@ from gpn_scale.train.model_file import (
 )
 from gpn_scale.train.new_trainer import new_network
 
-CONFIG = RunConfig(encoder=EncoderConfig(hidden=8, latent=4, batch_norm=True))
+CONFIG = RunConfig(model="GPN", encoder=EncoderConfig(hidden=8, latent=4, batch_norm=True))
 
 
 def model_of(num_clusters=4, dtype=torch.float32, **changes):

@@ -18,7 +18,7 @@ from gpn_scale.train.task import ExactTask
 from tests.ppr.stored import write_store
 
 CPU = torch.device("cpu")
-BATCHED = RunConfig(mode="minibatch", minibatch=MinibatchConfig(batch_size=16))
+BATCHED = RunConfig(model="GPN", mode="minibatch", minibatch=MinibatchConfig(batch_size=16))
 
 
 def trainer_for(config, graph, store=None, world=None):
@@ -33,7 +33,7 @@ def stored(graph, folder, clusters=4):
 
 
 def test_the_mode_decides_on_the_task_and_on_clusters(small_graph, tmp_path):
-    exact = trainer_for(RunConfig(), small_graph)
+    exact = trainer_for(RunConfig(model="GPN"), small_graph)
     assert isinstance(exact.task, ExactTask)
     assert exact.model.clusters is None
     batched = trainer_for(BATCHED, small_graph, stored(small_graph, tmp_path))
@@ -42,14 +42,16 @@ def test_the_mode_decides_on_the_task_and_on_clusters(small_graph, tmp_path):
 
 
 def test_the_prior_is_that_of_the_training_set(small_graph):
-    model = trainer_for(RunConfig(), small_graph).model
+    model = trainer_for(RunConfig(model="GPN"), small_graph).model
     expected = torch.from_numpy(class_prior(small_graph)).log().float()
     torch.testing.assert_close(model.evidence.log_prior_C, expected)
 
 
 def test_the_seed_decides_on_the_initial_values(small_graph):
     states = [
-        trainer_for(RunConfig(train=TrainConfig(rng_seed=seed)), small_graph).model.state_dict()
+        trainer_for(
+            RunConfig(model="GPN", train=TrainConfig(rng_seed=seed)), small_graph
+        ).model.state_dict()
         for seed in (1, 1, 2)
     ]
     first = "encoder.first.weight"
@@ -58,21 +60,21 @@ def test_the_seed_decides_on_the_initial_values(small_graph):
 
 
 def test_a_graph_without_split_gets_the_configured_one(small_graph):
-    bare, config = replace(small_graph, split=None), RunConfig()
+    bare, config = replace(small_graph, split=None), RunConfig(model="GPN")
     trainer = trainer_for(config, bare)
     expected = prepare_graph(bare, config).split
     assert trainer.task.train_nodes.tolist() == expected.train.tolist()
 
 
 def test_columns_are_standardised_by_their_moments(small_graph):
-    config = RunConfig(encoder=EncoderConfig(standardise=True))
+    config = RunConfig(model="GPN", encoder=EncoderConfig(standardise=True))
     first = trainer_for(config, small_graph).model.encoder.first
     expected = np.asarray(small_graph.features, np.float64).mean(0)
     np.testing.assert_allclose(first.shift_F.numpy(), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_a_network_without_generator_has_the_right_shapes():
-    network = new_network(RunConfig(), 5, torch.full((3,), 1 / 3), num_clusters=2)
+    network = new_network(RunConfig(model="GPN"), 5, torch.full((3,), 1 / 3), num_clusters=2)
     assert network.encoder.first.weight.shape[1] == 5
     assert network.clusters.mean_PC.shape == (2, 3)
 
@@ -90,7 +92,7 @@ def test_graphs_that_cannot_be_trained_on_are_refused(options, message):
     with pytest.raises(GraphError, match=message):
         check_trainable(graph)
     with pytest.raises(GraphError, match=message):
-        trainer_for(RunConfig(), graph)
+        trainer_for(RunConfig(model="GPN"), graph)
 
 
 def test_batches_need_a_store_and_the_clustered_tail_clusters(small_graph, tmp_path):
@@ -116,5 +118,5 @@ def test_a_store_of_another_graph_or_diffusion_is_refused(small_graph, tmp_path)
 
 def test_exact_mode_is_for_one_process(small_graph):
     with pytest.raises(ConfigError, match="trains in one process, got 2 ranks") as caught:
-        trainer_for(RunConfig(), small_graph, world=World(part=RankPart(0, 2)))
+        trainer_for(RunConfig(model="GPN"), small_graph, world=World(part=RankPart(0, 2)))
     assert caught.value.arguments == ("mode",)

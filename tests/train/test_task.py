@@ -15,7 +15,7 @@ from gpn_scale.train.task import ExactTask, Validation, checked_split, labelled
 
 
 def test_exact_loss_is_the_sum_over_training_nodes(small_graph, generator):
-    config = RunConfig(train=TrainConfig(entropy_weight=0.1))
+    config = RunConfig(model="GPN", train=TrainConfig(entropy_weight=0.1))
     classifier = GPNClassifier(config, dtype=torch.float64)
     model = classifier.trainer(small_graph).model
     task = ExactTask(small_graph, config, torch.device("cpu"), torch.float64)
@@ -33,7 +33,7 @@ def test_exact_loss_is_the_sum_over_training_nodes(small_graph, generator):
 
 
 def test_validation_is_on_the_validation_nodes(small_graph):
-    classifier = GPNClassifier(RunConfig(train=TrainConfig(epochs=3)))
+    classifier = GPNClassifier(RunConfig(model="GPN", train=TrainConfig(epochs=3)))
     trainer = classifier.trainer(small_graph)
     classifier.fit_trainer(trainer)
     validation = trainer.task.validate(trainer.model)
@@ -46,8 +46,8 @@ def test_validation_is_on_the_validation_nodes(small_graph):
 
 
 def test_steps_that_are_done_are_skipped(small_graph):
-    task = ExactTask(small_graph, RunConfig(), torch.device("cpu"))
-    model = GPNClassifier(RunConfig()).trainer(small_graph).model
+    task = ExactTask(small_graph, RunConfig(model="GPN"), torch.device("cpu"))
+    model = GPNClassifier(RunConfig(model="GPN")).trainer(small_graph).model
     assert len(list(task.losses(model, None, 1))) == task.num_steps == 1
     assert list(task.losses(model, None, 1, first=1)) == []
     assert task.roots_seen == len(small_graph.split.train)

@@ -11,7 +11,7 @@ from gpn_scale.train.trainer import Interrupted, Timing
 
 
 def trainer_for(graph, task=None, **options):
-    config = RunConfig(train=TrainConfig(**options))
+    config = RunConfig(model="GPN", train=TrainConfig(**options))
     trainer = GPNClassifier(config).trainer(graph)
     if task is not None:
         trainer.task = task
@@ -52,7 +52,7 @@ def test_warm_up_moves_only_the_flows(small_graph):
 
 def test_flows_without_layers_have_no_warm_up(small_graph):
     config = RunConfig(
-        flow=FlowConfig(radial_layers=0), train=TrainConfig(epochs=2, warmup_steps=2)
+        model="GPN", flow=FlowConfig(radial_layers=0), train=TrainConfig(epochs=2, warmup_steps=2)
     )
     trainer = GPNClassifier(config).trainer(small_graph)
     assert [record.phase for record in trainer.records()] == ["main", "main"]
@@ -82,15 +82,15 @@ def test_warm_up_ends_within_an_epoch_of_several_steps(small_graph):
 
 
 @pytest.mark.parametrize(
-    ("schedule", "shares"), [("constant", [1.0] * 4), ("cosine", [1.0, 0.854, 0.5, 0.146])]
+    ("schedule", "fractions"), [("constant", [1.0] * 4), ("cosine", [1.0, 0.854, 0.5, 0.146])]
 )
-def test_the_learning_rate_follows_its_schedule_step_by_step(small_graph, schedule, shares):
+def test_the_learning_rate_follows_its_schedule_step_by_step(small_graph, schedule, fractions):
     options = {"warmup_steps": 2, "epochs": 2, "learning_rate": 0.01}
     trainer = trainer_for(small_graph, schedule=schedule, **options)
     rates = []
     trainer.observe_step = lambda *_: rates.append(trainer.optimiser.param_groups[0]["lr"])
     list(trainer.records())
-    assert rates == pytest.approx([0.01 * share for share in shares], rel=1e-2)
+    assert rates == pytest.approx([0.01 * fraction for fraction in fractions], rel=1e-2)
 
 
 def test_stops_after_patience_and_restores_the_best(small_graph):

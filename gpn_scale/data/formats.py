@@ -1,0 +1,94 @@
+"""The formats in which your own graphs are stored, one entry of `FORMATS` each.
+
+Loading, messages and help texts read this table, so a new format is one more entry.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from os.path import isdir, isfile
+from pathlib import Path
+
+from gpn_scale.data.graph import Graph
+from gpn_scale.data.graph_folder import MANIFEST, open_graph
+from gpn_scale.data.npz import read_npz
+from gpn_scale.data.tables import has_tables, read_tables
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphFormat:
+    """How a graph in one format is found, recognised, read and described."""
+
+    suffix: str
+    """What follows the name of the graph in a file's name; empty for a folder."""
+    recognises: Callable[[Path], bool]
+    """Return whether a path is a file or folder of this format; false if it does not exist."""
+    read: Callable[[Path, str], Graph]
+    """Return the graph at a path, called by a name."""
+    description: str
+    """What the user provides, for messages and help; `{}` stands for the path without suffix."""
+
+    def name_of(self, path: Path) -> str:
+        """Return the name of the graph at `path`."""
+        return path.name.removesuffix(self.suffix) if self.suffix else path.resolve().name
+
+
+FORMATS = (
+    GraphFormat(
+        suffix=".npz",
+        recognises=lambda path: path.suffix == ".npz" and isfile(path),
+        read=read_npz,
+        description="a file {}.npz",
+    ),
+    GraphFormat(
+        suffix="",
+        recognises=lambda path: isdir(path) and isfile(path / MANIFEST),
+        read=lambda path, name: replace(open_graph(path), name=name),
+        description=f"a folder {{}} of a saved graph ({MANIFEST})",
+    ),
+    GraphFormat(
+        suffix="",
+        recognises=lambda path: isdir(path) and has_tables(path),
+        read=read_tables,
+        description="a folder {} with tables of edges and nodes (edges.csv|parquet)",
+    ),
+)
+"""All formats; if there are several graphs of one name, the first format counts."""
+
+
+def graph_at(path: Path) -> Graph | None:
+    """Return the graph in the file or folder `path`, named after it; None if there is none.
+
+    Raises:
+        GraphError: the format is recognised, but the content is damaged.
+    """
+    for each in FORMATS:
+        if each.recognises(path):
+            return each.read(path, each.name_of(path))
+    return None
+
+
+def graph_called(name: str, folder: Path) -> Graph | None:
+    """Return the graph `name` in `folder`, with or without a suffix; None if there is none."""
+    for suffix in dict.fromkeys(each.suffix for each in FORMATS):
+        graph = graph_at(folder / f"{name}{suffix}")
+        if graph is not None:
+            return graph
+    return None
+
+
+def names_in(folder: Path) -> list[str]:
+    """Return the sorted names of all graphs in `folder`; [] if the folder does not exist."""
+    paths = list(folder.glob("*"))
+    return sorted(
+        {each.name_of(path) for each in FORMATS for path in paths if each.recognises(path)}
+    )
+
+
+def describe_formats(path: str) -> str:
+    """Return what `graph_at` reads, for use in a sentence; `path` has no suffix.
+
+    >>> describe_formats("DIR/X").partition(", ")[0]
+    'a file DIR/X.npz'
+    """
+    texts = [each.description.format(path) for each in FORMATS]
+    return f"{', '.join(texts[:-1])} or {texts[-1]}"

@@ -1,0 +1,54 @@
+"""Limits of the fused radial flows (`nn/radial.py`): parameters, scratch memory, nodes per chunk.
+
+Shapes: C classes, R radial layers; P and s as in `nn/radial.py`.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+CACHE_ELEMENTS = 30720
+"""Number of nodes x classes in a chunk; measured in benchmarks/results/flow_2cores_202611.md."""
+
+_MAX_ROWS = 4096
+"""Largest number of nodes of a chunk: with few classes, float64 start distances dominate."""
+
+
+def is_representable(radial_scale_RC: Tensor, radial_strength_RC: Tensor) -> bool:
+    """Return whether P and 1 / P cannot overflow and 1 + s stays away from 0, for all positions.
+
+    1 + s lies between 1 (far away) and 1 + b / a (at the centre), so the parameters alone decide.
+
+    >>> scale_RC = torch.ones(10, 3)
+    >>> is_representable(scale_RC, 2.0 * scale_RC), is_representable(scale_RC, -1.0 * scale_RC)
+    (True, False)
+    """
+    limits = torch.finfo(radial_scale_RC.dtype)
+    at_centre_RC = 1.0 + radial_strength_RC.detach() / radial_scale_RC.detach()
+    spread = at_centre_RC.log().abs().sum(0).amax()
+    # One comparison, because each transfer from a device waits for it. NaN compares as False.
+    fits = (spread <= 0.5 * math.log(limits.max)) & (at_centre_RC.amin() >= 16 * limits.eps)
+    return bool(fits)
+
+
+def scratch_bytes_per_row(num_classes: int, latent: int, layers: int, itemsize: int) -> int:
+    """Return the scratch bytes per node of a chunk in the backward pass.
+
+    >>> scratch_bytes_per_row(num_classes=7, latent=16, layers=10, itemsize=4)
+    3292
+    """
+    per_class = itemsize * (6 * (layers + 1) + 9) + 8 * (layers + 1)
+    return num_classes * per_class + 8 * 4 * (latent + 2)
+
+
+def chunk_rows(num_classes: int) -> int:
+    """Return the nodes per chunk: a layer stays in cache, and threads rarely wait.
+
+    Between two operations a thread needs the interpreter lock, so threads with shorter operations
+    wait for each other more often.
+
+    >>> chunk_rows(num_classes=30)
+    1024
+    """
+    return max(1, min(_MAX_ROWS, CACHE_ELEMENTS // num_classes))

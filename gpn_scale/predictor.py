@@ -1,0 +1,345 @@
+"""`AbstractPredictor`: a trained model applied to all nodes, some nodes or new nodes."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from gpn_scale.config import DiffusionConfig, RunConfig
+from gpn_scale.data.graph import Features, Graph, as_node_ids
+from gpn_scale.device import pick_device
+from gpn_scale.diffusion.growth import new_nodes
+from gpn_scale.distributed import World
+from gpn_scale.errors import ConfigError, RunError
+from gpn_scale.evaluation.known_calibration import KnownCalibration
+from gpn_scale.evaluation.prediction import Prediction
+from gpn_scale.inference.all_nodes import DEFAULT_MEMORY_BYTES, ProgressCallback, predict_all
+from gpn_scale.inference.cluster_summary import (
+    CollectedClusters,
+    clusters_fingerprint,
+    summarise_model,
+)
+from gpn_scale.inference.evidence import EvidenceSummary
+from gpn_scale.inference.explanation import Explanation, explain_nodes
+from gpn_scale.inference.new_nodes import GraphFacts, NewNodesPrediction, predict_new
+from gpn_scale.inference.perturbed import Perturbed
+from gpn_scale.inference.some_nodes import NodesPrediction, predict_nodes
+from gpn_scale.inference.stored_rows import StoreLike, open_rows, require_evidence_diffusion
+from gpn_scale.inference.trained_model import TrainedModel, TrainedOpinion
+from gpn_scale.nn.aggregation import ClusterEvidence
+from gpn_scale.ppr.store import PPRStore
+from gpn_scale.ppr.tails import AbstractTail, make_tail
+from gpn_scale.train.model_parts import ModelParts
+from gpn_scale.train.task import checked_split
+
+
+class AbstractPredictor:
+    """What a `GPNClassifier` does once it is trained.
+
+    >>> from gpn_scale import GPNClassifier
+    >>> issubclass(GPNClassifier, AbstractPredictor)
+    True
+
+    Args:
+        config: What to build and how to train it; `gpn_scale.recipes` has the paper's settings.
+        predicts_with: Diffusion of predictions; None for that of training.
+        device: `auto`, `cpu`, `cuda`, ...
+        dtype: Type of all real numbers; float64 is for tests and studies of round-off.
+        world: Processes that train and predict together, each making the same calls.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig | None = None,
+        *,
+        predicts_with: DiffusionConfig | None = None,
+        device: str = "auto",
+        dtype: torch.dtype = torch.float32,
+        world: World | None = None,
+    ) -> None:
+        self.config = config or RunConfig()
+        self.predicts_with = predicts_with or self.config.diffusion
+        self.world = world or World()
+        self.device = pick_device(device) if self.world.size == 1 else self.world.device
+        self.dtype = dtype
+        self._trained: TrainedModel | None = None
+        self._clusters_fingerprint = ""
+        """Fingerprint of the graph and clusters that the network's cluster evidence belongs to."""
+
+    @property
+    def trained(self) -> TrainedModel:
+        """The trained model.
+
+        Raises:
+            RunError: there is none yet.
+        """
+        if self._trained is None:
+            raise RunError("this classifier has no model yet: call fit or load first")
+        return self._trained
+
+    def open_store(self, path: Path | str, graph: Graph) -> PPRStore:
+        """Return the opened store; its rows must fit this graph and the diffusion of predictions.
+
+        Raises:
+            StoreError: the store belongs to another graph or diffusion, or cannot be read.
+        """
+        return open_rows(path, graph, self.predicts_with)
+
+    def calibrate(self, graph: Graph, prediction: Prediction | None = None) -> Self:
+        """Fit the temperature and the p-values of a GPN+ to the validation nodes; return self.
+
+        A GPN has neither, so nothing happens.
+
+        Args:
+            graph: Graph with a split.
+            prediction: Prediction of all nodes by this model before it was calibrated; None to
+                compute it.
+        """
+        if self.trained.opinion is None:
+            return self
+        self._keep(replace(self._parts, calibration=None), self._clusters_fingerprint)
+        if prediction is None:
+            prediction = predict_all(self.trained, graph, world=self.world)
+        val = checked_split(graph).val
+        calibration = KnownCalibration.fitted(
+            prediction.rows(val),
+            graph.labels[val],
+            has_edges=graph.num_edges > 0,
+            rng_seed=self.config.train.rng_seed,
+        )
+        self._keep(replace(self._parts, calibration=calibration), self._clusters_fingerprint)
+        return self
+
+    def predict(
+        self,
+        graph: Graph,
+        *,
+        store: StoreLike | None = None,
+        memory_bytes: int = DEFAULT_MEMORY_BYTES,
+        scratch: Path | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> Prediction:
+        """Return class probabilities and uncertainty of every node, by exact diffusion.
+
+        The graph may differ from that of training, but must have the same feature columns.
+
+        Args:
+            graph: Graph with features.
+            store: Rows of the graph; cluster evidence for `predict_nodes` and `predict_new` is
+                then collected too, and saved with the model.
+            memory_bytes: Memory budget in addition to graph and model.
+            scratch: Directory for what does not fit into the budget; None for the system's default.
+            progress: Called with the number of nodes done and the name of the phase.
+
+        Raises:
+            GraphError: the graph has a different number of feature columns from that of training.
+            ConfigError: the budget is too small; the message says what would suffice.
+        """
+        raw = self._predict(graph, None, store, memory_bytes, scratch, progress)
+        return self.trained.finished(raw)
+
+    def predict_with_evidence(
+        self,
+        graph: Graph,
+        *,
+        store: StoreLike | None = None,
+        memory_bytes: int = DEFAULT_MEMORY_BYTES,
+        scratch: Path | None = None,
+        progress: ProgressCallback | None = None,
+        calibrate: bool = False,
+    ) -> tuple[Prediction, EvidenceSummary]:
+        """Return the prediction of every node and the feature evidence that it was made from.
+
+        Further arguments and errors are those of `predict`. Pass the evidence to `explain` to
+        avoid computing it again.
+
+        Args:
+            graph: Graph with features.
+            store: Rows of the graph.
+            memory_bytes: Memory budget in addition to graph and model.
+            scratch: Directory for what does not fit into the budget.
+            progress: Called as the work proceeds.
+            calibrate: Whether to `calibrate` the model on this graph first, with this prediction.
+        """
+        evidence = EvidenceSummary.empty(graph.num_nodes)
+        raw = self._predict(graph, evidence, store, memory_bytes, scratch, progress)
+        if calibrate:
+            self.calibrate(graph, raw)
+        return self.trained.finished(raw), evidence
+
+    def predict_nodes(
+        self, graph: Graph, nodes: ArrayLike, rows: StoreLike, *, explain: int = 0
+    ) -> NodesPrediction:
+        """Return the prediction of some nodes from stored rows, with an interval for alpha_0.
+
+        Cluster evidence of the graph is computed first, unless the model has it already.
+
+        Args:
+            graph: Graph with features.
+            nodes: Ids of nodes with rows, (B,).
+            rows: PPR store of the graph.
+            explain: Number of contributors to name for each node.
+
+        Raises:
+            StoreError: the store does not fit, or a node has no row.
+        """
+        self.trained.check_features(graph)
+        require_evidence_diffusion(self.predicts_with, "predicting single nodes from rows")
+        if explain < 0:
+            raise ConfigError(
+                f"explain is {explain}, expected at least 0 contributors", arguments=("explain",)
+            )
+        store, tail = self._store_and_tail(rows, graph)
+        clusters, opinion_clusters = self._cluster_means(graph, tail, store)
+        result = predict_nodes(
+            self.trained,
+            graph,
+            as_node_ids(nodes, "nodes").astype(np.int64),
+            store=store,
+            tail=tail,
+            clusters=clusters,
+            opinion_clusters=opinion_clusters,
+            explain=explain,
+        )
+        return replace(result, prediction=self.trained.finished(result.prediction))
+
+    def predict_new(
+        self,
+        graph: Graph,
+        features: Features | ArrayLike,
+        neighbours: Sequence[ArrayLike],
+        *,
+        edge_weights: Sequence[ArrayLike] | None = None,
+        tolerance: float = 1e-6,
+    ) -> NewNodesPrediction:
+        """Return the prediction of nodes that joined `graph` after training.
+
+        Args:
+            graph: Graph of the existing nodes.
+            features: Feature rows of the new nodes, with the columns of training.
+            neighbours: Ids of the neighbours of each new node; N + j is the j-th new node.
+            edge_weights: Weights of these edges; None for 1.
+            tolerance: Amounts of mass below this are not followed further; 0 is exact.
+
+        Raises:
+            GraphError: the new nodes do not fit the graph or the model.
+        """
+        require_evidence_diffusion(self.predicts_with, "predicting new nodes")
+        clusters, largest = self.trained.network.clusters, None
+        if clusters is not None and self._clusters_fingerprint.startswith(graph.fingerprint()):
+            largest = float(clusters.largest_total_P.max())
+        new = new_nodes(graph, features, neighbours, edge_weights)
+        facts = GraphFacts(largest_evidence=largest)
+        result = predict_new(self.trained, graph, new, tolerance=tolerance, facts=facts)
+        return replace(result, prediction=self.trained.finished(result.prediction))
+
+    def explain(
+        self,
+        graph: Graph,
+        nodes: ArrayLike,
+        *,
+        rows: StoreLike | None = None,
+        count: int = 6,
+        evidence: EvidenceSummary | None = None,
+    ) -> Explanation:
+        """Return the nodes whose evidence makes the model sure, or unsure, of `nodes`.
+
+        Args:
+            graph: Graph with features.
+            nodes: A node id, or several.
+            rows: PPR store of the graph, for graphs that are too large for exact rows.
+            count: Number of contributors to name for each node.
+            evidence: Evidence from `predict_with_evidence` of this graph; None to compute it.
+
+        Raises:
+            ConfigError: the model diffuses logarithms of evidence, which have no shares.
+            StoreError: the graph is too large for exact rows, and `rows` is None or does not fit.
+        """
+        self.trained.check_features(graph)
+        require_evidence_diffusion(self.predicts_with, "explaining nodes")
+        stored = None
+        if rows is not None:
+            stored = partial(self.predict_nodes, graph, rows=rows, explain=count)
+        return explain_nodes(
+            self.trained, graph, nodes, count=count, evidence=evidence, predict_stored=stored
+        )
+
+    def perturbed(self, graph: Graph) -> Perturbed:
+        """Return the model applied to `graph` with features or edges that can be changed."""
+        return Perturbed(self.trained, graph)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return all tensors of the trained model, by name."""
+        return self._parts.state()
+
+    @property
+    def _parts(self) -> ModelParts:
+        """The networks and tables of the trained model."""
+        trained = self.trained
+        opinion = None if trained.opinion is None else trained.opinion.network
+        return ModelParts(trained.network, opinion, trained.calibration)
+
+    def _keep(self, parts: ModelParts, clusters_of: str = "") -> None:
+        facts = (self.config.data.feature_scaling, self.predicts_with, self.device, self.dtype)
+        opinion = None
+        if parts.opinion is not None:
+            opinion = TrainedOpinion(parts.opinion.to(self.device), *facts)
+        network = parts.network.to(self.device)
+        self._trained = TrainedModel(network, *facts, opinion, parts.calibration)
+        self._clusters_fingerprint = clusters_of
+
+    def _predict(
+        self,
+        graph: Graph,
+        evidence: EvidenceSummary | None,
+        store: StoreLike | None,
+        memory_bytes: int,
+        scratch: Path | None,
+        progress: ProgressCallback | None,
+    ) -> Prediction:
+        self.trained.check_features(graph)
+        observers = [] if evidence is None else [evidence.observe]
+        collected = None
+        if store is not None:
+            require_evidence_diffusion(self.predicts_with, "cluster evidence")
+            opened, tail = self._store_and_tail(store, graph)
+            collected = CollectedClusters(self.trained, graph, tail)
+            observers.append(collected.evidence.observe)
+        prediction = predict_all(
+            self.trained,
+            graph,
+            memory_bytes=memory_bytes,
+            scratch=scratch,
+            progress=progress,
+            observers=observers,
+            opinion_observers=[] if collected is None else collected.opinion_observers,
+            observer_bytes=0 if evidence is None else evidence.num_bytes,
+            world=self.world,
+        )
+        if collected is not None:
+            collected.store()
+            self._clusters_fingerprint = clusters_fingerprint(graph, opened, tail)
+        return prediction
+
+    def _store_and_tail(self, store: StoreLike, graph: Graph) -> tuple[PPRStore, AbstractTail]:
+        """Return the checked store, and the configured tail for its rows."""
+        opened = open_rows(store, graph, self.predicts_with)
+        return opened, make_tail(self.config.minibatch, opened, graph, self.predicts_with)
+
+    def _cluster_means(
+        self, graph: Graph, tail: AbstractTail, store: PPRStore
+    ) -> tuple[ClusterEvidence, Tensor | None]:
+        """Return the means of this graph's clusters; compute them unless the model has them."""
+        trained, key = self.trained, clusters_fingerprint(graph, store, tail)
+        if trained.network.clusters is None or self._clusters_fingerprint != key:
+            summarise_model(trained, graph, tail)
+            self._clusters_fingerprint = key
+        assert trained.network.clusters is not None
+        opinion = trained.opinion
+        return trained.network.clusters, None if opinion is None else opinion.network.cluster_PS

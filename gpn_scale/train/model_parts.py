@@ -1,0 +1,142 @@
+"""The networks and tables of a trained model, and the same as tensors by name."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from gpn_scale.config import RunConfig
+from gpn_scale.data.graph import Graph
+from gpn_scale.errors import RunError
+from gpn_scale.evaluation.known_calibration import KnownCalibration
+from gpn_scale.nn.model import GPN
+from gpn_scale.nn.opinion import Opinion
+from gpn_scale.train.checkpoint import check_tensors
+from gpn_scale.train.new_trainer import new_network, new_opinion
+
+_CLUSTER_MEANS = "clusters.mean_PC"
+_OPINION, _CALIBRATION = "opinion.", "calibration."
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkSizes:
+    """Sizes of a network that follow from its data, not from the configuration."""
+
+    num_features: int
+    num_classes: int
+    num_clusters: int
+
+    @classmethod
+    def of(cls, graph: Graph, tensors: Mapping[str, Tensor]) -> "NetworkSizes":
+        """Return the sizes for a graph, with as many clusters as the tensors have."""
+        means_PC = tensors.get(_CLUSTER_MEANS)
+        num_clusters = 0 if means_PC is None else len(means_PC)
+        return cls(graph.num_features, graph.num_classes, num_clusters)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelParts:
+    """A GPN, and for GPN+ its opinion and calibration."""
+
+    network: GPN
+    """The network of the feature evidence."""
+    opinion: Opinion | None = None
+    """The opinion of a GPN+; None for a GPN."""
+    calibration: KnownCalibration | None = None
+    """The calibration of a GPN+; None for a GPN, and before it is calibrated."""
+
+    def state(self) -> dict[str, Tensor]:
+        """Return all tensors by name; those of a GPN have the names of its network's state."""
+        tensors = dict(self.network.state_dict())
+        if self.opinion is not None:
+            tensors |= {f"{_OPINION}{name}": t for name, t in self.opinion.state_dict().items()}
+        if self.calibration is not None:
+            tensors |= {f"{_CALIBRATION}{name}": t for name, t in self.calibration.state().items()}
+        return tensors
+
+    @classmethod
+    def restored(
+        cls,
+        config: RunConfig,
+        sizes: NetworkSizes,
+        dtype: torch.dtype,
+        tensors: Mapping[str, Tensor],
+        source: Path | str,
+    ) -> "ModelParts":
+        """Return the parts with these tensors, on the CPU, networks in evaluation mode.
+
+        Args:
+            config: Configuration of the training.
+            sizes: Numbers of features, classes and clusters.
+            dtype: Type of its real numbers.
+            tensors: What `state` returned.
+            source: Where the tensors are from, for messages.
+
+        Raises:
+            RunError: the tensors belong to another model.
+        """
+        opinion_tensors = _below(_OPINION, tensors)
+        calibration_tensors = _below(_CALIBRATION, tensors)
+        is_plus = config.model == "GPN+"
+        others = (_OPINION, _CALIBRATION) if is_plus else ()
+        own = {name: t for name, t in tensors.items() if not name.startswith(others)}
+        return cls(
+            network=_network(config, sizes, dtype, own, source),
+            opinion=_opinion(config, sizes, dtype, opinion_tensors, source)
+            if is_plus and opinion_tensors
+            else None,
+            calibration=_calibration(calibration_tensors, source)
+            if is_plus and calibration_tensors
+            else None,
+        )
+
+
+def _network(
+    config: RunConfig,
+    sizes: NetworkSizes,
+    dtype: torch.dtype,
+    tensors: Mapping[str, Tensor],
+    source: Path | str,
+) -> GPN:
+    prior_C = torch.full((sizes.num_classes,), 1.0 / sizes.num_classes)
+    network = new_network(config, sizes.num_features, prior_C, sizes.num_clusters).to(dtype)
+    check_tensors(source, tensors, network.state_dict())
+    network.load_state_dict(tensors)
+    return network.eval()
+
+
+def _opinion(
+    config: RunConfig,
+    sizes: NetworkSizes,
+    dtype: torch.dtype,
+    tensors: Mapping[str, Tensor],
+    source: Path | str,
+) -> Opinion:
+    opinion = new_opinion(config, sizes.num_features, sizes.num_classes).to(dtype)
+    if "cluster_PS" in tensors:
+        shape = (sizes.num_clusters, sizes.num_classes + 1)
+        opinion.cluster_PS = torch.zeros(shape, dtype=dtype)
+    check_tensors(source, tensors, opinion.state_dict())
+    opinion.load_state_dict(tensors)
+    return opinion.eval()
+
+
+def _calibration(tensors: Mapping[str, Tensor], source: Path | str) -> KnownCalibration:
+    count = tensors.get("num_nodes", torch.tensor(0))
+    column = torch.zeros(int(count) if count.numel() == 1 else 0)
+    expected = {name: column for name in tensors if name.startswith("scores.")}
+    expected |= {"num_nodes": torch.tensor(0), "temperature": torch.zeros((), dtype=torch.float64)}
+    check_tensors(source, tensors, expected)
+    calibration = KnownCalibration.from_state(tensors)
+    if not calibration.temperature > 0.0:
+        raise RunError(
+            f"{source} has a temperature of {calibration.temperature}, expected a positive number: "
+            "it is damaged, train again"
+        )
+    return calibration
+
+
+def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name[len(prefix) :]: t for name, t in tensors.items() if name.startswith(prefix)}
