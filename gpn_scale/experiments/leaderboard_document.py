@@ -80,10 +80,10 @@ def winner_table(board: Leaderboard) -> TextTable:
         means = {model: board.graph_mean(model, column) for model in board.models}
         known = {model: mean for model, mean in means.items() if not math.isnan(mean)}
         if known:
-            pick = max if column.higher_is_better else min
-            model = pick(known, key=lambda name: known[name])
-            texts = [_mean_text(column, known.get(name)) for name in (model, board.reference)]
-            rows.append((column.arrow_heading, model, *texts))
+            top = (max if column.higher_is_better else min)(known.values())
+            best = ", ".join(model for model, mean in known.items() if mean == top)
+            reference = _mean_text(column, known.get(board.reference))
+            rows.append((column.arrow_heading, best, _mean_text(column, top), reference))
     return TextTable(("column", "best", "its mean", board.reference), tuple(rows))
 
 

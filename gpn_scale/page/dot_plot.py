@@ -13,6 +13,8 @@ from gpn_scale.page.svg import Axis, Label, Panel, Plot, axis, line_path, plain_
 _ROW = 18
 _AROUND = 64
 _RADIUS = 4.0
+_CAPITAL = 7.6
+"""Mean width of a character in names of models, many of which are capitals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ def dot_plot(
     rows = Axis((-0.5, *map(float, range(len(dots))), count - 0.5), labels, "")
     height = _AROUND + _ROW * count
     panel = Panel(WIDTH, height, x, rows, above=-8)
+    panel.left = max(panel.left, 12 + _CAPITAL * max(map(len, labels)))
     parts = [panel.axes()]
     for place, dot in enumerate(dots):
         if math.isfinite(dot.value):

@@ -113,9 +113,10 @@ def _score_section(board: Leaderboard) -> Section:
 
 
 def _table(content: TextTable, caption: str) -> str:
-    plain = TextTable(
-        content.header,
-        tuple(tuple(escaped(text) for text in row) for row in content.rows),
-        content.best,
+    # Numbers and their errors stay on one line.
+    rows = tuple(
+        (escaped(row[0]), *(escaped(text.replace(" ", "\u00a0")) for text in row[1:]))
+        for row in content.rows
     )
+    plain = TextTable(content.header, rows, content.best)
     return table(content.header, plain.formatted(lambda text: tag("strong", text)), caption)

@@ -52,6 +52,7 @@ def test_differences_have_signs_and_errors():
 
 def test_winners_stand_beside_the_reference():
     assert "| accuracy ↑ | APPNP | 85.5 | 81.5 |" in winner_table(small_board()).markdown()
+    assert "| ECE ↓ | APPNP, LP, GPN | 10.0 | 10.0 |" in winner_table(small_board()).markdown()
     assert "| left-out, FPR95 ↓ | LP | 17.5 | 27.5 |" in winner_table(small_board()).markdown()
 
 

@@ -14,7 +14,7 @@ def test_the_page_has_a_section_per_graph_and_every_plot_is_a_file(tmp_path):
     assert headings(text) == ["overview", "A", "B", "scores"]
     assert len(set(outline.ids)) == len(outline.ids)
     assert not [each for each in outline.references if not each.startswith("#")]
-    assert "<strong>85.5 ± 0.5</strong>" in text
+    assert "<strong>85.5\u00a0±\u00a00.5</strong>" in text
     files = list((tmp_path / "page" / "plots").glob("*.svg"))
     assert len(files) == 1 + 2 * 7
     for file in files:
