@@ -26,6 +26,8 @@ _FORMER_FIELDS = {"minibatch.order": "random", "minibatch.tail_walks": 8}
 Stored files may contain them, and fingerprints include their defaults, so that earlier runs and
 results stay valid.
 """
+_LATER_FIELDS = {"data.left_out_set": 0}
+"""Fields that earlier versions did not have; fingerprints leave them out at these defaults."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +36,7 @@ class DataConfig:
     """The graph, and how its features and labels are used.
 
     >>> DataConfig(dataset="CoraML", left_out_classes=3)
-    DataConfig(dataset='CoraML', feature_scaling='none', left_out_classes=3)
+    DataConfig(dataset='CoraML', feature_scaling='none', left_out_classes=3, left_out_set=0)
     """
 
     dataset: str = "synthetic"
@@ -46,9 +48,12 @@ class DataConfig:
 
     Their nodes stay in the graph and serve as unknown nodes in the evaluation.
     """
+    left_out_set: int = 0
+    """Which classes are left out: 0 for the last ones, 1 to 4 for sets spread over all classes."""
 
     def __post_init__(self) -> None:
         require(self.left_out_classes >= 0, "data.left_out_classes", self.left_out_classes, ">= 0")
+        require(self.left_out_set >= 0, "data.left_out_set", self.left_out_set, "at least 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -396,12 +401,18 @@ class RunConfig:
     def fingerprinted(self) -> dict[str, Any]:
         """Return the fields that results depend on; those that only GPN+ has are absent for others.
 
+        Fields that are later than stored results are absent as well while they have their default.
+
         >>> "opinion" in RunConfig(model="GPN").fingerprinted()
         False
         """
         values = self.to_dict()
         if self.model == "GPN":  # as it was when there was no other model
             del values["model"], values["opinion"]
+        for key, default in _LATER_FIELDS.items():
+            section, _, name = key.partition(".")
+            if values[section][name] == default:
+                del values[section][name]
         return values
 
     def fingerprint(self) -> str:

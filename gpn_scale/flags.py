@@ -9,6 +9,7 @@ from gpn_scale.errors import GpnScaleError
 
 FLAGS = {
     "build_store": "python -m precompute ... --out STORE",
+    "class_sets": "--class-sets A,B",
     "clusters": "--clusters P",
     "data.left_out_classes": "--left-out-classes N|paper",
     "data_dir": "--data-dir DIR",

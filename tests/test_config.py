@@ -86,6 +86,7 @@ def test_wrong_assignments_are_refused(assignment, message):
         ("split.rng_seed=-1", "split.rng_seed"),
         ("train.rng_seed=-1", "train.rng_seed"),
         ("data.left_out_classes=-1", "data.left_out_classes"),
+        ("data.left_out_set=-1", "data.left_out_set"),
         ("encoder.hidden=0", "encoder.hidden"),
         ("encoder.layers=0", "encoder.layers"),
         ("encoder.latent=0", "encoder.latent"),
@@ -177,3 +178,10 @@ def test_fields_of_earlier_versions_are_left_out():
 def test_fingerprints_are_those_of_earlier_versions():
     """Stored results and checkpoints name them."""
     assert RunConfig().fingerprint() == "fc2fb32fa1d677a549584db2855014d0"
+
+
+def test_a_later_field_counts_where_it_is_not_the_default():
+    moved = changed("data.left_out_set=1")
+    assert moved.fingerprint() != RunConfig().fingerprint()
+    assert moved.fingerprinted()["data"] == moved.to_dict()["data"]
+    assert "left_out_set" not in RunConfig().fingerprinted()["data"]

@@ -158,6 +158,7 @@ def _check_same_run(path: Path, facts: dict[str, Any], config: RunConfig, graph:
             f"now {graph}): use the same data, or overwrite the run",
             arguments=("overwrite",),
         )
+    # A checkpoint may be older than some fields, which then have their defaults.
     saved, now = (
         _flat(each.fingerprinted()) for each in (RunConfig.from_dict(facts["config"]), config)
     )
