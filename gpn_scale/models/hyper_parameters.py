@@ -19,6 +19,12 @@ def averaging_logs(config: RunConfig, graph: Graph) -> RunConfig:
     return replace(config, diffusion=replace(config.diffusion, of="log_evidence"))
 
 
+def pooling(config: RunConfig) -> RunConfig:
+    """Return the configuration of LOP-GPN: that of GPN, with rows that sum to 1."""
+    diffusion = replace(config.diffusion, normalisation="rw", of="evidence")
+    return replace(config, mode="exact", diffusion=diffusion)
+
+
 def tuned(
     *,
     dropout: float,

@@ -17,6 +17,7 @@ from gpn_scale.baselines.kernel_gcn import KernelGCN
 from gpn_scale.baselines.label_propagation import LabelPropagation
 from gpn_scale.baselines.matern_process import MaternProcess
 from gpn_scale.baselines.minibatch_gcn import ensemble_of, in_neighbour_batches
+from gpn_scale.baselines.opinion_pool import OpinionPool, RowOpinionPool
 from gpn_scale.baselines.post_hoc import POST_HOC, on_top_of
 from gpn_scale.baselines.pprgo import PPRGo
 from gpn_scale.baselines.robust_gcn import RobustGCN
@@ -27,6 +28,7 @@ from gpn_scale.models.hyper_parameters import (
     averaging_logs,
     in_batches,
     kernel_gcn_options,
+    pooling,
     tuned,
     without_diffusion,
 )
@@ -61,6 +63,8 @@ MODELS: dict[str, ModelSpec] = {
         BayesianGCN, tuned(dropout=0.0, weight_decay=0.0, hidden_fraction=0.5)
     ),
     "GKDE-GCN": BaselineSpec(KernelGCN, _PLAIN, kernel_gcn_options),
+    "LOP-GPN": BaselineSpec(OpinionPool, pooling),
+    "LOP-GPN-minibatch": BaselineSpec(RowOpinionPool, in_batches(pooling)),
     "PPRGo": BaselineSpec(PPRGo, in_batches(_PLAIN)),
     "VGCN-minibatch": BaselineSpec(_BATCHED_VGCN, _BATCHED),
     "VGCN-Dropout-minibatch": BaselineSpec(in_neighbour_batches(DropoutGCN), _BATCHED),
