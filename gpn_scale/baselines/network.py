@@ -125,9 +125,9 @@ class AbstractSoftmaxNetwork(AbstractNetwork):
 
 
 class AbstractLayeredNetwork(AbstractSoftmaxNetwork):
-    """A softmax network whose module is `Layers`."""
+    """A softmax network whose module is, or contains, `Layers`."""
 
-    def build(self, view: GraphView, generator: torch.Generator) -> Layers:  # noqa: D102
+    def build(self, view: GraphView, generator: torch.Generator) -> nn.Module:  # noqa: D102
         width = view.feature_rows.features.shape[1]
         return Layers(width, view.graph.num_classes, self.config.encoder, generator)
 

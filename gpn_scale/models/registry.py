@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from gpn_scale.baselines.appnp import APPNP
 from gpn_scale.baselines.bayesian_gcn import BayesianGCN
+from gpn_scale.baselines.committee import Committee, CommitteeGCN, RowCommittee
 from gpn_scale.baselines.drop_edge import DropEdge
 from gpn_scale.baselines.dropout_gcn import DropoutGCN
 from gpn_scale.baselines.ensemble import Ensemble
@@ -30,6 +31,7 @@ from gpn_scale.models.hyper_parameters import (
     kernel_gcn_options,
     pooling,
     tuned,
+    whole_graph,
     without_diffusion,
 )
 from gpn_scale.models.setting import ModelSetting
@@ -65,6 +67,12 @@ MODELS: dict[str, ModelSpec] = {
     "GKDE-GCN": BaselineSpec(KernelGCN, _PLAIN, kernel_gcn_options),
     "LOP-GPN": BaselineSpec(OpinionPool, pooling),
     "LOP-GPN-minibatch": BaselineSpec(RowOpinionPool, in_batches(pooling)),
+    "CUQ-GNN": BaselineSpec(Committee, whole_graph),
+    "CUQ-GNN-minibatch": BaselineSpec(RowCommittee, in_batches(whole_graph)),
+    "CUQ-GCN": BaselineSpec(CommitteeGCN, whole_graph),
+    "CUQ-GCN-minibatch": BaselineSpec(
+        in_neighbour_batches(CommitteeGCN), in_batches(whole_graph, neighbours=5)
+    ),
     "PPRGo": BaselineSpec(PPRGo, in_batches(_PLAIN)),
     "VGCN-minibatch": BaselineSpec(_BATCHED_VGCN, _BATCHED),
     "VGCN-Dropout-minibatch": BaselineSpec(in_neighbour_batches(DropoutGCN), _BATCHED),

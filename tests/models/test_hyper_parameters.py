@@ -55,3 +55,12 @@ def test_pooled_opinions_have_the_recipe_of_gpn_with_rows_that_sum_to_1():
     assert (config.encoder, config.train) == (LARGE.encoder, LARGE.train)
     batched = config_of("LOP-GPN-minibatch", LARGE)
     assert (batched.mode, batched.diffusion) == ("minibatch", config.diffusion)
+
+
+def test_committees_have_the_recipe_of_gpn():
+    config = config_of("CUQ-GNN", LARGE)
+    assert (config.encoder, config.train) == (LARGE.encoder, LARGE.train)
+    assert config.diffusion == LARGE.diffusion
+    logs = averaging_logs(LARGE, GRAPH)
+    assert config_of("CUQ-GNN", logs).diffusion.of == "evidence"
+    assert config_of("CUQ-GCN-minibatch", SMALL).minibatch.neighbours == 5
