@@ -77,12 +77,12 @@ class TemperatureScaling(AbstractPostHoc):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SafeOptions:
-    """Options of `EnergyPropagation`."""
+    """Options of models that average a score over neighbours."""
 
     steps: int = 2
     """Number of propagation steps."""
     own_share: float = 0.5
-    """Weight of a node's own energy in every step."""
+    """Weight of a node's own score in every step."""
 
     def __post_init__(self) -> None:
         if self.steps < 0 or not 0.0 <= self.own_share <= 1.0:
@@ -104,11 +104,17 @@ class EnergyPropagation(AbstractPostHoc):
     def predict_view(self, view: GraphView) -> ScoredPrediction:
         """Return the softmax of the logits, and propagated energies."""
         logits_NC = self.base_logits(view)
-        energy_N1 = energy(logits_NC).unsqueeze(1)
-        matrix, own = view.edges.transition("rw", self_loops=False), self.options.own_share
-        for _ in range(self.options.steps):
-            energy_N1 = own * energy_N1 + (1.0 - own) * matrix.multiply(energy_N1)
-        return self.prediction(logits_NC.softmax(1), energy_N1.squeeze(1))
+        energy_N = averaged_over_neighbours(energy(logits_NC), view, self.options)
+        return self.prediction(logits_NC.softmax(1), energy_N)
+
+
+def averaged_over_neighbours(score_N: Tensor, view: GraphView, options: SafeOptions) -> Tensor:
+    """Return the scores s after steps s <- a s + (1 - a) D^-1 A s, (N,)."""
+    score_N1, own = score_N.unsqueeze(1), options.own_share
+    matrix = view.edges.transition("rw", self_loops=False)
+    for _ in range(options.steps):
+        score_N1 = own * score_N1 + (1.0 - own) * matrix.multiply(score_N1)
+    return score_N1.squeeze(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

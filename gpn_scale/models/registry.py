@@ -11,6 +11,7 @@ from gpn_scale.baselines.committee import Committee, CommitteeGCN, RowCommittee
 from gpn_scale.baselines.drop_edge import DropEdge
 from gpn_scale.baselines.dropout_gcn import DropoutGCN
 from gpn_scale.baselines.ensemble import Ensemble
+from gpn_scale.baselines.evidential_gcn import EvidentialGCN
 from gpn_scale.baselines.feature_process import FeatureProcess
 from gpn_scale.baselines.gcn import VGCN, EnergyGCN
 from gpn_scale.baselines.graph_kernel import KernelDirichlet
@@ -65,6 +66,8 @@ MODELS: dict[str, ModelSpec] = {
         BayesianGCN, tuned(dropout=0.0, weight_decay=0.0, hidden_fraction=0.5)
     ),
     "GKDE-GCN": BaselineSpec(KernelGCN, _PLAIN, kernel_gcn_options),
+    "EDL-GCN": BaselineSpec(EvidentialGCN, _VGCN),
+    "EDL-GCN-minibatch": BaselineSpec(in_neighbour_batches(EvidentialGCN), _BATCHED),
     "LOP-GPN": BaselineSpec(OpinionPool, pooling),
     "LOP-GPN-minibatch": BaselineSpec(RowOpinionPool, in_batches(pooling)),
     "CUQ-GNN": BaselineSpec(Committee, whole_graph),
