@@ -136,3 +136,7 @@ class AbstractLayeredNetwork(AbstractSoftmaxNetwork):
         """The trained network."""
         assert isinstance(self.module, Layers)
         return self.module
+
+    @abstractmethod
+    def representation(self, view: GraphView) -> Tensor:
+        """Return the last hidden values of all nodes, (N, H), summed over nodes as logits are."""

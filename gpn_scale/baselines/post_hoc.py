@@ -1,62 +1,26 @@
 """Post-hoc methods: scores computed from the logits of a trained classifier.
 
-Temperature scaling (Guo et al., 2017), GNNSafe (Wu et al., 2023) and GEBM (Fuchsgruber et al.,
-2024).
+Temperature scaling (Guo et al., 2017), GNNSafe (Wu et al., 2023), GEBM (Fuchsgruber et al., 2024),
+and EPN of `evidential_probe`.
 
 Shapes: N nodes, C classes.
 """
 
-from abc import abstractmethod
 from dataclasses import dataclass
-from pathlib import Path
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from gpn_scale.baselines.baseline import AbstractBaseline
+from gpn_scale.baselines.evidential_probe import EvidentialProbe
 from gpn_scale.baselines.gcn import energy
 from gpn_scale.baselines.graph_view import GraphView
 from gpn_scale.baselines.network import AbstractSoftmaxNetwork
-from gpn_scale.data.graph import Graph
+from gpn_scale.baselines.post_hoc_base import AbstractPostHoc
 from gpn_scale.data.shifts import without_edges
 from gpn_scale.diffusion.power_iteration import PowerIteration
 from gpn_scale.errors import ConfigError
 from gpn_scale.evaluation.scored_prediction import ScoredPrediction
 from gpn_scale.evaluation.temperature import fitted_temperature
-
-
-class AbstractPostHoc(AbstractBaseline):
-    """A method on top of a softmax network, whose weights it does not change."""
-
-    Base: ClassVar[type[AbstractSoftmaxNetwork]]
-    """Class of the network."""
-
-    def fit_view(self, view: GraphView, store: Path | None) -> None:
-        """Train the network, then adjust the method to it."""
-        self._base = self._new_base()
-        self._base.fit_on(view, store)
-        self.adjust(view)
-
-    def state(self) -> dict[str, Tensor]:
-        """Return the network's tensors; the rest is computed again by `adjust`."""
-        return self._base.state()
-
-    def restore(self, graph: Graph, tensors: dict[str, Tensor], source: Path) -> None:  # noqa: D102
-        self._base = self._new_base()
-        self._base.load_state(graph, tensors, source)
-        self.adjust(self.view(graph))
-
-    def base_logits(self, view: GraphView) -> Tensor:
-        """Return the logits of the network, (N, C)."""
-        return self._base.final_logits(view)
-
-    @abstractmethod
-    def adjust(self, view: GraphView) -> None:
-        """Fit the method to the trained network and the graph's labels."""
-
-    def _new_base(self) -> AbstractSoftmaxNetwork:
-        return self.Base(self.config, device=str(self.device), dtype=self.dtype)
 
 
 class TemperatureScaling(AbstractPostHoc):
@@ -191,6 +155,7 @@ POST_HOC: dict[str, type[AbstractPostHoc]] = {
     "temperature": TemperatureScaling,
     "GNNSafe": EnergyPropagation,
     "GEBM": GraphEnergy,
+    "EPN": EvidentialProbe,
 }
 """Methods by the names that follow the `+` in names of models."""
 

@@ -86,6 +86,7 @@ MODELS: dict[str, ModelSpec] = {
         f"VGCN-minibatch+{method}": BaselineSpec(on_top_of(_BATCHED_VGCN, method), _BATCHED)
         for method in POST_HOC
     },
+    "PPRGo+EPN": BaselineSpec(on_top_of(PPRGo, "EPN"), in_batches(_PLAIN)),
     **{f"APPNP+{method}": BaselineSpec(on_top_of(APPNP, method), _PLAIN) for method in POST_HOC},
 }
 """Models by name; GPN and its ablations come first."""
