@@ -74,6 +74,7 @@ class AbstractCommittee(AbstractLayeredNetwork):
 
     def build(self, view: GraphView, generator: torch.Generator) -> LatentNetwork:  # noqa: D102
         prior_C = torch.from_numpy(class_prior(view.graph)).float()
+        self._num_train = len(view.training[1])
         width = view.feature_rows.features.shape[1]
         return LatentNetwork(self.config, width, prior_C, generator)
 
@@ -93,10 +94,14 @@ class AbstractCommittee(AbstractLayeredNetwork):
         return module.flow
 
     def loss(self, logits_BC: Tensor, labels_B: Tensor) -> Tensor:
-        """Return the mean Bayesian loss of nodes at some latent positions."""
+        """Return the sum of the Bayesian loss over training nodes, estimated from some of them.
+
+        It is a sum, not a mean, as in GPN, whose weight decay is meant for sums.
+        """
         posterior = self.network.posterior(logits_BC)
         weight = self.config.train.entropy_weight
-        return bayesian_loss(posterior, labels_B, entropy_weight=weight) / len(labels_B)
+        scale = self._num_train / len(labels_B)
+        return scale * bayesian_loss(posterior, labels_B, entropy_weight=weight)
 
     def validation_loss(self, view: GraphView) -> float:
         """Return the cross-entropy of the expected probabilities."""

@@ -77,6 +77,7 @@ class AbstractOpinionPool(AbstractNetwork):
 
     def build(self, view: GraphView, generator: torch.Generator) -> GPN:  # noqa: D102
         prior_C = torch.from_numpy(class_prior(view.graph)).float()
+        self._num_train = len(view.training[1])
         width = view.feature_rows.features.shape[1]
         return new_network(self.config, width, prior_C, 0, generator)
 
@@ -91,8 +92,17 @@ class AbstractOpinionPool(AbstractNetwork):
         return DirichletPosterior.from_evidence(self.module.feature_evidence(inputs, noise))
 
     def loss(self, opinions: DirichletPosterior, pool: Pool, labels_B: Tensor) -> Tensor:
-        """Return the mean loss of mixtures; `pool` maps values of all nodes to the roots'."""
-        return pooled_loss(opinions, pool, labels_B, self.config.train.entropy_weight)
+        """Return the sum of the loss over training nodes, estimated from some roots.
+
+        It is a sum, not a mean, as in GPN, whose weight decay is meant for sums.
+
+        Args:
+            opinions: Dirichlet distributions of nodes.
+            pool: Map from values of these nodes to those of the roots' mixtures.
+            labels_B: Labels of the roots.
+        """
+        weight = self.config.train.entropy_weight
+        return self._num_train * pooled_loss(opinions, pool, labels_B, weight)
 
     def exact_pool(self, view: GraphView) -> Pool:
         """Return the diffusion over the whole graph."""

@@ -56,6 +56,15 @@ def test_the_loss_subtracts_a_lower_bound_on_the_entropy():
     assert (sampled < bound + spread).all()
 
 
+def test_the_models_loss_is_summed_over_training_nodes():
+    graph, labels = small_graph(), torch.tensor([1, 0])
+    model = OpinionPool(QUIET, dtype=torch.float64).fit(graph)
+    opinions, weight = DirichletPosterior(ALPHA), QUIET.train.entropy_weight
+    mean = pooled_loss(opinions, WEIGHTS.matmul, labels, weight)
+    summed = model.loss(opinions, WEIGHTS.matmul, labels)
+    torch.testing.assert_close(summed, len(graph.split.train) * mean)
+
+
 def test_expected_entropy_is_that_of_samples():
     torch.manual_seed(0)
     drawn = torch.distributions.Dirichlet(ALPHA).sample((100_000,))
