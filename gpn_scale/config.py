@@ -54,6 +54,8 @@ _FORMER_FIELDS = {"minibatch.order": "random", "minibatch.tail_walks": 8}
 Stored files may contain them, and fingerprints include their defaults, so that earlier runs and
 results stay valid.
 """
+_LATER_FIELDS = {"data.left_out_set": 0}
+"""Fields that earlier versions did not have; fingerprints leave them out at these defaults."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,12 +126,18 @@ class RunConfig:
     def fingerprinted(self) -> dict[str, Any]:
         """Return the fields that results depend on; those that only GPN+ has are absent for others.
 
+        Fields that are later than stored results are absent as well while they have their default.
+
         >>> "opinion" in RunConfig(model="GPN").fingerprinted()
         False
         """
         values = self.to_dict()
         if self.model == "GPN":  # as it was when there was no other model
             del values["model"], values["opinion"]
+        for key, default in _LATER_FIELDS.items():
+            section, _, name = key.partition(".")
+            if values[section][name] == default:
+                del values[section][name]
         return values
 
     def fingerprint(self) -> str:

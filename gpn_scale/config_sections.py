@@ -24,7 +24,7 @@ class DataConfig:
     """The graph, and how its features and labels are used.
 
     >>> DataConfig(dataset="CoraML", left_out_classes=3)
-    DataConfig(dataset='CoraML', feature_scaling='none', left_out_classes=3)
+    DataConfig(dataset='CoraML', feature_scaling='none', left_out_classes=3, left_out_set=0)
     """
 
     dataset: str = "synthetic"
@@ -36,9 +36,12 @@ class DataConfig:
 
     Their nodes stay in the graph and serve as unknown nodes in the evaluation.
     """
+    left_out_set: int = 0
+    """Which classes are left out: 0 for the last ones, 1 to 4 for sets spread over all classes."""
 
     def __post_init__(self) -> None:
         require(self.left_out_classes >= 0, "data.left_out_classes", self.left_out_classes, ">= 0")
+        require(self.left_out_set >= 0, "data.left_out_set", self.left_out_set, "at least 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,7 @@ from gpn_scale.field_types import parse_assignments
         ("split.rng_seed=-1", "split.rng_seed"),
         ("train.rng_seed=-1", "train.rng_seed"),
         ("data.left_out_classes=-1", "data.left_out_classes"),
+        ("data.left_out_set=-1", "data.left_out_set"),
         ("encoder.hidden=0", "encoder.hidden"),
         ("encoder.layers=0", "encoder.layers"),
         ("encoder.latent=0", "encoder.latent"),

@@ -42,6 +42,12 @@ def training_parser() -> argparse.ArgumentParser:
         help="folder with graphs, and for downloads (default: data)",
     )
     add(
+        "--model",
+        choices=["GPN+", "GPN"],
+        help="GPN+: feature evidence, opinion and label evidence, with p-values that a node is "
+        "known; GPN: the paper's model (default: GPN+)",
+    )
+    add(
         "--mode",
         choices=["exact", "minibatch"],
         help="exact: every step uses the whole graph; minibatch: steps use batches of stored rows, "
@@ -164,6 +170,7 @@ def run_config(options: argparse.Namespace, graph: Graph) -> RunConfig:
     if options.mode == "minibatch":
         config = in_minibatches(config, graph)
     named = {
+        "model": options.model,
         "mode": options.mode,
         "split.rng_seed": options.split_seed,
         "train.rng_seed": options.seed,

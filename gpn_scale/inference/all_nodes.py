@@ -105,7 +105,8 @@ def predict_all(
     )
     if trained.opinion is not None:
         prediction = _with_opinion(work.next_part(), trained.opinion, prediction, opinion_observers)
-    work.report(graph.num_nodes, "done")
+    if progress is not None:
+        progress(graph.num_nodes, "done")
     return prediction
 
 

@@ -29,6 +29,18 @@ def averaging_logs(config: RunConfig, graph: Graph) -> RunConfig:
     return replace(config, diffusion=replace(config.diffusion, of="log_evidence"))
 
 
+def whole_graph(config: RunConfig) -> RunConfig:
+    """Return the configuration of a model with GPN's hyper-parameters, on the whole graph."""
+    diffusion = replace(config.diffusion, of="evidence")
+    return replace(config, mode="exact", diffusion=diffusion)
+
+
+def pooling(config: RunConfig) -> RunConfig:
+    """Return the configuration of LOP-GPN: that of GPN, with rows that sum to 1."""
+    config = whole_graph(config)
+    return replace(config, diffusion=replace(config.diffusion, normalisation="rw"))
+
+
 def tuned(
     *,
     dropout: float,
