@@ -13,6 +13,7 @@ interrupted exact run of 1,000 epochs, which takes hours, continues from its che
 
 import argparse
 import json
+import math
 import subprocess
 import sys
 import threading
@@ -109,7 +110,8 @@ def train(options: argparse.Namespace, mode: str, seed: int) -> None:
     recipe = recipe_for(options.dataset, graph)
     recipe = in_minibatches(recipe, graph) if mode == "minibatch" else recipe
     epochs = options.exact_epochs if mode == "exact" else options.minibatch_epochs
-    pairs = {"train.rng_seed": seed, "train.epochs": epochs or recipe.train.epochs}
+    pairs: dict[str, Any] = {"model": "GPN", "train.rng_seed": seed}
+    pairs |= {"train.epochs": epochs or recipe.train.epochs}
     pairs |= {"data.left_out_classes": left_out_count(options.dataset, options.left_out_classes)}
     assignments = parse_assignments(options.set) if mode == "minibatch" else []
     config = override(recipe, [*((key, str(value)) for key, value in pairs.items()), *assignments])
@@ -149,7 +151,7 @@ def train(options: argparse.Namespace, mode: str, seed: int) -> None:
     prediction = classifier.predict(graph, store=store)
     assert graph.split is not None
     numbers = classification_metrics(prediction, graph, graph.split.test)
-    numbers |= out_of_distribution_metrics(prediction, graph)
+    numbers |= without_missing(out_of_distribution_metrics(prediction, graph))
     numbers |= rows_against_exact(classifier, prediction, graph, options.work / "store")
     val = graph.split.val
     entropy = -np.log(prediction.probabilities[val, graph.labels[val]]).mean()
@@ -157,6 +159,15 @@ def train(options: argparse.Namespace, mode: str, seed: int) -> None:
     numbers |= {"curve": curve, "peak_rss_bytes": peak}
     numbers |= {"peak_anonymous_bytes": most_anonymous, "anonymous_before_bytes": before}
     write_json(result_path(options, mode, seed), numbers)
+
+
+def without_missing(metrics: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the metrics of scores that the model does not have, which are NaN."""
+    return {
+        name: without_missing(value) if isinstance(value, dict) else value
+        for name, value in metrics.items()
+        if isinstance(value, dict) or not math.isnan(value)
+    }
 
 
 def rows_against_exact(classifier: Any, exact: Any, graph: Any, store: Path) -> dict[str, float]:

@@ -29,7 +29,7 @@ def measure(arguments: tuple[str, Path, int, int]) -> dict[str, Any]:
 
     dataset, data_dir, epochs, memory_mib = arguments
     graph = load_graph(dataset, data_dir)
-    pairs = [("train.epochs", str(epochs)), ("train.warmup_steps", "0")]
+    pairs = [("model", "GPN"), ("train.epochs", str(epochs)), ("train.warmup_steps", "0")]
     config = override(recipe_for(dataset, graph), [*pairs, ("flow.memory_mib", str(memory_mib))])
     graph = prepare_graph(graph, config)
     classifier = GPNClassifier(config)

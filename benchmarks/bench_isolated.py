@@ -42,7 +42,7 @@ def measure(dataset: str, data_dir: Path, repeats: int) -> dict[str, object]:
     from gpn_scale.recipes import recipe_for
 
     graph = load_graph(dataset, data_dir)
-    config = override(recipe_for(dataset, graph), [("train.epochs", "0")])
+    config = override(recipe_for(dataset, graph), [("model", "GPN"), ("train.epochs", "0")])
     graph = prepare_graph(graph, config)
     classifier = GPNClassifier(config).fit(graph)
     rng = np.random.default_rng(1)

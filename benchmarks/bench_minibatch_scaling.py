@@ -135,7 +135,7 @@ def train(setting: Setting, phases: Phases) -> Record:
     torch.set_num_threads(setting.threads)
     graph = load_graph(setting.name, setting.work / "graphs")
     recipe = in_minibatches(recipe_for(setting.name, graph), graph)
-    changes = {"diffusion.teleport": TELEPORT, "train.epochs": setting.epochs}
+    changes = {"model": "GPN", "diffusion.teleport": TELEPORT, "train.epochs": setting.epochs}
     config = override(recipe, [(key, str(value)) for key, value in changes.items()])
     classifier = GPNClassifier(config, device="cpu")
     with phases.of("set up"):

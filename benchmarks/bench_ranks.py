@@ -145,7 +145,8 @@ def run(
     if not report.exists():
         command = [] if cores is None else ["taskset", "-c", f"0-{cores - 1}"]
         command += [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-        command += ["--nproc-per-node", str(ranks), "launch/train.py", "--mode", "minibatch"]
+        command += ["--nproc-per-node", str(ranks), "launch/train.py"]
+        command += ["--model", "GPN", "--mode", "minibatch"]
         command += ["--threads", "1", "--data-dir", str(options.data_dir.resolve())]
         command += [*arguments, "--out", str(out), "--overwrite"]
         log = options.work / f"{name}.log"
