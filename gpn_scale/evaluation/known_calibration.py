@@ -89,8 +89,8 @@ class KnownCalibration:
         tempered = replace(prediction, probabilities=_tempered(prediction, temperature))
         scores: dict[str, FloatArray] = {}
         for part in PARTS if has_edges else ("features", "opinion"):
-            found = {name: _raw_score(tempered, name) for name in PART_SCORES[part]}
-            scores |= {name: s for name, s in found.items() if s is not None and np.ptp(s) > 0}
+            by_name = {name: _raw_score(tempered, name) for name in PART_SCORES[part]}
+            scores |= {name: s for name, s in by_name.items() if s is not None and np.ptp(s) > 0}
         return cls(temperature, scores, len(prediction.alpha_0))
 
     @cached_property
