@@ -68,28 +68,30 @@ def known_p_values(
 ) -> dict[str, list[float]]:
     """P-values of every part and of `known`, by counting; the parts' names map to their scores.
 
-    Fisher's sums of -log p are compared as products of counts, which are whole numbers. A part
-    weighs the same whether one score stands for it or two.
+    Fisher's sums of -log p are compared as products of counts, which are whole numbers, and are
+    equal if they differ by less than 1e-6. A part weighs the same whether one score stands for it
+    or two.
     """
     size = len(next(iter(score_V.values())))
 
-    def product(names: list[str], count_of: dict[str, int]) -> int:
-        # Twice the mean of logarithms: both scores of a pair, or a single one twice.
-        counts = [int(count_of[name]) for name in names] * (2 // len(names))
-        return counts[0] * counts[1]
-
     def products(count_of: dict[str, int]) -> dict[str, int]:
-        by_part = {part: product(names, count_of) for part, names in parts.items()}
+        """Exponentials of twice the mean of logarithms: a pair of scores, or one score twice."""
+        by_part = {
+            part: math.prod(count_of[name] for name in names * (2 // len(names)))
+            for part, names in parts.items()
+        }
         return by_part | {"known": math.prod(by_part.values())}
 
     own = [
-        products({name: sum(w >= s[u] for w in s) for name, s in score_V.items()})
-        for u in range(size)
+        products({name: int((s >= s[u]).sum()) for name, s in score_V.items()}) for u in range(size)
     ]
     result: dict[str, list[float]] = {part: [] for part in (*parts, "known")}
     for v in range(len(next(iter(score_N.values())))):
-        count_of = {name: 1 + sum(w >= score_N[name][v] for w in s) for name, s in score_V.items()}
+        count_of = {name: 1 + int((s >= score_N[name][v]).sum()) for name, s in score_V.items()}
         for part, value in products(count_of).items():
-            stranger = sum(each[part] <= value for each in own)
+            if len(parts.get(part, [])) == 1:  # a single score needs no second comparison
+                result[part].append(count_of[parts[part][0]] / (1 + size))
+                continue
+            stranger = sum(each[part] * 10**6 <= value * (10**6 + 2) for each in own)
             result[part].append((1 + stranger) / (1 + size))
     return result
