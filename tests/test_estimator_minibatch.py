@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from gpn_scale import estimator
+from gpn_scale import predictor
 from gpn_scale.config import (
     DiffusionConfig,
     EncoderConfig,
@@ -108,7 +108,7 @@ def test_saved_and_loaded_it_predicts_the_same_and_summarises_nothing_again(
     saved, trained, small_graph, store, monkeypatch
 ):
     classifier, _ = saved
-    monkeypatch.setattr(estimator, "summarise_clusters", no_summary)
+    monkeypatch.setattr(predictor, "summarise_model", no_summary)
     for rows in (store, str(store), PPRStore.open(store)):
         result = trained.predict_nodes(small_graph, NODES, rows, explain=3)
         expected = classifier.predict_nodes(small_graph, NODES, store, explain=3)
@@ -127,7 +127,7 @@ def test_without_predicting_all_the_summary_is_made_on_demand_and_once(
     expected = trained.predict_nodes(small_graph, NODES, store, explain=1)
     np.testing.assert_allclose(result.alpha_0_upper, expected.alpha_0_upper, rtol=1e-5)
     np.testing.assert_allclose(result.prediction.alpha_0, expected.prediction.alpha_0, rtol=1e-5)
-    monkeypatch.setattr(estimator, "summarise_clusters", no_summary)
+    monkeypatch.setattr(predictor, "summarise_model", no_summary)
     classifier.predict_nodes(small_graph, NODES, store)
 
 

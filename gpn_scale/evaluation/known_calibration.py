@@ -51,6 +51,9 @@ COARSE_NODES = 99
 MOST_NODES = 1 << 16
 """Number of validation nodes that are kept; of more, so many are drawn at random."""
 
+_ROUND_OFF = 1e-6
+"""Sums of logarithms that differ by less are equal: round-off must not make p-values smaller."""
+
 
 @dataclass(frozen=True, eq=False)
 class KnownCalibration:
@@ -96,8 +99,8 @@ class KnownCalibration:
         tempered = replace(prediction, probabilities=_tempered(prediction, temperature))
         scores: dict[str, FloatArray] = {}
         for part in PARTS if has_edges else ("features", "opinion"):
-            found = {name: _raw_score(tempered, name) for name in PART_SCORES[part]}
-            scores |= {name: s for name, s in found.items() if s is not None and np.ptp(s) > 0}
+            by_name = {name: _raw_score(tempered, name) for name in PART_SCORES[part]}
+            scores |= {name: s for name, s in by_name.items() if s is not None and np.ptp(s) > 0}
         return cls(temperature, scores, len(prediction.alpha_0))
 
     @cached_property
@@ -108,10 +111,15 @@ class KnownCalibration:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the p-values should know, one sentence each."""
-        if not self.scores:
+        if self.num_nodes < LEAST_NODES:
             return (
                 f"There are {self.num_nodes} validation nodes; p-values need at least "
                 f"{LEAST_NODES}, so none are given.",
+            )
+        if not self.scores:
+            return (
+                f"No score tells the {self.num_nodes} validation nodes apart, so that no p-values "
+                "are given.",
             )
         notes = []
         if self.num_nodes < COARSE_NODES:
@@ -162,6 +170,7 @@ class KnownCalibration:
     def _p_values(self, prediction: Prediction) -> PValues | None:
         """Return the p-values of nodes whose probabilities are tempered already."""
         surprise_N: dict[str, NDArray[np.float64]] = {}
+        p_of_part: dict[str, FloatArray] = {}
         for part in self.parts:
             names = self._names(part)
             scores = [_raw_score(prediction, name) for name in names]
@@ -172,16 +181,14 @@ class KnownCalibration:
             ]
             if len(p_values) == len(names):
                 surprise_N[part] = mean_surprise(p_values)
+                p_of_part[part] = p_values[0]
+                if len(names) > 1:
+                    p_of_part[part] = _joint_p(self._surprise[part], surprise_N[part])
         if not surprise_N:
             return None
-        total_V = sum(self._surprise[part] for part in surprise_N)
-        return PValues(
-            known=conformal_p(np.sort(total_V), np.asarray(sum(surprise_N.values()))),
-            **{
-                part: conformal_p(np.sort(self._surprise[part]), surprise)
-                for part, surprise in surprise_N.items()
-            },
-        )
+        total_V = np.sum([self._surprise[part] for part in surprise_N], axis=0)
+        total_N = np.sum(list(surprise_N.values()), axis=0)
+        return PValues(known=_joint_p(total_V, total_N), **p_of_part)
 
     @cached_property
     def _sorted(self) -> dict[str, FloatArray]:
@@ -206,6 +213,13 @@ def _raw_score(prediction: Prediction, name: str) -> FloatArray | None:
     if name == "label_absence":
         return None if prediction.label_evidence is None else -prediction.label_evidence
     return prediction.score(name)
+
+
+def _joint_p(
+    surprise_V: NDArray[np.float64], surprise_N: NDArray[np.float64]
+) -> NDArray[np.float32]:
+    """Return the p-values of sums of -log p against those of the validation nodes, (N,)."""
+    return conformal_p(np.sort(surprise_V), surprise_N - _ROUND_OFF)
 
 
 def _tempered(prediction: Prediction, temperature: float) -> FloatArray:

@@ -22,6 +22,7 @@ from gpn_scale.inference.cluster_summary import num_tracked_clusters
 from gpn_scale.nn.model import GPN
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.train.minibatch_task import MinibatchTask
+from gpn_scale.train.objective import EvidenceObjective
 from gpn_scale.train.task import ExactTask
 from precompute.build import Resources, build_store
 from tests.ppr.stored import write_store
@@ -55,6 +56,11 @@ def model_for(graph, config, num_clusters):
         generator=torch.Generator().manual_seed(3),
         num_clusters=num_clusters,
     ).double()
+
+
+def exact_task(graph, config):
+    objective = EvidenceObjective(config.train.entropy_weight)
+    return ExactTask(graph, config, objective, CPU, torch.float64)
 
 
 def losses_and_gradients(task, model):
@@ -101,7 +107,7 @@ def test_with_all_entries_it_is_the_exact_model(
     task = MinibatchTask(small_graph, config, all_rows(diffusion, maker), CPU, torch.float64)
     model = model_for(small_graph, config, num_tracked_clusters(task.tail))
     loss, gradients = losses_and_gradients(task, model)
-    exact = ExactTask(small_graph, config, CPU, torch.float64)
+    exact = exact_task(small_graph, config)
     expected, exact_gradients = losses_and_gradients(exact, model)
     assert loss == pytest.approx(expected, rel=tolerance)
     for name, gradient in exact_gradients.items():
@@ -120,7 +126,7 @@ def test_batches_add_up_to_the_whole(small_graph, all_rows):
     batches = list(task.loader.epoch(1))
     assert task.num_steps == len(batches) > 1
     total = sum(task.loss(model, batch, None, model).item() for batch in batches)
-    exact, _ = losses_and_gradients(ExactTask(small_graph, config, CPU, torch.float64), model)
+    exact, _ = losses_and_gradients(exact_task(small_graph, config), model)
     assert total == pytest.approx(exact, rel=1e-6)
     scaled = [loss.item() for loss in task.losses(model, None, 1)]
     sizes = [len(batch.root_global) for batch in batches]
@@ -133,7 +139,7 @@ def test_the_clustered_tail_has_a_gradient_and_is_nearer_to_the_truth(small_grap
     store = stored(small_graph, tmp_path / "store", diffusion, k=4, clusters=8)
     gap = {}
     exact_config = run_config(diffusion)
-    exact = ExactTask(small_graph, exact_config, CPU, torch.float64)
+    exact = exact_task(small_graph, exact_config)
     for tail in ("clustered", "truncated"):
         config = run_config(diffusion, tail=tail, tail_nodes=small_graph.num_nodes)
         task = MinibatchTask(small_graph, config, store, CPU, torch.float64)
