@@ -44,8 +44,11 @@ class GPNClassifier(AbstractPredictor):
     [2]
     >>> bool((loaded.predict(graph).alpha_0 == prediction.alpha_0).all())
     True
-    >>> loaded = loaded.fit_trainer(loaded.trainer(graph))  # train again, then go back
-    >>> loaded.load_state(graph, classifier.state(), source="classifier")
+    >>> loaded = loaded.fit_trainer(loaded.trainer(graph))  # train again, part by part
+    >>> for trainer in loaded.trainers(graph)[1:]:
+    ...     loaded = loaded.fit_trainer(trainer)
+    >>> loaded = loaded.calibrate(graph)
+    >>> loaded.load_state(graph, classifier.state(), source="classifier")  # and go back
     >>> bool((loaded.perturbed(graph).unchanged().alpha_0 == prediction.alpha_0).all())
     True
 

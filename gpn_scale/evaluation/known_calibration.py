@@ -37,13 +37,6 @@ PART_SCORES: Mapping[str, tuple[str, ...]] = {
     "labels": ("label_absence",),
 }
 """The scores that stand for each part; docs/posterior.md compares others."""
-P_VALUE_CONDITION = (
-    "P-values hold for nodes that are exchangeable with the validation nodes: nodes of known "
-    "classes, drawn at random from this graph. For nodes that join later, for another graph or "
-    "after a shift, a small p-value says only that a node looks strange beside the validation "
-    "nodes."
-)
-"""The condition under which p-values are valid, for pages and reports."""
 LEAST_NODES = 19
 """Number of validation nodes below which no p-values are given: none could be as small as 5 %."""
 COARSE_NODES = 99

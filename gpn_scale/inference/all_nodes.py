@@ -113,7 +113,16 @@ def predict_all(
 def diffused_logits(
     opinion: TrainedOpinion, graph: Graph, *, memory_bytes: int, world: World
 ) -> NDArray[np.float32]:
-    """Return the logits of all nodes after exact diffusion, (N, C); arguments as `predict_all`."""
+    """Return the logits of all nodes after exact diffusion, (N, C); arguments as `predict_all`.
+
+    >>> from gpn_scale import GPNClassifier
+    >>> from gpn_scale.config import RunConfig, TrainConfig
+    >>> from gpn_scale.ppr.example import example_graph
+    >>> graph, config = example_graph(), RunConfig(train=TrainConfig(epochs=1))
+    >>> trained = GPNClassifier(config, device="cpu").fit(graph).trained
+    >>> diffused_logits(trained.opinion, graph, memory_bytes=1 << 26, world=World()).shape
+    (3, 2)
+    """
     work = _Work.prepared(opinion, graph, _plan(opinion, graph, memory_bytes), world)
     logits = work.result_array(None)
     work.compute_into(opinion, lambda start, stop, logits_NC: None, logits)

@@ -198,7 +198,28 @@ def row_logits(
     store: PPRStore,
     tail: AbstractTail,
 ) -> Tensor:
-    """Return the diffused logits of `nodes` from the kept entries of their rows, (B, C)."""
+    """Return the diffused logits of `nodes` from the kept entries of their rows, (B, C).
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale import GPNClassifier
+    >>> from gpn_scale.config import RunConfig, TrainConfig
+    >>> from gpn_scale.ppr.example import EXAMPLE_DIFFUSION, example_graph, example_store
+    >>> from gpn_scale.ppr.tails import TruncatedTail
+    >>> graph, nodes = example_graph(), np.array([0, 2])
+    >>> config = RunConfig(diffusion=EXAMPLE_DIFFUSION, train=TrainConfig(epochs=1))
+    >>> opinion = GPNClassifier(config, device="cpu").fit(graph).trained.opinion
+    >>> with TemporaryDirectory() as folder:
+    ...     parts = example_store(folder), TruncatedTail(graph, EXAMPLE_DIFFUSION)
+    ...     row_logits(opinion, graph.features, nodes, *parts).shape
+    torch.Size([2, 2])
+
+    Args:
+        opinion: The opinion.
+        features: Feature rows of all nodes.
+        nodes: Nodes with rows in the store, (B,).
+        store: The rows.
+        tail: Any tail of these rows; what they have cut does not count.
+    """
     logits = []
     for batch in _batches(nodes, BatchSource(store=store, tail=tail)):
         aggregate = batch_aggregation(batch, lambda values_NC: values_NC, opinion)

@@ -33,14 +33,8 @@ class AbstractTrainedPart(ABC):
     The network need not be finished: validation uses it while it is trained. Whatever is computed
     leaves the network in the mode, training or evaluation, that it was in.
 
-    >>> import numpy as np
-    >>> from gpn_scale.config import RunConfig
-    >>> prior_C, source = torch.tensor([0.5, 0.5]), torch.Generator().manual_seed(1)
-    >>> network = GPN(RunConfig(), num_features=1, class_prior_C=prior_C, generator=source)
-    >>> kind = torch.device("cpu"), torch.float32
-    >>> trained = TrainedModel(network, "none", DiffusionConfig(), *kind)
-    >>> trained.evidence(np.array([[0.0], [1.0], [2.0]]), nodes=np.array([2, 0])).shape
-    torch.Size([2, 2])
+    >>> [part.__name__ for part in AbstractTrainedPart.__subclasses__()]
+    ['TrainedOpinion', 'TrainedModel']
     """
 
     network: GPN | Opinion
@@ -125,7 +119,17 @@ class AbstractTrainedPart(ABC):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainedOpinion(AbstractTrainedPart):
-    """The opinion of a GPN+, whose values are logits."""
+    """The opinion of a GPN+, whose values are logits.
+
+    >>> import numpy as np
+    >>> from gpn_scale.config import RunConfig
+    >>> source = torch.Generator().manual_seed(1)
+    >>> network = Opinion(RunConfig(), num_features=1, num_classes=2, generator=source)
+    >>> kind = torch.device("cpu"), torch.float32
+    >>> opinion = TrainedOpinion(network, "none", DiffusionConfig(), *kind)
+    >>> opinion.values_of(np.array([[0.0], [1.0], [2.0]]), nodes=np.array([2, 0])).shape
+    torch.Size([2, 2])
+    """
 
     network: Opinion
 
@@ -142,7 +146,17 @@ class TrainedOpinion(AbstractTrainedPart):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainedModel(AbstractTrainedPart):
-    """A GPN, whose values are evidence; for GPN+ together with its opinion and calibration."""
+    """A GPN, whose values are evidence; for GPN+ together with its opinion and calibration.
+
+    >>> import numpy as np
+    >>> from gpn_scale.config import RunConfig
+    >>> prior_C, source = torch.tensor([0.5, 0.5]), torch.Generator().manual_seed(1)
+    >>> network = GPN(RunConfig(), num_features=1, class_prior_C=prior_C, generator=source)
+    >>> kind = torch.device("cpu"), torch.float32
+    >>> trained = TrainedModel(network, "none", DiffusionConfig(), *kind)
+    >>> trained.evidence(np.array([[0.0], [1.0], [2.0]]), nodes=np.array([2, 0])).shape
+    torch.Size([2, 2])
+    """
 
     network: GPN
     opinion: TrainedOpinion | None = None

@@ -23,7 +23,7 @@ def averaging_logs(config: RunConfig, graph: Graph) -> RunConfig:
     """Return the configuration of a GPN that averages logarithms of evidence over neighbours.
 
     >>> from gpn_scale.data.building import build_graph
-    >>> averaging_logs(RunConfig(), build_graph([0], [1])).diffusion.of
+    >>> averaging_logs(RunConfig(model="GPN"), build_graph([0], [1])).diffusion.of
     'log_evidence'
     """
     return replace(config, diffusion=replace(config.diffusion, of="log_evidence"))
