@@ -126,8 +126,6 @@ class RunConfig:
     def fingerprinted(self) -> dict[str, Any]:
         """Return the fields that results depend on; those that only GPN+ has are absent for others.
 
-        Fields that are later than stored results are absent as well while they have their default.
-
         >>> "opinion" in RunConfig(model="GPN").fingerprinted()
         False
         """

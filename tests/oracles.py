@@ -1,5 +1,7 @@
 """Slow, obvious truths that the fast code must agree with."""
 
+import math
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -59,3 +61,37 @@ def jacobian_log_det(layer: RadialLayer, z_D: Tensor, label: int) -> Tensor:
 def textbook_entropy(alpha_NC: Tensor) -> Tensor:
     """Entropy of Dirichlet distributions as torch has it."""
     return torch.distributions.Dirichlet(alpha_NC).entropy()
+
+
+def known_p_values(
+    parts: dict[str, list[str]], score_V: dict[str, np.ndarray], score_N: dict[str, np.ndarray]
+) -> dict[str, list[float]]:
+    """P-values of every part and of `known`, by counting; the parts' names map to their scores.
+
+    Fisher's sums of -log p are compared as products of counts, which are whole numbers, and are
+    equal if they differ by less than 1e-6. A part weighs the same whether one score stands for it
+    or two.
+    """
+    size = len(next(iter(score_V.values())))
+
+    def products(count_of: dict[str, int]) -> dict[str, int]:
+        """Exponentials of twice the mean of logarithms: a pair of scores, or one score twice."""
+        by_part = {
+            part: math.prod(count_of[name] for name in names * (2 // len(names)))
+            for part, names in parts.items()
+        }
+        return by_part | {"known": math.prod(by_part.values())}
+
+    own = [
+        products({name: int((s >= s[u]).sum()) for name, s in score_V.items()}) for u in range(size)
+    ]
+    result: dict[str, list[float]] = {part: [] for part in (*parts, "known")}
+    for v in range(len(next(iter(score_N.values())))):
+        count_of = {name: 1 + int((s >= score_N[name][v]).sum()) for name, s in score_V.items()}
+        for part, value in products(count_of).items():
+            if len(parts.get(part, [])) == 1:  # a single score needs no second comparison
+                result[part].append(count_of[parts[part][0]] / (1 + size))
+                continue
+            stranger = sum(each[part] * 10**6 <= value * (10**6 + 2) for each in own)
+            result[part].append((1 + stranger) / (1 + size))
+    return result

@@ -37,13 +37,6 @@ PART_SCORES: Mapping[str, tuple[str, ...]] = {
     "labels": ("label_absence",),
 }
 """The scores that stand for each part; docs/posterior.md compares others."""
-P_VALUE_CONDITION = (
-    "P-values hold for nodes that are exchangeable with the validation nodes: nodes of known "
-    "classes, drawn at random from this graph. For nodes that join later, for another graph or "
-    "after a shift, a small p-value says only that a node looks strange beside the validation "
-    "nodes."
-)
-"""The condition under which p-values are valid, for pages and reports."""
 LEAST_NODES = 19
 """Number of validation nodes below which no p-values are given: none could be as small as 5 %."""
 COARSE_NODES = 99
@@ -51,24 +44,13 @@ COARSE_NODES = 99
 MOST_NODES = 1 << 16
 """Number of validation nodes that are kept; of more, so many are drawn at random."""
 
+_ROUND_OFF = 1e-6
+"""Sums of logarithms that differ by less are equal: round-off must not make p-values smaller."""
+
 
 @dataclass(frozen=True, eq=False)
 class KnownCalibration:
     """The temperature of the opinion, and the scores of the validation nodes.
-
-    >>> share = np.linspace(0.5, 1.0, 40)  # of class 0, from doubtful to sure nodes
-    >>> prediction = Prediction(
-    ...     probabilities=np.stack([share, 1.0 - share], 1),
-    ...     probabilities_no_network=np.full((40, 2), 0.5),
-    ...     alpha_0=np.arange(3.0, 43.0),
-    ...     alpha_0_no_network=np.arange(2.0, 42.0),
-    ... )
-    >>> calibration = KnownCalibration.fitted(prediction, (share < 0.6).astype(int))
-    >>> calibration.parts
-    ('features', 'neighbourhood')
-    >>> p = calibration.applied(prediction).p
-    >>> p.known[[0, 39]].round(2)  # the most doubtful node, and the surest
-    array([0.07, 1.  ], dtype=float32)
 
     Args:
         temperature: Temperature of the opinion's probabilities.
@@ -110,8 +92,8 @@ class KnownCalibration:
         tempered = replace(prediction, probabilities=_tempered(prediction, temperature))
         scores: dict[str, FloatArray] = {}
         for part in PARTS if has_edges else ("features", "opinion"):
-            raw = {name: _raw_score(tempered, name) for name in PART_SCORES[part]}
-            scores |= {name: s for name, s in raw.items() if s is not None and np.ptp(s) > 0}
+            by_name = {name: _raw_score(tempered, name) for name in PART_SCORES[part]}
+            scores |= {name: s for name, s in by_name.items() if s is not None and np.ptp(s) > 0}
         return cls(temperature, scores, len(prediction.alpha_0))
 
     @cached_property
@@ -122,10 +104,15 @@ class KnownCalibration:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the p-values should know, one sentence each."""
-        if not self.scores:
+        if self.num_nodes < LEAST_NODES:
             return (
                 f"There are {self.num_nodes} validation nodes; p-values need at least "
                 f"{LEAST_NODES}, so none are given.",
+            )
+        if not self.scores:
+            return (
+                f"No score tells the {self.num_nodes} validation nodes apart, so that no p-values "
+                "are given.",
             )
         notes = []
         if self.num_nodes < COARSE_NODES:
@@ -176,6 +163,7 @@ class KnownCalibration:
     def _p_values(self, prediction: Prediction) -> PValues | None:
         """Return the p-values of nodes whose probabilities are tempered already."""
         surprise_N: dict[str, NDArray[np.float64]] = {}
+        p_of_part: dict[str, FloatArray] = {}
         for part in self.parts:
             names = self._names(part)
             scores = [_raw_score(prediction, name) for name in names]
@@ -186,16 +174,14 @@ class KnownCalibration:
             ]
             if len(p_values) == len(names):
                 surprise_N[part] = mean_surprise(p_values)
+                p_of_part[part] = p_values[0]
+                if len(names) > 1:
+                    p_of_part[part] = _joint_p(self._surprise[part], surprise_N[part])
         if not surprise_N:
             return None
-        total_V = sum(self._surprise[part] for part in surprise_N)
-        return PValues(
-            known=conformal_p(np.sort(total_V), np.asarray(sum(surprise_N.values()))),
-            **{
-                part: conformal_p(np.sort(self._surprise[part]), surprise)
-                for part, surprise in surprise_N.items()
-            },
-        )
+        total_V = np.sum([self._surprise[part] for part in surprise_N], axis=0)
+        total_N = np.sum(list(surprise_N.values()), axis=0)
+        return PValues(known=_joint_p(total_V, total_N), **p_of_part)
 
     @cached_property
     def _sorted(self) -> dict[str, FloatArray]:
@@ -220,6 +206,13 @@ def _raw_score(prediction: Prediction, name: str) -> FloatArray | None:
     if name == "label_absence":
         return None if prediction.label_evidence is None else -prediction.label_evidence
     return prediction.score(name)
+
+
+def _joint_p(
+    surprise_V: NDArray[np.float64], surprise_N: NDArray[np.float64]
+) -> NDArray[np.float32]:
+    """Return the p-values of sums of -log p against those of the validation nodes, (N,)."""
+    return conformal_p(np.sort(surprise_V), surprise_N - _ROUND_OFF)
 
 
 def _tempered(prediction: Prediction, temperature: float) -> FloatArray:

@@ -154,7 +154,7 @@ def _with_opinion(
     label_evidence = None
     if (is_training := is_training_node(work.graph)) is not None:
         label_evidence = is_training.astype(np.float32)[:, None]
-        work.diffuse_into(label_evidence)
+        replace(work, progress=None).diffuse_into(label_evidence)  # one column: soon done
         label_evidence = label_evidence[:, 0]
     return replace(prediction, energy=energy, label_evidence=label_evidence)
 
@@ -219,7 +219,7 @@ class _Work:
     def report(self, done: int, phase: str) -> None:
         """Report progress, of which every part is an equal share."""
         if self.progress is not None:
-            self.progress(min(done, (self.part * self.graph.num_nodes + done) // self.parts), phase)
+            self.progress((self.part * self.graph.num_nodes + done) // self.parts, phase)
 
     def result_array(self, scratch: Path | None) -> NDArray[np.float32]:
         """Return an array for the values of all nodes, (N, C)."""

@@ -1,16 +1,18 @@
 """The networks and tables of a trained model, and the same as tensors by name."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph
 from gpn_scale.errors import RunError
-from gpn_scale.evaluation.known_calibration import KnownCalibration
+from gpn_scale.evaluation.known_calibration import PART_SCORES, KnownCalibration
 from gpn_scale.nn.model import GPN
 from gpn_scale.nn.opinion import Opinion
 from gpn_scale.train.checkpoint import check_tensors
@@ -125,16 +127,24 @@ def _opinion(
 
 def _calibration(tensors: Mapping[str, Tensor], source: Path | str) -> KnownCalibration:
     count = tensors.get("num_nodes", torch.tensor(0))
-    column = torch.zeros(int(count) if count.numel() == 1 else 0)
-    expected = {name: column for name in tensors if name.startswith("scores.")}
+    size = int(count) if count.dtype == torch.int64 and count.numel() == 1 else 0
+    column = torch.empty(max(size, 0), device="meta")
+    names = {f"scores.{name}" for part in PART_SCORES.values() for name in part}
+    expected = {name: column for name in names & tensors.keys()}
     expected |= {"num_nodes": torch.tensor(0), "temperature": torch.zeros((), dtype=torch.float64)}
     check_tensors(source, tensors, expected)
     calibration = KnownCalibration.from_state(tensors)
-    if not calibration.temperature > 0.0:
+    if not 0.0 < calibration.temperature < math.inf:
         raise RunError(
             f"{source} has a temperature of {calibration.temperature}, expected a positive number: "
             "it is damaged, train again"
         )
+    for name, score in calibration.scores.items():
+        if not np.isfinite(score).all():
+            raise RunError(
+                f"{source} has scores {name!r} of validation nodes that are not finite, expected "
+                "numbers: it is damaged, train again"
+            )
     return calibration
 
 

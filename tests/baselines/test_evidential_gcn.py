@@ -35,7 +35,7 @@ def test_the_loss_is_that_of_sampled_probabilities():
 @pytest.mark.parametrize("steps", [0, 2])
 def test_vacuity_is_averaged_over_neighbours(steps):
     graph = small_graph()
-    options = SafeOptions(steps=steps, own_share=0.25)
+    options = SafeOptions(steps=steps, own_fraction=0.25)
     model = EvidentialGCN(CONFIG, options, dtype=torch.float64).fit(graph)
     assert model.reach == 2 + steps
     alpha = 1.0 + model.final_logits(model.view(graph)).exp().numpy()
@@ -75,5 +75,5 @@ def test_batches_of_neighbours_learn():
 
 
 def test_negative_steps_are_refused():
-    with pytest.raises(ConfigError, match=r"model\.steps and model\.own_share are -1 and 0\.5"):
+    with pytest.raises(ConfigError, match=r"model\.steps and model\.own_fraction are -1 and 0\.5"):
         EvidentialGCN.Options(steps=-1)

@@ -11,7 +11,7 @@ from gpn_scale.config import DiffusionConfig, EncoderConfig, RunConfig
 from gpn_scale.errors import ConfigError, RunError
 from gpn_scale.train.checkpoint import load_tensors, save_tensors
 from gpn_scale.train.model_file import SavedModel, load_model, save_model
-from gpn_scale.train.model_parts import ModelParts, NetworkSizes
+from gpn_scale.train.model_parts import ModelParts
 from gpn_scale.train.new_trainer import new_network
 
 CONFIG = RunConfig(model="GPN", encoder=EncoderConfig(hidden=8, latent=4, batch_norm=True))
@@ -20,9 +20,8 @@ CONFIG = RunConfig(model="GPN", encoder=EncoderConfig(hidden=8, latent=4, batch_
 def model_of(num_clusters=4, dtype=torch.float32, **changes):
     generator = torch.Generator().manual_seed(1)
     network = new_network(CONFIG, 8, torch.full((3,), 1 / 3), num_clusters, generator).to(dtype)
-    return replace(
-        SavedModel(ModelParts(network), CONFIG, CONFIG.diffusion, "graph rows", dtype), **changes
-    )
+    facts = (CONFIG, CONFIG.diffusion, "graph rows", dtype)
+    return replace(SavedModel(ModelParts(network), *facts), **changes)
 
 
 @pytest.fixture
@@ -43,8 +42,7 @@ def test_a_model_comes_back_as_it_was(tmp_path, dtype, num_clusters, diffusion):
     assert again.predicts_with == diffusion
     assert (again.clusters_of, again.dtype) == ("graph rows", dtype)
     assert not again.parts.network.training
-    assert (again.parts.opinion, again.parts.calibration) == (None, None)
-    before, after = model.parts.network.state_dict(), again.parts.network.state_dict()
+    before, after = model.parts.state(), again.parts.state()
     assert before.keys() == after.keys()
     assert all(torch.equal(before[name], after[name]) for name in before)
 
@@ -56,17 +54,6 @@ def test_names_and_entries_of_the_file_are_stable(saved):
     assert facts.keys() == entries
     assert {name.split(".")[0] for name in tensors} == {"encoder", "flow", "evidence", "clusters"}
     assert {"encoder.first.weight", "clusters.mean_PC", "clusters.largest_total_P"} <= set(tensors)
-
-
-def test_sizes_follow_from_a_graph_and_the_tensors(small_graph):
-    state = model_of().parts.state()
-    sizes = NetworkSizes.of(small_graph, state)
-    assert sizes == NetworkSizes(8, 3, 4)
-    network = ModelParts.restored(CONFIG, sizes, torch.float32, state, "memory").network
-    assert torch.equal(network.clusters.mean_PC, state["clusters.mean_PC"])
-    assert NetworkSizes.of(small_graph, {}).num_clusters == 0
-    with pytest.raises(RunError, match=r"memory has torch.float32"):
-        ModelParts.restored(CONFIG, replace(sizes, num_classes=5), torch.float32, state, "memory")
 
 
 def changed(path, target, edit):

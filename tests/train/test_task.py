@@ -14,17 +14,14 @@ from gpn_scale.nn.posterior import DirichletPosterior
 from gpn_scale.train.objective import EvidenceObjective
 from gpn_scale.train.task import ExactTask, Validation, checked_split, labelled
 
-
-def exact_task(graph, config, dtype=torch.float32):
-    objective = EvidenceObjective(config.train.entropy_weight)
-    return ExactTask(graph, config, objective, torch.device("cpu"), dtype)
+CPU = torch.device("cpu")
 
 
 def test_exact_loss_is_the_sum_over_training_nodes(small_graph, generator):
     config = RunConfig(model="GPN", train=TrainConfig(entropy_weight=0.1))
     classifier = GPNClassifier(config, dtype=torch.float64)
     model = classifier.trainer(small_graph).model
-    task = exact_task(small_graph, config, torch.float64)
+    task = ExactTask(small_graph, config, EvidenceObjective(0.1), CPU, torch.float64)
     state = generator.get_state()
     (loss,) = task.losses(model, generator, 1)
     generator.set_state(state)
@@ -52,7 +49,7 @@ def test_validation_is_on_the_validation_nodes(small_graph):
 
 
 def test_steps_that_are_done_are_skipped(small_graph):
-    task = exact_task(small_graph, RunConfig(model="GPN"))
+    task = ExactTask(small_graph, RunConfig(model="GPN"), EvidenceObjective(0.0), CPU)
     model = GPNClassifier(RunConfig(model="GPN")).trainer(small_graph).model
     assert len(list(task.losses(model, None, 1))) == task.num_steps == 1
     assert list(task.losses(model, None, 1, first=1)) == []
@@ -79,7 +76,7 @@ def test_graphs_without_split_or_validation_nodes_are_refused(small_graph):
 
 
 def test_labels_come_with_their_nodes(small_graph):
-    nodes, labels = labelled(small_graph, small_graph.split.val, torch.device("cpu"))
+    nodes, labels = labelled(small_graph, small_graph.split.val, CPU)
     assert nodes.tolist() == small_graph.split.val.tolist()
     assert labels.dtype == torch.int64
     assert labels.tolist() == small_graph.labels[small_graph.split.val].tolist()
