@@ -30,13 +30,21 @@ def averaging_logs(config: RunConfig, graph: Graph) -> RunConfig:
 
 
 def whole_graph(config: RunConfig) -> RunConfig:
-    """Return the configuration of a model with GPN's hyper-parameters, on the whole graph."""
+    """Return the configuration of a model with GPN's hyper-parameters, on the whole graph.
+
+    >>> whole_graph(RunConfig(mode="minibatch")).mode
+    'exact'
+    """
     diffusion = replace(config.diffusion, of="evidence")
     return replace(config, mode="exact", diffusion=diffusion)
 
 
 def pooling(config: RunConfig) -> RunConfig:
-    """Return the configuration of LOP-GPN: that of GPN, with rows that sum to 1."""
+    """Return the configuration of LOP-GPN: that of GPN, with rows that sum to 1.
+
+    >>> pooling(RunConfig()).diffusion.normalisation
+    'rw'
+    """
     config = whole_graph(config)
     return replace(config, diffusion=replace(config.diffusion, normalisation="rw"))
 

@@ -37,7 +37,8 @@ def test_the_types_of_columns_are_a_contract(small_graph, tmp_path):
     write_predictions(tmp_path / "p.parquet", prediction_for(graph), graph)
     schema = pq.read_schema(tmp_path / "p.parquet")
     floats = ["alpha_0", "alpha_0_no_network", "aleatoric", "aleatoric_entropy"]
-    floats += ["aleatoric_no_network", "epistemic", "epistemic_no_network"]
+    floats += ["aleatoric_no_network", "epistemic", "epistemic_no_network", "entropy"]
+    floats += ["entropy_no_network"]
     expected = {"node": "int64", "node_name": "string", "predicted_class": "int64"}
     expected |= {"predicted_class_name": "string"} | dict.fromkeys(floats, "float")
     expected |= {"label": "int32"}

@@ -4,9 +4,10 @@ from dataclasses import replace
 import numpy as np
 
 from gpn_scale.config import RunConfig
+from gpn_scale.evaluation.p_values import PValues
 from gpn_scale.evaluation.prediction_metrics import out_of_distribution_metrics
 from gpn_scale.evaluation.report import make_report
-from gpn_scale.evaluation.scores import SCORES
+from gpn_scale.evaluation.scores import DETECTION_SCORES, P_SCORES, SCORES
 from tests.evaluation.samples import prediction_for
 
 SECONDS = {"precompute": 0.0, "train": 1.0, "inference": 0.5}
@@ -49,14 +50,31 @@ def test_undefined_numbers_become_null(small_graph, tmp_path):
     assert "n.a." in (tmp_path / "report.md").read_text()
 
 
-def test_markdown_has_a_column_for_every_score(small_graph):
-    text = report_of(small_graph, prediction_for(small_graph)).to_markdown()
-    assert "| nodes | count | AUC-ROC aleatoric | AUC-ROC epistemic |" in text
-    for label in ("AUC-ROC epistemic, no network", "AUC-PR epistemic, no network"):
-        assert f"| {label} |" in text
-        assert f"| misclassification, {label} |" in text
-    for mark, nodes in small_graph.marks.items():
-        assert f"| {mark.replace('_', ' ')} | {len(nodes):,} |" in text
+def test_markdown_has_a_row_for_every_score_that_the_model_has(small_graph):
+    report = report_of(small_graph, prediction_for(small_graph))
+    text = report.to_markdown()
+    for kind, title in (("auroc", "AUC-ROC"), ("aupr", "AUC-PR")):
+        marks = [
+            f"{mark.replace('_', ' ')} ({len(nodes):,})"
+            for mark, nodes in small_graph.marks.items()
+        ]
+        groups = [report.ood, *report.ood["marks"].values()]
+        columns = [title, f"all ({report.ood['ood_nodes']:,})", *marks]
+        assert f"| {' | '.join(columns)} |" in text
+        for name, score in DETECTION_SCORES.items():
+            values = [f"{100 * group[f'{kind}_{name}']:.2f}" for group in groups]
+            is_row = f"| {' | '.join([score.title, *values])} |" in text
+            assert is_row == (name not in P_SCORES)
+        assert f"| misclassification, {title} epistemic, no network |" in text
+    assert not any(score.title in text for score in P_SCORES.values())
+
+
+def test_markdown_has_rows_for_p_values(small_graph):
+    prediction = prediction_for(small_graph)
+    p = np.linspace(0.0, 1.0, small_graph.num_nodes, dtype=np.float32)
+    text = report_of(small_graph, replace(prediction, p=PValues(opinion=p, known=p))).to_markdown()
+    for name, score in P_SCORES.items():
+        assert (f"| {score.title} |" in text) == (name in ("p_opinion", "p_known"))
 
 
 def test_markdown_describes_the_batches_of_minibatch_mode(small_graph):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from gpn_scale.config import RunConfig
 from gpn_scale.models.hyper_parameters import averaging_logs, in_batches, tuned, without_diffusion
 from gpn_scale.models.registry import setting_of
@@ -61,6 +63,6 @@ def test_committees_have_the_recipe_of_gpn():
     config = config_of("CUQ-GNN", LARGE)
     assert (config.encoder, config.train) == (LARGE.encoder, LARGE.train)
     assert config.diffusion == LARGE.diffusion
-    logs = averaging_logs(LARGE, GRAPH)
+    logs = averaging_logs(replace(LARGE, model="GPN"), GRAPH)
     assert config_of("CUQ-GNN", logs).diffusion.of == "evidence"
     assert config_of("CUQ-GCN-minibatch", SMALL).minibatch.neighbours == 5

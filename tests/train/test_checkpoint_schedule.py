@@ -29,10 +29,10 @@ def schedule(small_graph, tmp_path, clock):
 
 
 def saved_epoch(schedule):
-    return load_tensors(schedule.directory.checkpoint)[1]["epoch"]
+    return load_tensors(schedule.path)[1]["epoch"]
 
 
-def test_checkpoints_are_written_after_the_pause_or_now(schedule, clock):
+def test_checkpoints_are_written_after_the_pause_or_now(schedule, clock, tmp_path):
     records = schedule.trainer.records()
     next(records)
     clock[0] += 9.0
@@ -46,11 +46,12 @@ def test_checkpoints_are_written_after_the_pause_or_now(schedule, clock):
     assert saved_epoch(schedule) == 1
     schedule.save(now=True)
     assert saved_epoch(schedule) == 2
-    path = schedule.directory.checkpoint
+    path = RunDirectory(tmp_path).checkpoint
+    assert schedule.path == path
     assert schedule.last_checkpoint() == f"the last good checkpoint is {path}, epoch 2"
 
 
 def test_only_the_first_process_writes(schedule):
     schedule.trainer.world = World(part=RankPart(1, 2))
     schedule.save(now=True)
-    assert not schedule.directory.checkpoint.exists()
+    assert not schedule.path.exists()
