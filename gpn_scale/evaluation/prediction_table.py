@@ -32,6 +32,7 @@ VALUE_COLUMNS: Mapping[str, Callable[[Prediction], NDArray[Any] | None]] = {
     "entropy_no_network": lambda prediction: prediction.entropy_no_network,
     "energy": lambda prediction: prediction.energy,
     "label_evidence": lambda prediction: prediction.label_evidence,
+    "surprise": lambda prediction: prediction.surprise,
     **{
         f"p_{name}": partial(lambda name, prediction: getattr(prediction.p, name, None), name)
         for name in (*PARTS, "known")

@@ -6,8 +6,9 @@ Shapes: B nodes, C classes, D latent dimensions, F feature columns.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,7 +16,7 @@ from gpn_scale.config import DiffusionConfig, FeatureScaling
 from gpn_scale.data.features import scale_features, take_rows
 from gpn_scale.data.graph import Features, Graph, NodeIds
 from gpn_scale.errors import GraphError
-from gpn_scale.evaluation.known_calibration import KnownCalibration
+from gpn_scale.evaluation.known_calibration import Average, KnownCalibration
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.inference.encoder_inputs import as_inputs
 from gpn_scale.nn.encoder import Encoder, Inputs
@@ -183,9 +184,24 @@ class TrainedModel(AbstractTrainedPart):
         """Return the latent positions of `nodes` in order, (B, D); arguments as in `values_of`."""
         return self._in_chunks(self.network.encoder, self.network.flow.latent, features, nodes)
 
-    def finished(self, prediction: Prediction) -> Prediction:
+    def finished(self, prediction: Prediction, average: Average | None) -> Prediction:
         """Return the prediction with calibrated probabilities and p-values, if the model has them.
 
         The array of probabilities is changed in place.
+
+        Args:
+            prediction: A prediction that is not calibrated.
+            average: Averages the surprise of all predicted nodes over the nodes' rows; None to
+                leave surroundings out.
         """
-        return prediction if self.calibration is None else self.calibration.applied(prediction)
+        calibration = self.calibration
+        if calibration is None or prediction.energy is None:
+            return prediction
+        calibration.temper(prediction)
+        surprise = calibration.surprise(prediction)
+        if not surprise:
+            return prediction
+        total_N = np.sum(list(surprise.values()), axis=0)
+        around_N = None if average is None else average(total_N[:, None])[:, 0]
+        p = calibration.p_values(surprise, around_N)
+        return replace(prediction, surprise=total_N, p=p)
