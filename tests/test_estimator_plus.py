@@ -125,6 +125,17 @@ def test_training_the_opinion_leaves_the_rest_as_it_was(small_graph, plus):
     assert_equal_states(classifier.calibrate(small_graph).state(), plus.state())
 
 
+@pytest.mark.parametrize("part", [0, 1])
+def test_a_part_that_is_trained_again_needs_a_new_calibration(small_graph, plus, part):
+    classifier = GPNClassifier(PLUS, device="cpu")
+    classifier.load_state(small_graph, plus.state(), "memory")
+    classifier.fit_trainer(classifier.trainers(small_graph)[part])
+    assert classifier.trained.opinion is not None
+    assert classifier.trained.calibration is None
+    assert classifier.predict(small_graph).p is None
+    assert_equal_states(classifier.calibrate(small_graph).state(), plus.state())
+
+
 def test_the_temperature_of_the_state_is_the_fitted_one(small_graph, plus):
     raw = predict_all(replace(plus.trained, calibration=None), small_graph)
     val = small_graph.split.val
