@@ -11,7 +11,7 @@ from gpn_scale.data.graph import Graph
 from gpn_scale.data.splits import prepare_graph
 from gpn_scale.inference.stored_rows import StoreLike
 from gpn_scale.nn.opinion import Opinion
-from gpn_scale.predictor import AbstractPredictor
+from gpn_scale.predictor import AbstractPredictor, GraphSurprise
 from gpn_scale.train.model_file import SavedModel, load_model, save_model
 from gpn_scale.train.model_parts import ModelParts, NetworkSizes
 from gpn_scale.train.new_trainer import check_trainable, new_opinion_trainer, new_trainer
@@ -44,8 +44,11 @@ class GPNClassifier(AbstractPredictor):
     [2]
     >>> bool((loaded.predict(graph).alpha_0 == prediction.alpha_0).all())
     True
-    >>> loaded = loaded.fit_trainer(loaded.trainer(graph))  # train again, then go back
-    >>> loaded.load_state(graph, classifier.state(), source="classifier")
+    >>> loaded = loaded.fit_trainer(loaded.trainer(graph))  # train again, part by part
+    >>> for trainer in loaded.trainers(graph)[1:]:
+    ...     loaded = loaded.fit_trainer(trainer)
+    >>> loaded = loaded.calibrate(graph)
+    >>> loaded.load_state(graph, classifier.state(), source="classifier")  # and go back
     >>> bool((loaded.perturbed(graph).unchanged().alpha_0 == prediction.alpha_0).all())
     True
 
@@ -112,7 +115,9 @@ class GPNClassifier(AbstractPredictor):
         graph = graph if graph.split is not None else prepare_graph(graph, self.config)
         for trainer in self.trainers(graph, store):
             self.fit_trainer(trainer, observe=observe)
-        return self.calibrate(graph)
+        if self.config.model == "GPN+":
+            self.calibrate(graph)
+        return self
 
     def fit_trainer(
         self, trainer: Trainer, *, observe: Callable[[EpochRecord], None] | None = None
@@ -152,7 +157,8 @@ class GPNClassifier(AbstractPredictor):
     def save(self, path: Path | str) -> None:
         """Write weights, calibration, cluster means and configuration to one safetensors file."""
         facts = (self.config, self.predicts_with, self._clusters_fingerprint, self.dtype)
-        save_model(Path(path), SavedModel(self._parts, *facts))
+        surprise = self._surprise or GraphSurprise("", None)
+        save_model(Path(path), SavedModel(self._parts, *facts, *surprise))
 
     @classmethod
     def load(cls, path: Path | str, *, device: str = "auto") -> Self:
@@ -166,4 +172,6 @@ class GPNClassifier(AbstractPredictor):
             saved.config, predicts_with=saved.predicts_with, device=device, dtype=saved.dtype
         )
         classifier._keep(saved.parts, saved.clusters_of)
+        if saved.surprise is not None:
+            classifier._surprise = GraphSurprise(saved.surprise_of, saved.surprise)
         return classifier

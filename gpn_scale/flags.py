@@ -9,6 +9,7 @@ from gpn_scale.errors import GpnScaleError
 
 FLAGS = {
     "build_store": "python -m precompute ... --out STORE",
+    "class_sets": "--class-sets A,B",
     "clusters": "--clusters P",
     "data.left_out_classes": "--left-out-classes N|paper",
     "data_dir": "--data-dir DIR",
@@ -28,6 +29,7 @@ FLAGS = {
     "memory_bytes": "--memory-budget GB",
     "method": "--method auto|sweep|push",
     "mode": "--mode exact|minibatch",
+    "model": "--model GPN+|GPN",
     "models": "--models A,B",
     "nodes": "--nodes FILE",
     "out": "--out PATH",

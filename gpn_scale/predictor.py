@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from gpn_scale.config import DiffusionConfig, RunConfig
@@ -17,9 +17,14 @@ from gpn_scale.device import pick_device
 from gpn_scale.diffusion.growth import new_nodes
 from gpn_scale.distributed import World
 from gpn_scale.errors import ConfigError, RunError
-from gpn_scale.evaluation.known_calibration import KnownCalibration
+from gpn_scale.evaluation.known_calibration import KnownCalibration, calibration_nodes
 from gpn_scale.evaluation.prediction import Prediction
-from gpn_scale.inference.all_nodes import DEFAULT_MEMORY_BYTES, ProgressCallback, predict_all
+from gpn_scale.inference.all_nodes import (
+    DEFAULT_MEMORY_BYTES,
+    ProgressCallback,
+    averaged,
+    predict_all,
+)
 from gpn_scale.inference.cluster_summary import (
     CollectedClusters,
     clusters_fingerprint,
@@ -37,6 +42,19 @@ from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import AbstractTail, make_tail
 from gpn_scale.train.model_parts import ModelParts
 from gpn_scale.train.task import checked_split
+
+
+class GraphSurprise(NamedTuple):
+    """The surprise of all nodes of a graph, which p-values of some nodes need.
+
+    >>> GraphSurprise("fingerprint", np.zeros(3, np.float32)).values.shape
+    (3,)
+    """
+
+    fingerprint: str
+    """Fingerprint of the graph."""
+    values: NDArray[np.float32] | None
+    """Surprise, (N,); None if there are no p-values."""
 
 
 class AbstractPredictor:
@@ -69,6 +87,7 @@ class AbstractPredictor:
         self.device = pick_device(device) if self.world.size == 1 else self.world.device
         self.dtype = dtype
         self._trained: TrainedModel | None = None
+        self._surprise: GraphSurprise | None = None
         self._clusters_fingerprint = ""
         """Fingerprint of the graph and clusters that the network's cluster evidence belongs to."""
 
@@ -91,30 +110,40 @@ class AbstractPredictor:
         """
         return open_rows(path, graph, self.predicts_with)
 
-    def calibrate(self, graph: Graph, prediction: Prediction | None = None) -> Self:
-        """Fit the temperature and the p-values of a GPN+ to the validation nodes; return self.
+    def calibrate(self, graph: Graph, prediction: Prediction | None = None) -> Prediction:
+        """Fit the temperature and the p-values of a GPN+ to the validation nodes.
 
-        A GPN has neither, so nothing happens.
+        A GPN has neither, so its prediction is returned as it is.
 
         Args:
             graph: Graph with a split.
-            prediction: Prediction of all nodes by this model before it was calibrated; None to
-                compute it.
+            prediction: Prediction of all nodes that is not calibrated, whose probabilities are
+                changed in place; None to compute it.
+
+        Returns:
+            The calibrated prediction of all nodes.
         """
-        if self.trained.opinion is None:
-            return self
-        self._keep(replace(self._parts, calibration=None), self._clusters_fingerprint)
         if prediction is None:
             prediction = predict_all(self.trained, graph, world=self.world)
-        val = checked_split(graph).val
+        if self.trained.opinion is None:
+            return prediction
+        nodes = calibration_nodes(checked_split(graph).val, self.config.train.rng_seed)
         calibration = KnownCalibration.fitted(
-            prediction.rows(val),
-            graph.labels[val],
-            has_edges=graph.num_edges > 0,
-            rng_seed=self.config.train.rng_seed,
+            prediction.rows(nodes), graph.labels[nodes], has_edges=graph.num_edges > 0
         )
+        calibration.temper(prediction)
+        surprise = calibration.surprise(prediction)
+        if surprise:
+            by_part_NM = np.stack(list(surprise.values()), axis=1)
+            around_NM = averaged(self.trained, graph, by_part_NM, world=self.world)
+            columns = zip(surprise, around_NM[nodes].T, strict=True)
+            around = {part: np.ascontiguousarray(column) for part, column in columns}
+            calibration = replace(calibration, surroundings=around)
+            p = calibration.p_values(surprise, around_NM.sum(1))
+            prediction = replace(prediction, surprise=by_part_NM.sum(1), p=p)
         self._keep(replace(self._parts, calibration=calibration), self._clusters_fingerprint)
-        return self
+        self._surprise = GraphSurprise(graph.fingerprint(), prediction.surprise)
+        return prediction
 
     def predict(
         self,
@@ -142,7 +171,7 @@ class AbstractPredictor:
             ConfigError: the budget is too small; the message says what would suffice.
         """
         raw = self._predict(graph, None, store, memory_bytes, scratch, progress)
-        return self.trained.finished(raw)
+        return self._finished(graph, raw, memory_bytes)
 
     def predict_with_evidence(
         self,
@@ -170,8 +199,8 @@ class AbstractPredictor:
         evidence = EvidenceSummary.empty(graph.num_nodes)
         raw = self._predict(graph, evidence, store, memory_bytes, scratch, progress)
         if calibrate:
-            self.calibrate(graph, raw)
-        return self.trained.finished(raw), evidence
+            return self.calibrate(graph, raw), evidence
+        return self._finished(graph, raw, memory_bytes), evidence
 
     def predict_nodes(
         self, graph: Graph, nodes: ArrayLike, rows: StoreLike, *, explain: int = 0
@@ -197,7 +226,7 @@ class AbstractPredictor:
             )
         store, tail = self._store_and_tail(rows, graph)
         clusters, opinion_clusters = self._cluster_means(graph, tail, store)
-        result = predict_nodes(
+        return predict_nodes(
             self.trained,
             graph,
             as_node_ids(nodes, "nodes").astype(np.int64),
@@ -205,9 +234,9 @@ class AbstractPredictor:
             tail=tail,
             clusters=clusters,
             opinion_clusters=opinion_clusters,
+            surprise=self._surprise_of(graph),
             explain=explain,
         )
-        return replace(result, prediction=self.trained.finished(result.prediction))
 
     def predict_new(
         self,
@@ -235,9 +264,8 @@ class AbstractPredictor:
         if clusters is not None and self._clusters_fingerprint.startswith(graph.fingerprint()):
             largest = float(clusters.largest_total_P.max())
         new = new_nodes(graph, features, neighbours, edge_weights)
-        facts = GraphFacts(largest_evidence=largest)
-        result = predict_new(self.trained, graph, new, tolerance=tolerance, facts=facts)
-        return replace(result, prediction=self.trained.finished(result.prediction))
+        facts = GraphFacts(largest_evidence=largest, surprise=self._surprise_of(graph))
+        return predict_new(self.trained, graph, new, tolerance=tolerance, facts=facts)
 
     def explain(
         self,
@@ -293,6 +321,7 @@ class AbstractPredictor:
         network = parts.network.to(self.device)
         self._trained = TrainedModel(network, *facts, opinion, parts.calibration)
         self._clusters_fingerprint = clusters_of
+        self._surprise = None
 
     def _predict(
         self,
@@ -326,6 +355,25 @@ class AbstractPredictor:
             collected.store()
             self._clusters_fingerprint = clusters_fingerprint(graph, opened, tail)
         return prediction
+
+    def _finished(self, graph: Graph, raw: Prediction, memory_bytes: int) -> Prediction:
+        """Return a prediction of all nodes with calibrated probabilities and p-values."""
+        average = partial(
+            averaged, self.trained, graph, memory_bytes=memory_bytes, world=self.world
+        )
+        return self.trained.finished(raw, average)
+
+    def _surprise_of(self, graph: Graph) -> NDArray[np.float32] | None:
+        """Return the surprise of the graph's nodes, (N,); predict them all unless it is known.
+
+        None for a model without p-values.
+        """
+        if self.trained.calibration is None or not self.trained.calibration.scores:
+            return None
+        fingerprint = graph.fingerprint()
+        if self._surprise is None or self._surprise.fingerprint != fingerprint:
+            self._surprise = GraphSurprise(fingerprint, self.predict(graph).surprise)
+        return self._surprise.values
 
     def _store_and_tail(self, store: StoreLike, graph: Graph) -> tuple[PPRStore, AbstractTail]:
         """Return the checked store, and the configured tail for its rows."""

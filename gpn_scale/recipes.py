@@ -18,6 +18,7 @@ from gpn_scale.config import (
     EncoderConfig,
     EvidenceConfig,
     FeatureScaling,
+    OpinionConfig,
     RunConfig,
     SplitConfig,
     TrainConfig,
@@ -38,6 +39,8 @@ LEFT_OUT_CLASSES = {
 """Number of left-out classes per dataset in the paper's experiments (table of dataset details)."""
 MINIBATCH_EPOCHS = 30
 """Maximum number of epochs when an epoch has several steps; see docs/performance.md."""
+OPINION_PATIENCE = 5
+"""Epochs without improvement that end the opinion's training when an epoch has several steps."""
 MINIBATCH: dict[str, Any] = {"batch_size": 512, "tail_nodes": 2048}
 """Fields of `MinibatchConfig` when an epoch has several steps; see docs/performance.md."""
 
@@ -80,6 +83,7 @@ def arxiv(dataset: str) -> RunConfig:
         encoder=EncoderConfig(hidden=256, layers=3, dropout=0.25, batch_norm=True),
         diffusion=DiffusionConfig(teleport=0.2),
         train=TrainConfig(epochs=1000, patience=200, weight_decay=0.0),
+        opinion=OpinionConfig(weight_decay=0.0, patience=200),
     )
 
 
@@ -184,7 +188,8 @@ def in_minibatches(config: RunConfig, graph: Graph) -> RunConfig:
     epochs = min(config.train.epochs, MINIBATCH_EPOCHS)
     train = replace(config.train, schedule="cosine", epochs=epochs, patience=epochs)
     minibatch = replace(config.minibatch, **MINIBATCH)
-    return replace(config, train=train, minibatch=minibatch)
+    opinion = replace(config.opinion, epochs=epochs, patience=OPINION_PATIENCE)
+    return replace(config, train=train, minibatch=minibatch, opinion=opinion)
 
 
 def left_out_count(dataset: str, count: str) -> int:

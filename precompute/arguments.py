@@ -13,8 +13,8 @@ from gpn_scale.data.splits import stratified_split
 from gpn_scale.errors import ConfigError
 from gpn_scale.ppr.writer import Existing
 from precompute.accuracy_targets import Target
-from precompute.build import Resources, default_resources, thread_limit
 from precompute.mpi import AbstractComm
+from precompute.resources import Resources, default_resources, thread_limit
 
 
 def ppr_parser() -> argparse.ArgumentParser:

@@ -1,13 +1,11 @@
 """Build of a store from a graph and a configuration: planning, resuming, and writing shards."""
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,6 +20,7 @@ from precompute.clusters import partition_nodes
 from precompute.exact_mass import arriving_mass, diffused_columns, mass_by_cluster
 from precompute.mpi import AbstractComm, SingleProcess
 from precompute.plan import Plan, plan_build
+from precompute.resources import Resources, default_resources
 from precompute.row_engine import RowEngine, chosen_method, compiled_before
 from precompute.row_kernels import PaddedRows
 from precompute.scratch_memory import plan_slots
@@ -33,39 +32,6 @@ MASS_TOLERANCE = 1e-6
 
 Say = Callable[[str], None]
 """Called with messages for the user."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resources:
-    """Threads and memory that a build may use in this rank.
-
-    >>> Resources(threads=2, memory_bytes=1 << 30).threads
-    2
-    """
-
-    threads: int
-    memory_bytes: int
-
-
-def thread_limit() -> int:
-    """Return the largest number of threads that numba allows (`NUMBA_NUM_THREADS`)."""
-    return int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined] # set on import
-
-
-def default_resources(ranks_per_machine: int = 1) -> Resources:
-    """Return one rank's part of this machine's cores, and of 80 % of its free memory.
-
-    There are no more threads than numba allows.
-
-    >>> default_resources(ranks_per_machine=1024).threads
-    1
-    """
-    cores = len(os.sched_getaffinity(0))
-    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return Resources(
-        threads=min(max(1, cores // ranks_per_machine), thread_limit()),
-        memory_bytes=int(0.8 * free) // ranks_per_machine,
-    )
 
 
 def store_parameters(config: PPRConfig, method: str) -> dict[str, Any]:

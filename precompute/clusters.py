@@ -28,7 +28,7 @@ def partition_nodes(graph: Graph, num_clusters: int) -> NDArray[np.int32]:
 
     >>> from gpn_scale import build_graph
     >>> triangles = build_graph([0, 0, 1, 3, 3, 4, 2], [1, 2, 2, 4, 5, 5, 3])  # joined by one edge
-    >>> cluster = partition_nodes(triangles, parts=2)
+    >>> cluster = partition_nodes(triangles, num_clusters=2)
     >>> cluster == cluster[0]
     array([ True,  True,  True, False, False, False])
 

@@ -68,8 +68,8 @@ def multilevel_partition(
     The same graph gives the same clusters.
 
     >>> pairs = np.array([0, 1, 2, 3, 4]), np.array([1, 0, 3, 2], np.int32)
-    >>> part = multilevel_partition(*pairs, parts=2)
-    >>> part == part[0]
+    >>> cluster = multilevel_partition(*pairs, num_clusters=2)
+    >>> cluster == cluster[0]
     array([ True,  True, False, False])
 
     Args:

@@ -12,6 +12,7 @@ REPOSITORY = Path(__file__).parents[1]
 LAYERS = [
     {"csr", "errors", "files", "memory", "progress", "rank_part"},
     {"field_types", "flags"},
+    {"config_sections"},
     {"config", "device", "distributed", "scratch"},
     {"data", "nn"},
     {"diffusion", "recipes"},

@@ -62,6 +62,7 @@ WITH_TABLES = {
         "| LP | 9",
     ),
     "bench_rows": ("--work WORK --ks 4 --threads 1 MODEL", "| clustered, P = 8 | 0.9"),
+    "leaderboard": ("--cells WORK --matrix MATRIX", "models on CoraML; 1 split(s)"),
     "paper_readings": ("--matrix MATRIX --data-dir DATA", "| CoraML | 1 | all test nodes |"),
     "results_models": ("--matrix MATRIX", "| CoraML | GPN | 1 |"),
     "results_paper": ("--matrix MATRIX", "| CoraML | GPN | 1 |"),

@@ -22,7 +22,8 @@ from gpn_scale.errors import ConfigError, GraphError, StoreError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.inference import explanation
 from gpn_scale.ppr.store import PPRStore
-from precompute.build import Resources, build_store
+from precompute.build import build_store
+from precompute.resources import Resources
 
 NODES = [5, 0, 17, 5]
 

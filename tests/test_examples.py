@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpn_scale.estimator import GPNClassifier
+from gpn_scale.predictor import AbstractPredictor
 
 REPOSITORY = Path(__file__).parents[1]
 PUBLIC = (
@@ -78,7 +79,12 @@ def test_where_an_example_counts(source, expected):
 
 
 def test_the_example_of_the_classifier_shows_every_method():
-    methods = {name for name in vars(GPNClassifier) if not name.startswith("_")}
+    methods = {
+        name
+        for owner in (GPNClassifier, AbstractPredictor)
+        for name in vars(owner)
+        if not name.startswith("_")
+    }
     methods = {name for name in methods if callable(getattr(GPNClassifier, name))}
-    assert {"fit", "predict", "load"} <= methods
+    assert {"fit", "trainers", "calibrate", "predict", "load"} <= methods
     assert not {name for name in methods if f".{name}(" not in GPNClassifier.__doc__}

@@ -46,3 +46,21 @@ def test_settings_of_the_allocator_are_passed_on(monkeypatch):
 @pytest.mark.parametrize("block_bytes", memory.KEPT_BLOCK_BYTES.values())
 def test_kept_blocks_are_within_what_glibc_takes(block_bytes):
     assert block_bytes <= 32 << 20
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="uses /proc")
+def test_the_peak_can_begin_anew():
+    np.ones(32 << 20)
+    before = memory.peak_rss_bytes()
+    memory.give_back_freed_memory()
+    memory.forget_peak()
+    assert memory.peak_rss_bytes() < before
+
+
+def test_a_system_without_proc_keeps_its_peak(monkeypatch):
+    def missing(self, *_, **__):
+        raise FileNotFoundError
+
+    monkeypatch.setattr(memory.Path, "write_text", missing)
+    memory.forget_peak()
+    assert memory.peak_rss_bytes() >= 10 << 20

@@ -28,6 +28,10 @@ class AbstractGCN(AbstractLayeredNetwork):
         logits_NC: Tensor = self.layers(view, view.edges.transition("sym").__matmul__, generator)
         return logits_NC
 
+    def representation(self, view: GraphView) -> Tensor:  # noqa: D102
+        mix = view.edges.transition("sym").__matmul__
+        return mix(self.layers.hidden(view.project(self.layers.first), mix))
+
 
 class VGCN(AbstractGCN):
     """A plain graph convolutional network, without an epistemic score."""

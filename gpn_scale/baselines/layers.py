@@ -67,6 +67,19 @@ class Layers(nn.Module):
         Raises:
             GraphError: batch-norm would train on a single node, which has no variance.
         """
+        values_NH = self.hidden(projected_NH, mix, generator)
+        if not len(self.further):
+            return values_NH
+        logits_NC: Tensor = mix(values_NH @ self.further[-1]) + self.biases[-1]
+        return logits_NC
+
+    def hidden(
+        self, projected_NH: Tensor, mix: Mix, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Return the last hidden values, (N, H), or the logits if there is only one layer.
+
+        Arguments and errors are those of `after_first`.
+        """
         values_NH: Tensor = mix(projected_NH) + self.biases[0]
         if self.training and len(self.norms) and len(values_NH) == 1:
             raise GraphError(
@@ -74,11 +87,12 @@ class Layers(nn.Module):
                 "use a larger minibatch.batch_size, or set encoder.batch_norm=false",
                 arguments=("minibatch.batch_size", "encoder.batch_norm"),
             )
-        for depth, weight_HH in enumerate(self.further):
+        for depth in range(len(self.further)):
+            if depth:
+                values_NH = mix(values_NH @ self.further[depth - 1]) + self.biases[depth]
             if len(self.norms):
                 values_NH = self.norms[depth](values_NH)
             values_NH = dropout(values_NH.relu(), self.dropout, generator)
-            values_NH = mix(values_NH @ weight_HH) + self.biases[depth + 1]
         return values_NH
 
 

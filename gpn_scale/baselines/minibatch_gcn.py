@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from gpn_scale.baselines.ensemble import Ensemble
 from gpn_scale.baselines.gcn import AbstractGCN
@@ -35,7 +34,7 @@ class AbstractMinibatchGCN(AbstractGCN):
         for roots, target_B in random_batches(view, self.config.minibatch, generator):
             batch = self._sampler.batch(roots, rng)
             logits_BC = self._batch_logits(view, batch, generator)
-            yield functional.cross_entropy(logits_BC, target_B)
+            yield self.loss(logits_BC, target_B)
 
     def _batch_logits(
         self, view: GraphView, batch: NeighbourBatch, generator: torch.Generator

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from gpn_scale.baselines.baseline import AbstractBaseline
 from gpn_scale.baselines.graph_view import GraphView
 from gpn_scale.baselines.layers import Layers
-from gpn_scale.baselines.training import cross_entropy, evaluating, train
+from gpn_scale.baselines.training import evaluating, train, warm_up
 from gpn_scale.data.graph import Graph
 from gpn_scale.inference.encoder_inputs import column_moments
 from gpn_scale.nn.encoder import InputLinear
@@ -41,12 +42,27 @@ class AbstractNetwork(AbstractBaseline):
         self.prepare(view, store)
         self._module = self.new_module(view, torch.Generator())
         generator = self.generator(1)
+
+        def losses(epoch: int) -> Iterator[Tensor]:
+            return self.losses(view, generator, epoch)
+
+        flow = self.flow(self._module)
+        if flow is not None:
+            warm_up(self._module, flow, losses, self.config.train)
         train(
             self._module,
-            lambda epoch: self.losses(view, generator, epoch),
+            losses,
             lambda: self.validation_loss(view),
             self.config.train,
+            without_decay=flow,
         )
+
+    def flow(self, module: nn.Module) -> nn.Module | None:
+        """Return the part of the module that is warmed up and has no weight decay.
+
+        None, the default, for a module without such a part.
+        """
+        return None
 
     def prepare(self, view: GraphView, store: Path | None) -> None:
         """Compute what training needs from the graph; the default computes nothing."""
@@ -90,11 +106,17 @@ class AbstractSoftmaxNetwork(AbstractNetwork):
     def logits(self, view: GraphView, generator: torch.Generator | None = None) -> Tensor:
         """Return the logits of all nodes, (N, C); with a generator, with the noise of training."""
 
+    def loss(self, logits_BC: Tensor, labels_B: Tensor) -> Tensor:
+        """Return the mean training loss of some nodes; the default is the cross-entropy."""
+        return functional.cross_entropy(logits_BC, labels_B)
+
     def losses(self, view: GraphView, generator: torch.Generator, epoch: int) -> Iterator[Tensor]:  # noqa: D102
-        yield cross_entropy(self.logits(view, generator), view.training)
+        nodes, labels = view.training
+        yield self.loss(self.logits(view, generator)[nodes], labels)
 
     def validation_loss(self, view: GraphView) -> float:  # noqa: D102
-        return float(cross_entropy(self.logits(view), view.validation))
+        nodes, labels = view.validation
+        return float(self.loss(self.logits(view)[nodes], labels))
 
     def final_logits(self, view: GraphView) -> Tensor:
         """Return the logits of the trained network without noise or gradients, (N, C)."""
@@ -103,9 +125,9 @@ class AbstractSoftmaxNetwork(AbstractNetwork):
 
 
 class AbstractLayeredNetwork(AbstractSoftmaxNetwork):
-    """A softmax network whose module is `Layers`."""
+    """A softmax network whose module is, or contains, `Layers`."""
 
-    def build(self, view: GraphView, generator: torch.Generator) -> Layers:  # noqa: D102
+    def build(self, view: GraphView, generator: torch.Generator) -> nn.Module:  # noqa: D102
         width = view.feature_rows.features.shape[1]
         return Layers(width, view.graph.num_classes, self.config.encoder, generator)
 
@@ -114,3 +136,7 @@ class AbstractLayeredNetwork(AbstractSoftmaxNetwork):
         """The trained network."""
         assert isinstance(self.module, Layers)
         return self.module
+
+    @abstractmethod
+    def representation(self, view: GraphView) -> Tensor:
+        """Return the last hidden values of all nodes, (N, H), summed over nodes as logits are."""

@@ -1,62 +1,26 @@
 """Post-hoc methods: scores computed from the logits of a trained classifier.
 
-Temperature scaling (Guo et al., 2017), GNNSafe (Wu et al., 2023) and GEBM (Fuchsgruber et al.,
-2024).
+Temperature scaling (Guo et al., 2017), GNNSafe (Wu et al., 2023), GEBM (Fuchsgruber et al., 2024),
+and EPN of `evidential_probe`.
 
 Shapes: N nodes, C classes.
 """
 
-from abc import abstractmethod
 from dataclasses import dataclass
-from pathlib import Path
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from gpn_scale.baselines.baseline import AbstractBaseline
+from gpn_scale.baselines.evidential_probe import EvidentialProbe
 from gpn_scale.baselines.gcn import energy
 from gpn_scale.baselines.graph_view import GraphView
 from gpn_scale.baselines.network import AbstractSoftmaxNetwork
-from gpn_scale.data.graph import Graph
+from gpn_scale.baselines.post_hoc_base import AbstractPostHoc
 from gpn_scale.data.shifts import without_edges
 from gpn_scale.diffusion.power_iteration import PowerIteration
 from gpn_scale.errors import ConfigError
 from gpn_scale.evaluation.scored_prediction import ScoredPrediction
 from gpn_scale.evaluation.temperature import fitted_temperature
-
-
-class AbstractPostHoc(AbstractBaseline):
-    """A method on top of a softmax network, whose weights it does not change."""
-
-    Base: ClassVar[type[AbstractSoftmaxNetwork]]
-    """Class of the network."""
-
-    def fit_view(self, view: GraphView, store: Path | None) -> None:
-        """Train the network, then adjust the method to it."""
-        self._base = self._new_base()
-        self._base.fit_on(view, store)
-        self.adjust(view)
-
-    def state(self) -> dict[str, Tensor]:
-        """Return the network's tensors; the rest is computed again by `adjust`."""
-        return self._base.state()
-
-    def restore(self, graph: Graph, tensors: dict[str, Tensor], source: Path) -> None:  # noqa: D102
-        self._base = self._new_base()
-        self._base.load_state(graph, tensors, source)
-        self.adjust(self.view(graph))
-
-    def base_logits(self, view: GraphView) -> Tensor:
-        """Return the logits of the network, (N, C)."""
-        return self._base.final_logits(view)
-
-    @abstractmethod
-    def adjust(self, view: GraphView) -> None:
-        """Fit the method to the trained network and the graph's labels."""
-
-    def _new_base(self) -> AbstractSoftmaxNetwork:
-        return self.Base(self.config, device=str(self.device), dtype=self.dtype)
 
 
 class TemperatureScaling(AbstractPostHoc):
@@ -77,12 +41,12 @@ class TemperatureScaling(AbstractPostHoc):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SafeOptions:
-    """Options of `EnergyPropagation`."""
+    """Options of models that average a score over neighbours."""
 
     steps: int = 2
     """Number of propagation steps."""
     own_fraction: float = 0.5
-    """Weight of a node's own energy in every step."""
+    """Weight of a node's own score in every step."""
 
     def __post_init__(self) -> None:
         if self.steps < 0 or not 0.0 <= self.own_fraction <= 1.0:
@@ -104,11 +68,17 @@ class EnergyPropagation(AbstractPostHoc):
     def predict_view(self, view: GraphView) -> ScoredPrediction:
         """Return the softmax of the logits, and propagated energies."""
         logits_NC = self.base_logits(view)
-        energy_N1 = energy(logits_NC).unsqueeze(1)
-        matrix, own = view.edges.transition("rw", self_loops=False), self.options.own_fraction
-        for _ in range(self.options.steps):
-            energy_N1 = own * energy_N1 + (1.0 - own) * matrix.multiply(energy_N1)
-        return self.prediction(logits_NC.softmax(1), energy_N1.squeeze(1))
+        energy_N = averaged_over_neighbours(energy(logits_NC), view, self.options)
+        return self.prediction(logits_NC.softmax(1), energy_N)
+
+
+def averaged_over_neighbours(score_N: Tensor, view: GraphView, options: SafeOptions) -> Tensor:
+    """Return the scores s after steps s <- a s + (1 - a) D^-1 A s, (N,)."""
+    score_N1, own = score_N.unsqueeze(1), options.own_fraction
+    matrix = view.edges.transition("rw", self_loops=False)
+    for _ in range(options.steps):
+        score_N1 = own * score_N1 + (1.0 - own) * matrix.multiply(score_N1)
+    return score_N1.squeeze(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +155,7 @@ POST_HOC: dict[str, type[AbstractPostHoc]] = {
     "temperature": TemperatureScaling,
     "GNNSafe": EnergyPropagation,
     "GEBM": GraphEnergy,
+    "EPN": EvidentialProbe,
 }
 """Methods by the names that follow the `+` in names of models."""
 

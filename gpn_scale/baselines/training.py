@@ -6,7 +6,8 @@ Shapes: N nodes, C classes.
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import chain, count, islice, pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +25,8 @@ def train(
     losses: Callable[[int], Iterator[Tensor]],
     validate: Callable[[], float],
     config: TrainConfig,
+    *,
+    without_decay: nn.Module | None = None,
 ) -> None:
     """Train with Adam until the validation loss has not improved for `patience` epochs.
 
@@ -34,12 +37,12 @@ def train(
         losses: Function from an epoch, counted from 1, to the losses of its steps.
         validate: Function that returns the validation loss; the module is then in evaluation mode.
         config: Epochs, patience, learning rate and weight decay.
+        without_decay: Part of the module that has no weight decay; None for none.
 
     Raises:
         NumericalError: a validation loss is not finite.
     """
-    parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
-    optimiser = Adam(parameters, lr=config.learning_rate, weight_decay=config.weight_decay)
+    optimiser = _new_optimiser(module, config, without_decay)
     best_loss, best_epoch, best_state = math.inf, 0, {}
     for epoch in range(1, config.epochs + 1):
         _train_epoch(module, optimiser, losses(epoch))
@@ -57,10 +60,40 @@ def train(
     module.eval()
 
 
+def warm_up(
+    module: nn.Module,
+    part: nn.Module,
+    losses: Callable[[int], Iterator[Tensor]],
+    config: TrainConfig,
+) -> None:
+    """Train a part of the module alone for `warmup_steps` steps, those of epochs 0, 0, ...
+
+    Args:
+        module: Network, of which only `part` is changed.
+        part: The part to train, without weight decay.
+        losses: Function from an epoch to the losses of its steps.
+        config: Learning rate and number of steps.
+    """
+    optimiser = Adam(part.parameters(), lr=config.learning_rate)
+    steps = chain.from_iterable(losses(0) for _ in count())
+    _train_epoch(module, optimiser, islice(steps, config.warmup_steps))
+
+
+def _new_optimiser(module: nn.Module, config: TrainConfig, without_decay: nn.Module | None) -> Adam:
+    free = [] if without_decay is None else list(without_decay.parameters())
+    known = {id(parameter) for parameter in free}
+    parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    decayed = [parameter for parameter in parameters if id(parameter) not in known]
+    groups: list[dict[str, Any]] = [{"params": decayed, "weight_decay": config.weight_decay}]
+    if free:
+        groups.append({"params": free, "weight_decay": 0.0})
+    return Adam(groups, lr=config.learning_rate)
+
+
 def _train_epoch(module: nn.Module, optimiser: Adam, losses: Iterator[Tensor]) -> None:
     module.train()
     for loss in losses:
-        optimiser.zero_grad(set_to_none=True)
+        module.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
 

@@ -8,6 +8,7 @@ import textwrap
 from pathlib import Path
 
 from gpn_scale import config as config_module
+from gpn_scale import config_sections
 from gpn_scale.config import RunConfig, field_types_by_key, override
 from gpn_scale.data.datasets import dataset_help
 from gpn_scale.data.graph import Graph
@@ -39,6 +40,12 @@ def training_parser() -> argparse.ArgumentParser:
         default=Path("data"),
         metavar="DIR",
         help="folder with graphs, and for downloads (default: data)",
+    )
+    add(
+        "--model",
+        choices=["GPN+", "GPN"],
+        help="GPN+: feature evidence, opinion and label evidence, with p-values that a node is "
+        "known; GPN: the paper's model (default: GPN+)",
     )
     add(
         "--mode",
@@ -163,6 +170,7 @@ def run_config(options: argparse.Namespace, graph: Graph) -> RunConfig:
     if options.mode == "minibatch":
         config = in_minibatches(config, graph)
     named = {
+        "model": options.model,
         "mode": options.mode,
         "split.rng_seed": options.split_seed,
         "train.rng_seed": options.seed,
@@ -192,7 +200,8 @@ def field_docs() -> dict[str, str]:
     """Return the docstring under every configuration field, read from the source."""
     classes = {
         node.name: node
-        for node in ast.parse(inspect.getsource(config_module)).body
+        for module in (config_module, config_sections)
+        for node in ast.parse(inspect.getsource(module)).body
         if isinstance(node, ast.ClassDef)
     }
     docs = _class_docs(classes["RunConfig"], "")

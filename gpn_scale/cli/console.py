@@ -1,5 +1,6 @@
 """What all commands share: error messages, exit codes, signals, and the summary of a run."""
 
+import math
 import os
 import signal
 import sys
@@ -10,7 +11,7 @@ from typing import Any, NoReturn
 
 from gpn_scale.errors import ElsewhereError, GpnScaleError
 from gpn_scale.evaluation.report import Report
-from gpn_scale.evaluation.scores import SCORES
+from gpn_scale.evaluation.scores import DETECTION_SCORES, SCORES
 from gpn_scale.flags import with_flags
 from gpn_scale.train.run_directory import RunDirectory
 
@@ -102,7 +103,9 @@ def print_summary(report: Report, directory: RunDirectory) -> None:
 def _print_detection(ood: dict[str, Any]) -> None:
     print(f"  accuracy on known nodes  {_percent(ood['id_accuracy'])}")
     print("\nhow well each score detects unknown nodes (AUC-ROC, 50 % is chance):")
-    labels = {name: score.label for name, score in SCORES.items()}
+    names = (*SCORES, "entropy", "p_known")
+    present = [name for name in names if not math.isnan(ood[f"auroc_{name}"])]
+    labels = {name: DETECTION_SCORES[name].label for name in present}
     print(f"  {'':<20}{'nodes':>7}", *(f"{label:>10}" for label in labels.values()), sep="  ")
     for mark, values in ood["marks"].items():
         percents = (

@@ -73,6 +73,19 @@ def evaluation_parser() -> argparse.ArgumentParser:
         "need a number (default: paper)",
     )
     add(
+        "--class-sets",
+        default="0",
+        metavar="A,B",
+        help="which classes are left out, one training each: 0 for the last ones, as in the paper, "
+        "1 to 4 for sets of the same size that are spread over all classes (default: 0)",
+    )
+    add(
+        "--own-seeds",
+        action="store_true",
+        help="give every cell its own seed of initial values, the same for all models; for a new "
+        "matrix (default: initialisation i has seed i in all cells)",
+    )
+    add(
         "--fractions",
         default=",".join(map(str, FRACTIONS)),
         metavar="A,B",
@@ -123,6 +136,8 @@ def requested_matrix(options: argparse.Namespace) -> MatrixRequest:
         inits=options.inits,
         fractions=_fractions(options.fractions),
         left_out_classes=options.left_out_classes,
+        class_sets=_class_sets(options.class_sets),
+        own_seeds=options.own_seeds,
         changes=tuple(options.set),
         data_dir=options.data_dir,
     )
@@ -152,3 +167,12 @@ def _fractions(text: str) -> tuple[float, ...]:
         raise ConfigError(
             f"fractions got {text!r}, expected numbers between 0 and 1", arguments=("fractions",)
         ) from None
+
+
+def _class_sets(text: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in text.split(",") if part]
+    if not all(part.isdecimal() for part in parts):
+        raise ConfigError(
+            f"class_sets got {text!r}, expected whole numbers", arguments=("class_sets",)
+        )
+    return tuple(int(part) for part in parts)

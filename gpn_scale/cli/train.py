@@ -67,7 +67,8 @@ class _Run:
     classifier: GPNClassifier
     store: Path | None
     """The rows of minibatch mode; None in exact mode."""
-    trainer: Trainer
+    trainers: tuple[Trainer, ...]
+    """Trainers of the parts of the model, the one of the feature evidence first."""
     fingerprint: str
     """Fingerprint of the graph and the rows."""
 
@@ -77,7 +78,7 @@ class _Run:
 
     @property
     def world(self) -> World:
-        return self.trainer.world
+        return self.trainers[0].world
 
 
 def _train_in_world(options: argparse.Namespace, world: World) -> None:
@@ -90,15 +91,15 @@ def _train_in_world(options: argparse.Namespace, world: World) -> None:
     if world.is_first:
         write_json(directory.config, run.config.to_dict())
     began = time.monotonic()
-    _run_epochs(run, options.checkpoint_seconds)
+    seconds = {"precompute": run.trainers[0].task.precompute_seconds, "train": 0.0}
+    for trainer in run.trainers:
+        started = time.monotonic()
+        _run_epochs(run, trainer, options.checkpoint_seconds)
+        seconds[f"train_{trainer.part}"] = time.monotonic() - started
     trained = time.monotonic()
     prediction, evidence = _predict_all(run, budget)
-    seconds = {
-        "precompute": run.trainer.task.precompute_seconds,
-        "train": trained - began,
-        "inference": time.monotonic() - trained,
-    }
-    ranks = _rank_facts(run.trainer)
+    seconds |= {"train": trained - began, "inference": time.monotonic() - trained}
+    ranks = _rank_facts(run.trainers[0])
     if world.is_first:
         report = _write_results(run, prediction, seconds, ranks)
         _write_page(run, prediction, evidence)
@@ -118,42 +119,46 @@ def _prepare(options: argparse.Namespace, directory: RunDirectory, world: World)
         store = directory.store
         build_rows(graph, options.dataset, options.data_dir, store, config.diffusion, world)
     with world.all_or_none():
-        trainer = classifier.trainer(graph, store)
-        fingerprint = f"{graph.fingerprint()}{trainer.task.rows_fingerprint}"
+        trainers = classifier.trainers(graph, store)
+        fingerprint = f"{graph.fingerprint()}{trainers[0].task.rows_fingerprint}"
         if options.overwrite and world.is_first:
             directory.clear()
-        elif not options.overwrite and directory.checkpoint.exists():
-            restore_checkpoint(directory.checkpoint, trainer, config, fingerprint)
+        for trainer in () if options.overwrite else trainers:
+            checkpoint = directory.checkpoint_of(trainer.part)
+            if checkpoint.exists():
+                restore_checkpoint(checkpoint, trainer, config, fingerprint)
     world.require_same(
         code=code_fingerprint(),
         configuration=config.fingerprint(),
         graph=fingerprint,
-        checkpoint=f"{trainer.state.epoch}.{trainer.state.step}",
+        checkpoint=" ".join(f"{each.state.epoch}.{each.state.step}" for each in trainers),
     )
     return _Run(
         directory=directory,
         graph=graph,
         classifier=classifier,
         store=store,
-        trainer=trainer,
+        trainers=trainers,
         fingerprint=fingerprint,
     )
 
 
-def _run_epochs(run: _Run, checkpoint_seconds: float) -> None:
-    """Train, and meanwhile write checkpoints and metrics and show the progress."""
-    trainer, directory = run.trainer, run.directory
+def _run_epochs(run: _Run, trainer: Trainer, checkpoint_seconds: float) -> None:
+    """Train one part, and meanwhile write checkpoints and metrics and show the progress."""
+    directory, part = run.directory, trainer.part
     schedule = CheckpointSchedule(
         trainer, run.config, directory, run.fingerprint, checkpoint_seconds
     )
     done, silent = trainer.state.epoch, not run.world.is_first
-    limit = trainer.warmup_epochs + run.config.train.epochs
+    limit = trainer.warmup_epochs + trainer.config.epochs
     total = limit if limit <= 10_000 else None  # such a limit is never reached
-    curves = metrics_log(directory.metrics, directory.tensorboard, done_epochs=done)
+    tensorboard = directory.tensorboard / ("" if part == "features" else part)
+    curves = metrics_log(directory.metrics, tensorboard, done_epochs=done, part=part)
+    title = "train" if len(run.trainers) == 1 else f"train {part}"
     with (
         stop_requests() as stop,
         nullcontext() if silent else curves as log,
-        ProgressMeter("train", "epoch", total, done=done, silent=silent) as meter,
+        ProgressMeter(title, "epoch", total, done=done, silent=silent) as meter,
     ):
 
         def observe(record: EpochRecord) -> None:
@@ -190,6 +195,7 @@ def _predict_all(run: _Run, budget: int) -> tuple[Prediction, EvidenceSummary]:
             memory_bytes=budget,
             scratch=run.directory.path,
             progress=meter.update,
+            calibrate=True,
         )
 
 
@@ -206,6 +212,16 @@ def _rank_facts(trainer: Trainer) -> dict[str, Any]:
     }
 
 
+def _part_facts(trainers: tuple[Trainer, ...]) -> dict[str, dict[str, int]]:
+    """Return the epochs of every part of the model; {} if it has only one."""
+    if len(trainers) == 1:
+        return {}
+    return {
+        trainer.part: {"epochs": trainer.state.epoch, "best_epoch": trainer.state.best_epoch}
+        for trainer in trainers
+    }
+
+
 def _write_results(
     run: _Run, prediction: Prediction, seconds: dict[str, float], ranks: dict[str, Any]
 ) -> Report:
@@ -216,10 +232,12 @@ def _write_results(
         run.graph,
         run.config,
         seconds=seconds,
-        epochs=run.trainer.state.epoch,
-        best_epoch=run.trainer.state.best_epoch,
-        minibatch=run.trainer.task.facts(),
+        epochs=run.trainers[0].state.epoch,
+        best_epoch=run.trainers[0].state.best_epoch,
+        minibatch=run.trainers[0].task.facts(),
         ranks=ranks,
+        parts=_part_facts(run.trainers),
+        calibration=run.classifier.trained.calibration,
     )
     write_predictions(run.directory.predictions, prediction, run.graph)
     report.write(run.directory.report, run.directory.report_markdown)

@@ -79,7 +79,11 @@ def load_graph(name: str, data_dir: Path | str = "data") -> Graph:
 
 
 def dataset_help() -> str:
-    """Return what the name of a dataset may be, for help texts; DIR stands for `data_dir`."""
+    """Return what the name of a dataset may be, for help texts; DIR stands for `data_dir`.
+
+    >>> dataset_help().partition(", ")[0]
+    'one of CoraML'
+    """
     return (
         f"one of {', '.join(DATASET_NAMES)}; {SYNTHETIC}[:nodes=20000,classes=7,...]; or X for "
         f"{describe_formats('DIR/X')}"

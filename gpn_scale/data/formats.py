@@ -16,7 +16,11 @@ from gpn_scale.data.tables import has_tables, read_tables
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphFormat:
-    """How a graph in one format is found, recognised, read and described."""
+    """How a graph in one format is found, recognised, read and described.
+
+    >>> FORMATS[0].suffix, FORMATS[0].name_of(Path("graphs/cities.npz"))
+    ('.npz', 'cities')
+    """
 
     suffix: str
     """What follows the name of the graph in a file's name; empty for a folder."""
@@ -58,6 +62,14 @@ FORMATS = (
 def graph_at(path: Path) -> Graph | None:
     """Return the graph in the file or folder `path`, named after it; None if there is none.
 
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale import build_graph
+    >>> from gpn_scale.data.graph_folder import save_graph
+    >>> with TemporaryDirectory() as folder:
+    ...     save_graph(build_graph([0], [1]), Path(folder, "pair"))
+    ...     graph_at(Path(folder, "pair")), graph_at(Path(folder, "none"))
+    (Graph('pair', nodes=2, edges=2, features=0, classes=0), None)
+
     Raises:
         GraphError: the format is recognised, but the content is damaged.
     """
@@ -68,7 +80,16 @@ def graph_at(path: Path) -> Graph | None:
 
 
 def graph_called(name: str, folder: Path) -> Graph | None:
-    """Return the graph `name` in `folder`, with or without a suffix; None if there is none."""
+    """Return the graph `name` in `folder`, with or without a suffix; None if there is none.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale import build_graph
+    >>> from gpn_scale.data.graph_folder import save_graph
+    >>> with TemporaryDirectory() as folder:
+    ...     save_graph(build_graph([0], [1]), Path(folder, "pair"))
+    ...     graph_called("pair", Path(folder))
+    Graph('pair', nodes=2, edges=2, features=0, classes=0)
+    """
     for suffix in dict.fromkeys(each.suffix for each in FORMATS):
         graph = graph_at(folder / f"{name}{suffix}")
         if graph is not None:
@@ -77,7 +98,16 @@ def graph_called(name: str, folder: Path) -> Graph | None:
 
 
 def names_in(folder: Path) -> list[str]:
-    """Return the sorted names of all graphs in `folder`; [] if the folder does not exist."""
+    """Return the sorted names of all graphs in `folder`; [] if the folder does not exist.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale import build_graph
+    >>> from gpn_scale.data.graph_folder import save_graph
+    >>> with TemporaryDirectory() as folder:
+    ...     save_graph(build_graph([0], [1]), Path(folder, "pair"))
+    ...     names_in(Path(folder)), names_in(Path(folder, "none"))
+    (['pair'], [])
+    """
     paths = list(folder.glob("*"))
     return sorted(
         {each.name_of(path) for each in FORMATS for path in paths if each.recognises(path)}

@@ -11,6 +11,8 @@ from gpn_scale.errors import ConfigError, GraphError
 
 LEFT_OUT_MARK = "left_out_classes"
 """Name of the mark of test nodes whose class was left out."""
+CLASS_SETS = 5
+"""Number of sets of left-out classes that a graph has; one with fewer classes has one per class."""
 
 
 def stratified_split(
@@ -80,12 +82,32 @@ def _class_counts(num_nodes: int, train: float, val: float) -> tuple[int, int]:
     return num_train, min(num_val, left)
 
 
-def leave_out_classes(graph: Graph, count: int) -> Graph:
-    """Return the same graph with the labels of the last `count` classes hidden.
+def left_out_class_set(num_classes: int, count: int, class_set: int = 0) -> NDArray[np.int64]:
+    """Return the classes of one of several sets of `count` classes to leave out, (count,).
+
+    Set 0 holds the last classes, as in the paper. The others are the same block of consecutive
+    classes, moved on cyclically: set s of S begins floor(s C / S) classes later, where S is the
+    smaller of C and `CLASS_SETS`. So the sets differ, and are spread evenly over all classes.
+
+    >>> [left_out_class_set(7, 3, class_set).tolist() for class_set in range(3)]
+    [[4, 5, 6], [5, 6, 0], [6, 0, 1]]
+    """
+    moved = class_set * num_classes // min(CLASS_SETS, num_classes)
+    return (num_classes - count + moved + np.arange(count)) % num_classes
+
+
+def leave_out_classes(graph: Graph, count: int, class_set: int = 0) -> Graph:
+    """Return the same graph with the labels of `count` classes hidden.
 
     The graph must have a split. Nodes and edges of these classes stay, their labels become
     `MISSING_LABEL`, and they leave the split. Their test nodes become unknown nodes, with the mark
-    `left_out_classes`. Other marks stay, so a node may have two.
+    `left_out_classes`. Other marks stay, so a node may have two. The other classes are numbered
+    from 0, in their order.
+
+    Args:
+        graph: A graph with a split.
+        count: Number of classes to hide.
+        class_set: Which classes; see `left_out_class_set`. 0 stands for the last ones.
 
     >>> from gpn_scale import build_graph
     >>> split = Split(train=[0, 1, 2], val=[], test=[3, 4])
@@ -95,7 +117,8 @@ def leave_out_classes(graph: Graph, count: int) -> Graph:
     ([0, 1, -1, 0, -1], {'left_out_classes': array([4])})
 
     Raises:
-        GraphError: the graph has no split, or fewer than two classes would stay.
+        GraphError: the graph has no split, fewer than two classes would stay, or it has no such
+            set of classes.
     """
     split = _split_of(graph)
     known = graph.num_classes - count
@@ -105,14 +128,23 @@ def leave_out_classes(graph: Graph, count: int) -> Graph:
             "expected at least one to be left out and at least two to stay",
             arguments=("left_out_classes",),
         )
-    stays = graph.labels < known
+    if not 0 <= class_set < min(CLASS_SETS, graph.num_classes):
+        raise GraphError(
+            f"graph {graph.name!r} has {graph.num_classes} classes, got class set {class_set} to "
+            f"leave out, expected 0 to {min(CLASS_SETS, graph.num_classes) - 1}",
+            arguments=("class_sets",),
+        )
+    hidden = left_out_class_set(graph.num_classes, count, class_set)
+    kept = np.setdiff1d(np.arange(graph.num_classes), hidden)
+    stays = np.isin(graph.labels, kept)
     left_out = split.test[~stays[split.test]]
     earlier = graph.marks.get(LEFT_OUT_MARK, np.empty(0, np.int64))
+    renumbered = np.searchsorted(kept, graph.labels)
     unsplit = replace(
         graph,
-        labels=np.where(stays, graph.labels, MISSING_LABEL).astype(np.int32),
+        labels=np.where(stays, renumbered, MISSING_LABEL).astype(np.int32),
         num_classes=known,
-        class_names=None if graph.class_names is None else graph.class_names[:known],
+        class_names=None if graph.class_names is None else graph.class_names[kept],
         split=None,
         marks={**graph.marks, LEFT_OUT_MARK: np.union1d(earlier, left_out)},
     )
@@ -175,5 +207,5 @@ def prepare_graph(graph: Graph, config: RunConfig) -> Graph:
             val=config.split.val,
             rng_seed=config.split.rng_seed,
         )
-    left_out = config.data.left_out_classes
-    return leave_out_classes(graph, left_out) if left_out else graph
+    count, class_set = config.data.left_out_classes, config.data.left_out_set
+    return leave_out_classes(graph, count, class_set) if count else graph

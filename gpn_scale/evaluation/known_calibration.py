@@ -10,7 +10,7 @@ p-value then says that a node looks strange compared with the validation nodes, 
 Shapes: N nodes, V validation nodes, C classes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -19,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gpn_scale.data.graph import NodeIds
 from gpn_scale.evaluation.p_values import (
     PARTS,
     PValues,
@@ -37,12 +38,37 @@ PART_SCORES: Mapping[str, tuple[str, ...]] = {
     "labels": ("label_absence",),
 }
 """The scores that stand for each part; docs/posterior.md compares others."""
+AROUND_WEIGHT = 1.0
+"""Weight of the surroundings' surprise relative to a node's own; docs/posterior.md has others."""
+P_VALUE_CONDITION = (
+    "P-values hold for nodes that are exchangeable with the validation nodes: nodes of known "
+    "classes, drawn at random from this graph. For nodes that join later, for another graph or "
+    "after a shift, a small p-value says only that a node looks strange beside the validation "
+    "nodes."
+)
+"""The condition under which p-values are valid, for pages and reports."""
 LEAST_NODES = 19
 """Number of validation nodes below which no p-values are given: none could be as small as 5 %."""
 COARSE_NODES = 99
 """Number of validation nodes below which no p-value can be as small as 1 %."""
 MOST_NODES = 1 << 16
 """Number of validation nodes that are kept; of more, so many are drawn at random."""
+
+Average = Callable[[NDArray[np.float32]], NDArray[np.float32]]
+"""Maps values of the predicted nodes, (N, M), to their means over these nodes' rows, (N, M)."""
+
+
+def calibration_nodes(val: NodeIds, rng_seed: int) -> NodeIds:
+    """Return the validation nodes to calibrate on: all of them, or `MOST_NODES` at random.
+
+    >>> calibration_nodes(np.arange(3), rng_seed=1)
+    array([0, 1, 2])
+    """
+    if len(val) <= MOST_NODES:
+        return val
+    drawn = np.random.default_rng(rng_seed).choice(len(val), MOST_NODES, replace=False)
+    return val[np.sort(drawn)]
+
 
 _ROUND_OFF = 1e-6
 """Sums of logarithms that differ by less are equal: round-off must not make p-values smaller."""
@@ -52,26 +78,31 @@ _ROUND_OFF = 1e-6
 class KnownCalibration:
     """The temperature of the opinion, and the scores of the validation nodes.
 
+    A node's surprise by a part is the mean of -log p over the part's scores. Strange nodes have
+    strange neighbours, so the p-value that a node is known counts, beside the node's own surprise,
+    that of its surroundings: the mean over its row of the diffusion.
+
+    >>> calibration = KnownCalibration(2.0, {"energy": np.arange(3.0)}, {"opinion": np.ones(3)}, 3)
+    >>> calibration.parts
+    ('opinion',)
+
     Args:
         temperature: Temperature of the opinion's probabilities.
         scores: Scores of the validation nodes by name, (V,) each; {} if there are too few nodes.
+        surroundings: Surprise of their surroundings by part, (V,) each; {} before it is known.
         num_nodes: Number V of validation nodes.
     """
 
     temperature: float
     scores: Mapping[str, FloatArray]
+    surroundings: Mapping[str, FloatArray]
     num_nodes: int
 
     @classmethod
     def fitted(
-        cls,
-        prediction: Prediction,
-        label_V: NDArray[np.integer],
-        *,
-        has_edges: bool = True,
-        rng_seed: int = 0,
+        cls, prediction: Prediction, label_V: NDArray[np.integer], *, has_edges: bool = True
     ) -> "KnownCalibration":
-        """Return the calibration for the validation nodes of a graph.
+        """Return the calibration for validation nodes, which does not know surroundings yet.
 
         A part that says nothing, because its scores are all equal or the graph has no edges, is
         left out.
@@ -80,21 +111,17 @@ class KnownCalibration:
             prediction: Prediction of the validation nodes, not calibrated.
             label_V: Their labels.
             has_edges: Whether the graph has edges.
-            rng_seed: Seed of the draw from more than `MOST_NODES` nodes.
         """
         count = len(label_V)
         temperature = fitted_temperature(prediction.probabilities, label_V)
         if count < LEAST_NODES:
-            return cls(temperature, {}, count)
-        if count > MOST_NODES:
-            drawn = np.random.default_rng(rng_seed).choice(count, MOST_NODES, replace=False)
-            prediction = prediction.rows(np.sort(drawn))
+            return cls(temperature, {}, {}, count)
         tempered = replace(prediction, probabilities=_tempered(prediction, temperature))
         scores: dict[str, FloatArray] = {}
         for part in PARTS if has_edges else ("features", "opinion"):
             by_name = {name: _raw_score(tempered, name) for name in PART_SCORES[part]}
             scores |= {name: s for name, s in by_name.items() if s is not None and np.ptp(s) > 0}
-        return cls(temperature, scores, len(prediction.alpha_0))
+        return cls(temperature, scores, {}, count)
 
     @cached_property
     def parts(self) -> tuple[str, ...]:
@@ -127,43 +154,77 @@ class KnownCalibration:
             )
         return tuple(notes)
 
-    def applied(self, prediction: Prediction) -> Prediction:
-        """Return a prediction with tempered probabilities and p-values.
+    def temper(self, prediction: Prediction) -> None:
+        """Apply the temperature to a prediction's probabilities, in place.
 
-        The array of probabilities, which may be larger than memory, is changed in place.
-
-        Args:
-            prediction: A prediction of GPN+ that is not calibrated.
+        In place, since the array may be larger than memory.
         """
-        pieces = []
         for rows in row_blocks(len(prediction.alpha_0)):
             block = prediction.rows(rows)
             prediction.probabilities[rows] = _tempered(block, self.temperature)
-            pieces.append(self._p_values(prediction.rows(rows)))
             release_pages(prediction.probabilities)
-        return replace(prediction, p=_joined(pieces))
+
+    def surprise(self, prediction: Prediction) -> dict[str, FloatArray]:
+        """Return the surprise of every node by each part that the prediction has, (N,) each.
+
+        Args:
+            prediction: A prediction of GPN+ whose probabilities are tempered.
+        """
+        pieces = [
+            self._block_surprise(prediction.rows(rows))
+            for rows in row_blocks(len(prediction.alpha_0))
+        ]
+        return {part: np.concatenate([piece[part] for piece in pieces]) for part in pieces[0]}
+
+    def p_values(
+        self, surprise: Mapping[str, FloatArray], around_N: FloatArray | None
+    ) -> PValues | None:
+        """Return the p-values of nodes; None without parts.
+
+        Args:
+            surprise: Surprise of the nodes by part, from `surprise`.
+            around_N: Surprise of their surroundings, all parts together; None to leave it out.
+        """
+        if not surprise:
+            return None
+        total_V = np.sum([self._surprise[part] for part in surprise], axis=0)
+        total_N = np.asarray(np.sum(list(surprise.values()), axis=0, dtype=np.float64))
+        if around_N is not None and self.surroundings:
+            total_V = total_V + AROUND_WEIGHT * np.sum(
+                [self.surroundings[part] for part in surprise], axis=0, dtype=np.float64
+            )
+            total_N = total_N + AROUND_WEIGHT * around_N
+        return PValues(
+            known=_joint_p(total_V, total_N),
+            **{part: self._part_p(part, s) for part, s in surprise.items()},
+        )
+
+    def _part_p(self, part: str, surprise_N: FloatArray) -> FloatArray:
+        """Return the p-values of one part, (N,); a single score has its own already."""
+        if len(self._names(part)) == 1:
+            return np.exp(-surprise_N)
+        return _joint_p(self._surprise[part], surprise_N)
 
     def state(self) -> dict[str, Tensor]:
         """Return all that `from_state` needs, as tensors by name."""
         tensors = {f"scores.{name}": torch.from_numpy(s) for name, s in self.scores.items()}
-        tensors["temperature"] = torch.tensor(self.temperature, dtype=torch.float64)
-        return tensors | {"num_nodes": torch.tensor(self.num_nodes)}
+        around = {f"around.{part}": torch.from_numpy(s) for part, s in self.surroundings.items()}
+        tensors |= around | {"num_nodes": torch.tensor(self.num_nodes)}
+        return tensors | {"temperature": torch.tensor(self.temperature, dtype=torch.float64)}
 
     @classmethod
     def from_state(cls, tensors: Mapping[str, Tensor]) -> "KnownCalibration":
         """Return the calibration that `state` was called on."""
-        prefix = "scores."
-        scores = {
-            name.removeprefix(prefix): tensor.numpy()
-            for name, tensor in tensors.items()
-            if name.startswith(prefix)
-        }
-        return cls(float(tensors["temperature"]), scores, int(tensors["num_nodes"]))
 
-    def _p_values(self, prediction: Prediction) -> PValues | None:
-        """Return the p-values of nodes whose probabilities are tempered already."""
-        surprise_N: dict[str, NDArray[np.float64]] = {}
-        p_of_part: dict[str, FloatArray] = {}
+        def below(prefix: str) -> dict[str, FloatArray]:
+            names = [name for name in tensors if name.startswith(prefix)]
+            return {name.removeprefix(prefix): tensors[name].numpy() for name in names}
+
+        temperature, count = float(tensors["temperature"]), int(tensors["num_nodes"])
+        return cls(temperature, below("scores."), below("around."), count)
+
+    def _block_surprise(self, prediction: Prediction) -> dict[str, FloatArray]:
+        surprise: dict[str, FloatArray] = {}
         for part in self.parts:
             names = self._names(part)
             scores = [_raw_score(prediction, name) for name in names]
@@ -173,15 +234,8 @@ class KnownCalibration:
                 if score is not None
             ]
             if len(p_values) == len(names):
-                surprise_N[part] = mean_surprise(p_values)
-                p_of_part[part] = p_values[0]
-                if len(names) > 1:
-                    p_of_part[part] = _joint_p(self._surprise[part], surprise_N[part])
-        if not surprise_N:
-            return None
-        total_V = np.sum([self._surprise[part] for part in surprise_N], axis=0)
-        total_N = np.sum(list(surprise_N.values()), axis=0)
-        return PValues(known=_joint_p(total_V, total_N), **p_of_part)
+                surprise[part] = mean_surprise(p_values).astype(np.float32)
+        return surprise
 
     @cached_property
     def _sorted(self) -> dict[str, FloatArray]:
@@ -209,7 +263,7 @@ def _raw_score(prediction: Prediction, name: str) -> FloatArray | None:
 
 
 def _joint_p(
-    surprise_V: NDArray[np.float64], surprise_N: NDArray[np.float64]
+    surprise_V: NDArray[np.float64], surprise_N: NDArray[np.floating]
 ) -> NDArray[np.float32]:
     """Return the p-values of sums of -log p against those of the validation nodes, (N,)."""
     return conformal_p(np.sort(surprise_V), surprise_N - _ROUND_OFF)
@@ -217,11 +271,3 @@ def _joint_p(
 
 def _tempered(prediction: Prediction, temperature: float) -> FloatArray:
     return scaled(prediction.probabilities, temperature).astype(np.float32)
-
-
-def _joined(pieces: Sequence[PValues | None]) -> PValues | None:
-    present = [piece for piece in pieces if piece is not None]
-    if not present:
-        return None
-    names = (*present[0].parts, "known")
-    return PValues(**{name: np.concatenate([getattr(p, name) for p in present]) for name in names})

@@ -8,6 +8,7 @@ _NAMES = {
     "aurc": "AURC",
     "brier": "Brier score",
     "ece": "ECE",
+    "fpr95": "FPR at 95 % TPR",
     "id_accuracy": "accuracy on known classes",
     "mce": "MCE",
     "nll": "NLL",

@@ -150,6 +150,27 @@ def aupr(positive_N: NDArray[np.bool_], score_N: NDArray[np.floating]) -> float:
     return float(average_precision_score(positive_N, score_N))
 
 
+def false_positive_rate(
+    positive_N: NDArray[np.bool_],
+    score_N: NDArray[np.floating],
+    true_positive_rate: float = 0.95,
+) -> float:
+    """Return the fraction of negative nodes that score as high as most positive nodes do.
+
+    The threshold is the largest that at least `true_positive_rate` of the positive nodes reach.
+    NaN if there are no positive or no negative nodes.
+
+    >>> false_positive_rate(np.array([True, False, False]), np.array([0.5, 0.1, 0.9]))
+    0.5
+    """
+    if _one_kind(positive_N):
+        return math.nan
+    descending_P = np.sort(score_N[positive_N])[::-1]
+    # The product may exceed a whole number by a rounding error.
+    reached = max(math.ceil(true_positive_rate * len(descending_P) - 1e-9), 1)
+    return _mean(score_N[~positive_N] >= descending_P[reached - 1])
+
+
 def _one_kind(positive_N: NDArray[np.bool_]) -> bool:
     return bool(positive_N.all() or not positive_N.any())
 

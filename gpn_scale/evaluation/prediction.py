@@ -114,6 +114,8 @@ class Prediction(AbstractPrediction):
     """-logsumexp of the opinion's logits: how little support all classes get, (N,); of GPN+."""
     label_evidence: FloatArray | None = None
     """Diffusion weight of the training nodes in each node's row, (N,); of GPN+ with labels."""
+    surprise: FloatArray | None = None
+    """How strange the node itself is, all parts together: sum of mean -log p, (N,); of GPN+."""
     p: PValues | None = None
     """P-values that a node is known; None for GPN, and for too few validation nodes."""
 

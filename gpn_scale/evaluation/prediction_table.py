@@ -1,7 +1,8 @@
 """Predictions as a Parquet table: one row per node, for all nodes of a graph or for some."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,45 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from gpn_scale.data.graph import Graph, NodeIds
+from gpn_scale.evaluation.p_values import PARTS
 from gpn_scale.evaluation.prediction import Prediction, row_blocks
+from gpn_scale.evaluation.reasons import reasons
 from gpn_scale.files import replacing
 
 _SUBSETS = ["train", "val", "test"]
+
+
+VALUE_COLUMNS: Mapping[str, Callable[[Prediction], NDArray[Any] | None]] = {
+    "alpha_0": lambda prediction: prediction.alpha_0,
+    "alpha_0_no_network": lambda prediction: prediction.alpha_0_no_network,
+    "aleatoric": lambda prediction: prediction.aleatoric,
+    "aleatoric_entropy": lambda prediction: prediction.aleatoric_entropy,
+    "aleatoric_no_network": lambda prediction: prediction.aleatoric_no_network,
+    "epistemic": lambda prediction: prediction.epistemic,
+    "epistemic_no_network": lambda prediction: prediction.epistemic_no_network,
+    "entropy": lambda prediction: prediction.entropy,
+    "entropy_no_network": lambda prediction: prediction.entropy_no_network,
+    "energy": lambda prediction: prediction.energy,
+    "label_evidence": lambda prediction: prediction.label_evidence,
+    "surprise": lambda prediction: prediction.surprise,
+    **{
+        f"p_{name}": partial(lambda name, prediction: getattr(prediction.p, name, None), name)
+        for name in (*PARTS, "known")
+    },
+}
+"""Columns with one number per node; a column whose value is None is left out."""
+
+
+def class_names(graph: Graph, num_classes: int) -> list[str]:
+    """Return the names of the classes, or their numbers if they have no names.
+
+    >>> from gpn_scale.data.building import build_graph
+    >>> class_names(build_graph([0], [1], labels=[0, 1]), 2)
+    ['0', '1']
+    """
+    if graph.class_names is None:
+        return [str(label) for label in range(num_classes)]
+    return [str(name) for name in graph.class_names.tolist()]
 
 
 def write_predictions(
@@ -73,18 +109,16 @@ def _columns(
     if graph.node_names is not None:
         columns["node_name"] = pa.array(graph.node_names[ids].tolist(), pa.string())
     columns["predicted_class"] = prediction.predicted_class
+    names = class_names(graph, prediction.probabilities.shape[1])
     if graph.class_names is not None:
-        names = pa.array(graph.class_names.tolist(), pa.string())
-        columns["predicted_class_name"] = names.take(pa.array(prediction.predicted_class))
+        texts = pa.array(names, pa.string())
+        columns["predicted_class_name"] = texts.take(pa.array(prediction.predicted_class))
+    values = {name: value_of(prediction) for name, value_of in VALUE_COLUMNS.items()}
+    columns |= {name: value for name, value in values.items() if value is not None}
+    if (words := reasons(prediction, names)) is not None:
+        columns["reason"] = pa.array(words, pa.string())
     labels = graph.labels[ids]
     columns |= {
-        "alpha_0": prediction.alpha_0,
-        "alpha_0_no_network": prediction.alpha_0_no_network,
-        "aleatoric": prediction.aleatoric,
-        "aleatoric_entropy": prediction.aleatoric_entropy,
-        "aleatoric_no_network": prediction.aleatoric_no_network,
-        "epistemic": prediction.epistemic,
-        "epistemic_no_network": prediction.epistemic_no_network,
         "label": pa.array(labels, mask=labels < 0),
         "split": _split_column(of_all["split"][ids]),
     }

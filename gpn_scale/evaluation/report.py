@@ -5,16 +5,19 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gpn_scale import __version__
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph
+from gpn_scale.evaluation.known_calibration import P_VALUE_CONDITION, KnownCalibration
 from gpn_scale.evaluation.metric_labels import metric_label
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.evaluation.prediction_metrics import (
     classification_metrics,
     out_of_distribution_metrics,
 )
-from gpn_scale.evaluation.scores import SCORES
+from gpn_scale.evaluation.scores import DETECTION_SCORES
 from gpn_scale.files import write_json, write_text
 from gpn_scale.memory import peak_rss_bytes
 
@@ -53,6 +56,10 @@ class Report:
     """Accuracy, calibration and misclassification detection on `test` and `val` nodes."""
     ood: dict[str, Any]
     """Detection of unknown nodes; {} for a graph without marks."""
+    parts: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Epochs of every part of a GPN+; {} for a GPN."""
+    calibration: dict[str, Any] = field(default_factory=dict)
+    """Temperature and number of validation nodes of a GPN+, and notes; {} for a GPN."""
     version: str = field(default=__version__)
 
     def write(self, json_path: Path, markdown_path: Path) -> None:
@@ -78,7 +85,9 @@ class Report:
         if self.ood:
             lines += ["", "## Detection of unknown nodes", ""]
             lines += [_detection_sentence(self.ood), ""]
-            lines += _table(["nodes", "count", *_detection_columns()], _detection_rows(self.ood))
+            lines += _detection_tables(self.ood)
+        if self.calibration:
+            lines += ["", "## Calibration", "", *_calibration_lines(self.calibration)]
         if self.minibatch:
             lines += ["", "## Batches", "", _batch_sentence(self.minibatch)]
         lines += ["", "## Cost", ""]
@@ -97,6 +106,8 @@ def make_report(
     best_epoch: int,
     minibatch: dict[str, Any] | None = None,
     ranks: dict[str, Any] | None = None,
+    parts: dict[str, dict[str, int]] | None = None,
+    calibration: KnownCalibration | None = None,
 ) -> Report:
     """Return the report of `prediction` on the graph's validation, test and unknown nodes.
 
@@ -127,6 +138,8 @@ def make_report(
         best_epoch: Epoch whose weights were kept.
         minibatch: Rows, tail and batches of minibatch mode.
         ranks: Number of processes, their memory and their time.
+        parts: Epochs of every part of a GPN+.
+        calibration: Calibration of a GPN+.
     """
     assert graph.split is not None
     return Report(
@@ -153,7 +166,26 @@ def make_report(
             for subset in ("test", "val")
         },
         ood=out_of_distribution_metrics(prediction, graph),
+        parts=parts or {},
+        calibration={} if calibration is None else _calibration_facts(calibration, graph),
     )
+
+
+def _calibration_facts(calibration: KnownCalibration, graph: Graph) -> dict[str, Any]:
+    assert graph.split is not None
+    classes = np.unique(graph.labels[graph.split.val])
+    notes = list(calibration.notes)
+    if len(classes) < graph.num_classes:
+        notes.append(
+            f"{graph.num_classes - len(classes)} of {graph.num_classes} classes have no validation "
+            "node, so that their nodes may look less known than they are."
+        )
+    return {
+        "temperature": calibration.temperature,
+        "validation_nodes": calibration.num_nodes,
+        "parts": list(calibration.parts),
+        "notes": notes,
+    }
 
 
 def _batch_sentence(facts: dict[str, Any]) -> str:
@@ -187,17 +219,30 @@ def _metric(name: str, value: float) -> str:
     return f"{value:.4f}" if name == "nll" and not math.isnan(value) else _percent(value)
 
 
-def _detection_columns() -> list[str]:
-    return [metric_label(f"{kind}_{score}") for kind in ("auroc", "aupr") for score in SCORES]
-
-
-def _detection_rows(ood: dict[str, Any]) -> list[list[str]]:
+def _detection_tables(ood: dict[str, Any]) -> list[str]:
+    """Return a table for each metric: scores in rows, kinds of unknown nodes in columns."""
     groups = {"all": ood, **ood["marks"]} if len(ood["marks"]) > 1 else ood["marks"]
-    return [
-        [name.replace("_", " "), f"{values['ood_nodes']:,}"]
-        + [_percent(values[f"{kind}_{score}"]) for kind in ("auroc", "aupr") for score in SCORES]
-        for name, values in groups.items()
+    lines: list[str] = []
+    for kind, title in (("auroc", "AUC-ROC"), ("aupr", "AUC-PR")):
+        counted = [
+            f"{name.replace('_', ' ')} ({values['ood_nodes']:,})" for name, values in groups.items()
+        ]
+        rows = [
+            [score.title, *(_percent(values[f"{kind}_{name}"]) for values in groups.values())]
+            for name, score in DETECTION_SCORES.items()
+            if not math.isnan(ood[f"{kind}_{name}"])
+        ]
+        lines += [*([""] if lines else []), *_table([title, *counted], rows)]
+    return lines
+
+
+def _calibration_lines(facts: dict[str, Any]) -> list[str]:
+    """Return what the p-values say and under which condition, and the notes."""
+    lines = [
+        f"Temperature and p-values come from {facts['validation_nodes']:,} validation nodes; the "
+        f"temperature is {facts['temperature']:.3f}. {P_VALUE_CONDITION}"
     ]
+    return [*lines, *(f"- {note}" for note in facts["notes"])]
 
 
 def _table(header: list[str], rows: list[list[str]]) -> list[str]:

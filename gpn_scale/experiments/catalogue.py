@@ -15,16 +15,20 @@ from gpn_scale.experiments.measures import (
     feature_shift,
     isolated,
     left_out_classes,
+    left_out_false_alarms,
     misclassification,
 )
 from gpn_scale.experiments.trained import Trained
 
 LEFT_OUT = "left-out-classes"
-"""The experiment that needs a training of its own; all others share one."""
+FALSE_ALARMS = "left-out-false-alarms"
+LEFT_OUT_EXPERIMENTS = frozenset({LEFT_OUT, FALSE_ALARMS})
+"""The experiments that need a training without some classes; all others share one with all."""
 EXPERIMENTS: Mapping[str, Callable[[Trained], Metrics]] = {
     "clean": clean,
     "misclassification": misclassification,
     LEFT_OUT: left_out_classes,
+    FALSE_ALARMS: left_out_false_alarms,
     "isolated": isolated,
     "feature-shift": feature_shift,
     "edge-shift": edge_shift,

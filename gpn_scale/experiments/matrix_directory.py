@@ -1,8 +1,9 @@
-"""The files of a matrix of runs: a model file and a JSON file of results per cell."""
+"""The files of a matrix of runs: a model, results and the cost of training per cell."""
 
 import json
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from gpn_scale import __version__
 from gpn_scale.errors import RunError
 from gpn_scale.experiments.cells import Cell, CellResult
 from gpn_scale.experiments.trained import FRACTIONS
+from gpn_scale.experiments.training_cost import TrainingCost
 from gpn_scale.files import write_json
 
 
@@ -92,6 +94,26 @@ class MatrixDirectory:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_json(path, content)
 
+    def cost(self, cell: Cell) -> TrainingCost | None:
+        """Return what the training of a cell cost; None if it was not measured.
+
+        Raises:
+            RunError: the file is damaged.
+        """
+        path = self._cost_file(cell)
+        if not path.exists():
+            return None
+        try:
+            return TrainingCost(**json.loads(path.read_text(encoding="utf-8")))
+        except (ValueError, TypeError) as error:
+            raise RunError(f"{path} is damaged ({error}): delete it") from error
+
+    def write_cost(self, cell: Cell, cost: TrainingCost) -> None:
+        """Replace what is stored about the cost of a cell's training."""
+        path = self._cost_file(cell)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, asdict(cost))
+
     def model_file(self, cell: Cell) -> Path:
         """Return the path of the cell's trained model."""
         return self._file(cell, ".safetensors")
@@ -99,6 +121,10 @@ class MatrixDirectory:
     def lock_file(self, name: str) -> Path:
         """Return the path of a lock, by the name of the cell or store that it protects."""
         return self.path / "locks" / name
+
+    def _cost_file(self, cell: Cell) -> Path:
+        # A folder of its own: below `cells/`, files are the same whenever a matrix is run again.
+        return self.path / "costs" / f"{cell.name}.json"
 
     def _file(self, cell: Cell, suffix: str) -> Path:
         return self.path / "cells" / (cell.name + suffix)

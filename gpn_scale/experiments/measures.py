@@ -7,6 +7,7 @@ Names of numbers are `metric`, or `metric@setting` where an experiment has sever
 import numpy as np
 from numpy.typing import NDArray
 
+from gpn_scale.data.graph import NodeIds
 from gpn_scale.data.shifts import (
     EdgeShift,
     FeatureNoise,
@@ -16,7 +17,11 @@ from gpn_scale.data.shifts import (
 )
 from gpn_scale.evaluation.conformal import DEFAULT_MISS, conformal_summary
 from gpn_scale.evaluation.detection import detection_metrics, known_and_unknown
-from gpn_scale.evaluation.metrics import accuracy, expected_calibration_error
+from gpn_scale.evaluation.metrics import (
+    accuracy,
+    expected_calibration_error,
+    false_positive_rate,
+)
 from gpn_scale.evaluation.prediction import AbstractPrediction, FloatArray
 from gpn_scale.evaluation.prediction_metrics import (
     Metrics,
@@ -24,6 +29,7 @@ from gpn_scale.evaluation.prediction_metrics import (
     out_of_distribution_metrics,
 )
 from gpn_scale.evaluation.risk_coverage import risk_coverage
+from gpn_scale.evaluation.scores import DETECTION_SCORES
 from gpn_scale.experiments.trained import Trained
 
 ISOLATED_NODES = 100
@@ -49,8 +55,7 @@ def clean(trained: Trained) -> Metrics:
 def misclassification(trained: Trained) -> Metrics:
     """Measure how well each score detects the misclassified test nodes."""
     test = trained.test_nodes
-    scores = {**trained.prediction.scores(test), **trained.local_score(test)}
-    return detection_metrics(scores, _misclassified(trained))
+    return detection_metrics(_detection_scores(trained, test), _misclassified(trained))
 
 
 def left_out_classes(trained: Trained) -> Metrics:
@@ -62,6 +67,16 @@ def left_out_classes(trained: Trained) -> Metrics:
     return metrics | detection_metrics(trained.local_score(nodes), is_unknown)
 
 
+def left_out_false_alarms(trained: Trained) -> Metrics:
+    """Measure which fraction of known nodes each score rejects with 95 % of the unknown nodes."""
+    nodes, is_unknown = known_and_unknown(trained.graph)
+    scores = _detection_scores(trained, nodes)
+    return {
+        f"fpr95_{name}": np.nan if score is None else false_positive_rate(is_unknown, score)
+        for name, score in scores.items()
+    }
+
+
 def isolated(trained: Trained) -> Metrics:
     """Measure how well each score detects test nodes whose features are replaced by noise.
 
@@ -71,12 +86,13 @@ def isolated(trained: Trained) -> Metrics:
     rng = np.random.default_rng(trained.rng_seed)
     count = min(ISOLATED_NODES, len(trained.test_nodes))
     nodes = np.sort(rng.choice(trained.test_nodes, count, replace=False))
-    before = {**trained.prediction.scores(nodes), **trained.local_score(nodes)}
+    before = _detection_scores(trained, nodes)
     results: Metrics = {}
     for kind in FEATURE_NOISES:
         rows = noise_rows(kind, count, graph.num_features, trained.rng_seed)
         prediction = trained.perturbed.isolated(nodes, rows.__getitem__)
-        after = {**prediction.scores(np.arange(count)), **trained.local_score(nodes, prediction)}
+        after = prediction.scores(np.arange(count), DETECTION_SCORES)
+        after |= trained.local_score(nodes, prediction)
         scores = {name: _appended(before[name], score) for name, score in after.items()}
         metrics = detection_metrics(scores, np.arange(2 * count) >= count)
         metrics["accuracy"] = accuracy(prediction.probabilities, graph.labels[nodes])
@@ -110,6 +126,12 @@ def edge_shift(trained: Trained) -> Metrics:
             prediction = trained.perturbed.with_edges(moved)
             metrics |= _curve_point(trained, prediction, f"{kind}_{fraction:.2f}")
     return metrics
+
+
+def _detection_scores(trained: Trained, nodes: NodeIds) -> dict[str, FloatArray | None]:
+    """Return all scores of `nodes` on the unchanged graph; None for those the model lacks."""
+    scores = trained.prediction.scores(nodes, DETECTION_SCORES)
+    return {**scores, **trained.local_score(nodes)}
 
 
 def _misclassified(trained: Trained) -> NDArray[np.bool_]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.shifts import check_fraction
+from gpn_scale.data.splits import CLASS_SETS
 from gpn_scale.errors import ConfigError
 from gpn_scale.experiments.catalogue import EXPERIMENTS, check_experiment
 from gpn_scale.experiments.cells import Cell, cells_of
@@ -49,13 +50,17 @@ class MatrixRequest:
     """Fractions of nodes or edges that the shifts change."""
     left_out_classes: str = "paper"
     """Number of classes that left-out-classes leaves out, or `paper` for the paper's number."""
+    class_sets: tuple[int, ...] = (0,)
+    """Which classes are left out, one training each; 0 for the last ones, as in the paper."""
+    own_seeds: bool = False
+    """Whether every cell has its own seed of initial values; all models have the same ones."""
     changes: tuple[str, ...] = ()
     """Changes `section.field=value` of the recipes."""
     data_dir: Path = Path("data")
     """Directory of the datasets."""
 
     def __post_init__(self) -> None:
-        for name in ("datasets", "models", "experiments"):
+        for name in ("datasets", "models", "experiments", "class_sets"):
             if not getattr(self, name):
                 raise ConfigError(f"{name} is empty, expected at least one", arguments=(name,))
         for experiment in self.experiments:
@@ -64,6 +69,14 @@ class MatrixRequest:
             parse_model(model)
         for fraction in self.fractions:
             check_fraction(fraction)
+        if len(set(self.class_sets)) < len(self.class_sets) or not all(
+            0 <= class_set < CLASS_SETS for class_set in self.class_sets
+        ):
+            raise ConfigError(
+                f"class_sets is {self.class_sets}, expected different numbers from 0 to "
+                f"{CLASS_SETS - 1}",
+                arguments=("class_sets",),
+            )
 
     @property
     def directory(self) -> MatrixDirectory:
@@ -77,7 +90,10 @@ class MatrixRequest:
         Raises:
             ConfigError: the number of splits or initialisations is below 1.
         """
-        return cells_of(self.datasets, self.models, self.experiments, self.splits, self.inits)
+        return cells_of(
+            *(self.datasets, self.models, self.experiments),
+            *(self.splits, self.inits, self.class_sets),
+        )
 
     def graph(self, dataset: str) -> Graph:
         """Return the graph of a dataset, loaded once per process."""
@@ -90,10 +106,12 @@ class MatrixRequest:
             ConfigError: a field does not exist, or its value is not allowed.
         """
         graph = self.graph(cell.dataset)
-        pairs = [("split.rng_seed", str(cell.split)), ("train.rng_seed", str(cell.init))]
+        seed = cell.own_seed if self.own_seeds else cell.init
+        pairs = [("split.rng_seed", str(cell.split)), ("train.rng_seed", str(seed))]
         if cell.left_out:
             count = left_out_count(cell.dataset, self.left_out_classes)
             pairs.append(("data.left_out_classes", str(count)))
+            pairs.append(("data.left_out_set", str(cell.class_set)))
         changes = [*pairs, *parse_assignments(self.changes)]
         return setting_of(cell.model, recipe_for(cell.dataset, graph), changes, graph)
 

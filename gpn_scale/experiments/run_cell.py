@@ -5,6 +5,7 @@ matrix that is later asked for more experiments trains nothing again.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from gpn_scale.data.graph import Graph
@@ -14,6 +15,7 @@ from gpn_scale.experiments.catalogue import EXPERIMENTS
 from gpn_scale.experiments.cells import Cell, CellResult
 from gpn_scale.experiments.matrix_directory import MatrixDirectory
 from gpn_scale.experiments.trained import FRACTIONS, Trained
+from gpn_scale.experiments.training_cost import TrainingCost, measured_cost
 from gpn_scale.models.protocol import NodeClassifier
 from gpn_scale.models.setting import ModelSetting
 from gpn_scale.train.checkpoint import load_tensors, save_tensors
@@ -51,7 +53,8 @@ def run_cell(
     if not unfinished:
         return result
     graph = prepare_graph(load(), setting.config)
-    classifier = fitted_model(directory.model_file(cell), setting, graph, store)
+    record = partial(directory.write_cost, cell)
+    classifier = fitted_model(directory.model_file(cell), setting, graph, store, record)
     trained = Trained(classifier, graph, experiment_seed(cell), store, fractions)
     for name in unfinished:
         try:
@@ -69,7 +72,11 @@ def experiment_seed(cell: Cell) -> int:
 
 
 def fitted_model(
-    path: Path, setting: ModelSetting, graph: Graph, store: Path | None
+    path: Path,
+    setting: ModelSetting,
+    graph: Graph,
+    store: Path | None,
+    record: Callable[[TrainingCost], None] = lambda cost: None,
 ) -> NodeClassifier:
     """Return the model whose state is in `path`; fit and save it if the file has no such model.
 
@@ -78,6 +85,7 @@ def fitted_model(
         setting: Setting of the model.
         graph: Graph with the split of the setting.
         store: PPR store for models that train on rows.
+        record: Called with the cost of the training, if there is one.
     """
     model = setting.new()
     if path.exists():
@@ -85,7 +93,8 @@ def fitted_model(
         if facts.get("fingerprint") == setting.fingerprint:
             model.load_state(graph, tensors, path)
             return model
-    model.fit(graph, store=store if setting.needs_rows else None)
+    rows = store if setting.needs_rows else None
+    record(measured_cost(lambda: model.fit(graph, store=rows)))
     facts = {
         "model": setting.kind,
         "fingerprint": setting.fingerprint,

@@ -4,13 +4,17 @@ import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from gpn_scale.data.splits import CLASS_SETS
 from gpn_scale.evaluation.prediction_metrics import Metrics
-from gpn_scale.experiments.cells import Cell, CellResult
+from gpn_scale.experiments.cells import Cell, CellResult, kind_name
 from gpn_scale.experiments.matrix_directory import MatrixDirectory
 from gpn_scale.experiments.standard_errors import Seeds, mean_and_error
 from gpn_scale.experiments.tables import Entry, unit_of, with_relative
 
-_KINDS = {"all_classes": False, "left_out": True}
+_KINDS = {kind_name(False): (False, 0)} | {
+    kind_name(True, class_set): (True, class_set) for class_set in range(CLASS_SETS)
+}
+"""Whether classes are left out, and which, by the name of a folder."""
 
 
 def stored_results(path: Path) -> dict[Cell, CellResult]:
@@ -44,7 +48,7 @@ def paired_differences(
             if experiment in other.results:
                 for metric, difference in _differences(metrics, other.results[experiment]):
                     runs = values.setdefault((cell.dataset, experiment, metric), {})
-                    runs[cell.split, cell.init] = difference
+                    runs[cell.seeds] = difference
     name = f"{model} - {reference}"
     return [
         Entry(dataset, name, experiment, metric, *mean_and_error(runs), len(runs))
@@ -67,4 +71,5 @@ def _cells(path: Path) -> Iterable[Cell]:
         dataset, model, kind, name = file.relative_to(path / "cells").parts
         split, _, init = name.removesuffix(".json").removeprefix("split").partition("_init")
         if kind in _KINDS and split.isdecimal() and init.isdecimal():
-            yield Cell(dataset, model, _KINDS[kind], int(split), int(init))
+            left_out, class_set = _KINDS[kind]
+            yield Cell(dataset, model, left_out, int(split), int(init), class_set)

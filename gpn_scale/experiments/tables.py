@@ -12,7 +12,10 @@ from gpn_scale.experiments.cells import Cell, CellResult
 from gpn_scale.experiments.paper_figures import Figure, PaperKey, paper_key
 from gpn_scale.experiments.standard_errors import Seeds, mean_and_error
 
-_NOT_FRACTIONS = ("aurc", "nll", "conformal_size", "epistemic_confidence", "temperature")
+_NOT_FRACTIONS = (
+    *("aurc", "nll", "conformal_size", "epistemic_confidence", "temperature"),
+    *("cpu_seconds", "added_mib"),
+)
 """Metrics that are not fractions, and so not in percent."""
 
 _CONFIDENCES = ("aleatoric_confidence", "epistemic_confidence")
@@ -51,17 +54,24 @@ def entries(
 ) -> list[Entry]:
     """Return every metric of every experiment; fractions are in percent.
 
-    The order is that of the cells, then that of `EXPERIMENTS`.
+    The order is that of the cells, then that of `EXPERIMENTS`. The paper leaves out the last
+    classes, so numbers of other class sets have no figure of the paper beside them.
     """
     values: dict[tuple[str, str, str, str], dict[Seeds, float]] = {}
+    not_of_paper = set()
     for cell, result in results.items():
         for experiment in sorted(result.results, key=_order):
             for metric, value in with_relative(result.results[experiment]).items():
                 key = (cell.dataset, cell.model, experiment, metric)
                 runs = values.setdefault(key, {})
-                runs[cell.split, cell.init] = unit_of(metric) * value
+                runs[cell.seeds] = unit_of(metric) * value
+                if cell.class_set:
+                    not_of_paper.add(key)
     return [
-        Entry(*key, *mean_and_error(runs), len(runs), (paper or {}).get(paper_key(*key)))
+        Entry(
+            *(*key, *mean_and_error(runs), len(runs)),
+            paper=None if key in not_of_paper else (paper or {}).get(paper_key(*key)),
+        )
         for key, runs in values.items()
     ]
 

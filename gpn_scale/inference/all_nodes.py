@@ -113,12 +113,55 @@ def predict_all(
 def diffused_logits(
     opinion: TrainedOpinion, graph: Graph, *, memory_bytes: int, world: World
 ) -> NDArray[np.float32]:
-    """Return the logits of all nodes after exact diffusion, (N, C); arguments as `predict_all`."""
+    """Return the logits of all nodes after exact diffusion, (N, C); arguments as `predict_all`.
+
+    >>> from gpn_scale import GPNClassifier
+    >>> from gpn_scale.config import RunConfig, TrainConfig
+    >>> from gpn_scale.ppr.example import example_graph
+    >>> graph, config = example_graph(), RunConfig(train=TrainConfig(epochs=1))
+    >>> trained = GPNClassifier(config, device="cpu").fit(graph).trained
+    >>> diffused_logits(trained.opinion, graph, memory_bytes=1 << 26, world=World()).shape
+    (3, 2)
+    """
     work = _Work.prepared(opinion, graph, _plan(opinion, graph, memory_bytes), world)
     logits = work.result_array(None)
     work.compute_into(opinion, lambda start, stop, logits_NC: None, logits)
     work.diffuse_into(logits)
     return logits
+
+
+def averaged(
+    trained: AbstractTrainedPart,
+    graph: Graph,
+    values: NDArray[np.float32],
+    *,
+    memory_bytes: int = DEFAULT_MEMORY_BYTES,
+    world: World | None = None,
+) -> NDArray[np.float32]:
+    """Return the means of values over every node's row of the diffusion, (N, M) -> (N, M).
+
+    The weights of a row are divided by their sum, which is not 1 for the normalisation `sym`.
+
+    >>> from gpn_scale import GPNClassifier, load_graph
+    >>> from gpn_scale.config import RunConfig, TrainConfig
+    >>> graph = load_graph("synthetic:nodes=100,classes=2")
+    >>> trained = GPNClassifier(RunConfig(train=TrainConfig(epochs=1))).fit(graph).trained
+    >>> np.allclose(averaged(trained, graph, np.full((100, 1), 3.0, np.float32)), 3.0)
+    True
+
+    Args:
+        trained: A part of the model, whose diffusion is used.
+        graph: The graph.
+        values: The values.
+        memory_bytes: Memory budget.
+        world: The processes that share the work.
+    """
+    plan = _plan(trained, graph, memory_bytes)
+    work = _Work.prepared(trained, graph, plan, world or World())
+    ones = np.ones((len(values), 1), np.float32)
+    diffused = np.concatenate([values, ones], axis=1)
+    work.diffuse_into(diffused)
+    return np.asarray(diffused[:, :-1] / diffused[:, -1:])
 
 
 def _with_opinion(

@@ -88,6 +88,15 @@ class OpinionSummary:
 
     Pass `observe` to `predict_all` as an opinion observer, then call `result`.
 
+    >>> from gpn_scale.ppr.example import EXAMPLE_DIFFUSION, example_graph
+    >>> from gpn_scale.ppr.tails import TruncatedTail
+    >>> graph = example_graph()  # 0 and 1 are training nodes; 1 has two edges and counts twice
+    >>> tail = TruncatedTail(graph, EXAMPLE_DIFFUSION)
+    >>> summary = OpinionSummary(tail, graph, num_classes=2, device=torch.device("cpu"))
+    >>> summary.observe(0, 3, torch.tensor([[1.0, 0.0], [2.0, 0.0], [3.0, 6.0]]))
+    >>> summary.result(torch.float64).tolist()
+    [[2.0, 1.5, 0.75]]
+
     Args:
         tail: Gives the cluster of each node and the node's weight in it.
         graph: The graph, whose split names the training nodes.
@@ -114,6 +123,24 @@ class OpinionSummary:
 
 class CollectedClusters:
     """Cluster means of all parts of a model, collected while all nodes are predicted.
+
+    >>> from gpn_scale import GPNClassifier
+    >>> from gpn_scale.config import RunConfig, TrainConfig
+    >>> from gpn_scale.ppr.example import example_graph
+    >>> graph, config = example_graph(), RunConfig(train=TrainConfig(epochs=1))
+    >>> trained = GPNClassifier(config, device="cpu").fit(graph).trained
+    >>> from gpn_scale.ppr.tails import TruncatedTail
+    >>> from gpn_scale.inference.all_nodes import predict_all
+    >>> collected = CollectedClusters(trained, graph, TruncatedTail(graph, trained.diffusion))
+    >>> prediction = predict_all(
+    ...     trained,
+    ...     graph,
+    ...     observers=[collected.evidence.observe],
+    ...     opinion_observers=collected.opinion_observers,
+    ... )
+    >>> collected.store()
+    >>> trained.network.clusters.mean_PC.shape, trained.opinion.network.cluster_PS.shape
+    (torch.Size([1, 2]), torch.Size([1, 3]))
 
     Args:
         trained: The model.
@@ -142,7 +169,18 @@ class CollectedClusters:
 
 
 def summarise_model(trained: TrainedModel, graph: Graph, tail: AbstractTail) -> None:
-    """Put the graph's cluster means of all parts into the model's networks."""
+    """Put the graph's cluster means of all parts into the model's networks.
+
+    >>> from gpn_scale import GPNClassifier
+    >>> from gpn_scale.config import RunConfig, TrainConfig
+    >>> from gpn_scale.ppr.example import example_graph
+    >>> graph, config = example_graph(), RunConfig(train=TrainConfig(epochs=1))
+    >>> trained = GPNClassifier(config, device="cpu").fit(graph).trained
+    >>> from gpn_scale.ppr.tails import TruncatedTail
+    >>> summarise_model(trained, graph, TruncatedTail(graph, trained.diffusion))
+    >>> trained.network.clusters.mean_PC.shape, trained.opinion.network.cluster_PS.shape
+    (torch.Size([1, 2]), torch.Size([1, 3]))
+    """
     collected = CollectedClusters(trained, graph, tail)
     for start, stop, evidence_NC in node_values(trained, graph):
         collected.evidence.observe(start, stop, evidence_NC)

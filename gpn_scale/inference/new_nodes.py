@@ -69,6 +69,9 @@ class GraphFacts:
 
     None for the bound that the model's clamp sets, which is far too large unless the tolerance is
     0."""
+    surprise: NDArray[np.float32] | None = None
+    """Surprise of existing nodes, `Prediction.surprise` of the whole graph; None to leave the
+    surroundings out of p-values."""
     in_weights: NDArray[np.float64] | None = None
     """Result of `growth.in_weights(graph)`; None to compute it where it is needed."""
 
@@ -84,8 +87,6 @@ def predict_new(
     block_size: int = 64,
 ) -> NewNodesPrediction:
     """Return the prediction of new nodes by diffusion on the grown graph.
-
-    The prediction of a GPN+ is not calibrated yet.
 
     Work grows with the nodes that the rows touch, not with the graph: only `sym` reads all edges
     of a weighted or directed graph once, unless `facts.in_weights` is given. Memory grows with
@@ -148,8 +149,10 @@ def predict_new(
     # Avoid 0 times a bound that may be infinite.
     lost_M = np.multiply(dropped_M, bound, out=np.zeros(new.num_new), where=dropped_M > 0)
     prediction = Prediction.from_output(output)
+    if opinion is not None:
+        prediction = opinion.finished(prediction, trained, facts.surprise)
     return NewNodesPrediction(
-        prediction=prediction if opinion is None else opinion.explained(prediction),
+        prediction=prediction,
         alpha_0_lower=lower_M,
         alpha_0_upper=lower_M + lost_M,
     )
@@ -163,14 +166,37 @@ class _NewOpinion:
         own_MC = opinion.values_of(new.features, np.arange(new.num_new))
         self.own_MS = with_labels(own_MC, np.zeros(new.num_new))
         self.diffused: list[Tensor] = [self.own_MS[:0]]
+        self.rows: list[SparseRows] = []
 
     def diffuse(self, rows: SparseRows) -> None:
         """Add the diffused values of the next block's nodes."""
+        self.rows.append(rows)
         self.diffused.append(_aggregated(rows, self.values.of, self.own_MS, self.new))
 
-    def explained(self, prediction: Prediction) -> Prediction:
-        """Return the prediction by feature evidence with opinion and label evidence."""
-        return self.values.explained(prediction, torch.cat(self.diffused))
+    def finished(
+        self,
+        prediction: Prediction,
+        trained: TrainedModel,
+        surprise: NDArray[np.float32] | None,
+    ) -> Prediction:
+        """Return the prediction by feature evidence with opinion, label evidence and p-values.
+
+        Args:
+            prediction: Prediction of the new nodes by feature evidence.
+            trained: The model.
+            surprise: Surprise of the existing nodes, (N,); None to leave surroundings out.
+        """
+        explained = self.values.explained(prediction, torch.cat(self.diffused))
+        average = None if surprise is None else partial(self._averaged, surprise)
+        return trained.finished(explained, average)
+
+    def _averaged(
+        self, existing: NDArray[np.float32], own_M1: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        """Return the mean surprise over the new nodes' rows, (M, 1)."""
+        everyone = np.append(existing, own_M1[:, 0])
+        sums = [(rows @ everyone) / rows.sum(1) for rows in self.rows]
+        return np.concatenate([np.empty(0), *sums])[:, None].astype(np.float32)
 
 
 def _aggregated(

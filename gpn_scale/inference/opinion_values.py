@@ -20,7 +20,12 @@ from gpn_scale.inference.trained_model import TrainedOpinion
 
 
 def is_training_node(graph: Graph) -> NDArray[np.bool_] | None:
-    """Return whether each node is a training node, (N,); None for a graph without a split."""
+    """Return whether each node is a training node, (N,); None for a graph without a split.
+
+    >>> from gpn_scale.ppr.example import example_graph
+    >>> is_training_node(example_graph()).tolist()
+    [True, True, False]
+    """
     if graph.split is None:
         return None
     is_training = np.zeros(graph.num_nodes, bool)
@@ -29,13 +34,27 @@ def is_training_node(graph: Graph) -> NDArray[np.bool_] | None:
 
 
 def energy_of(logits_BC: Tensor) -> Tensor:
-    """Return -logsumexp of logits, (B,): how little support all classes get (Liu et al., 2020)."""
+    """Return -logsumexp of logits, (B,): how little support all classes get (Liu et al., 2020).
+
+    >>> energy_of(torch.tensor([[9.0, 0.0], [0.0, 0.0]])).tolist()
+    [-9.000123023986816, -0.6931471824645996]
+    """
     return -logits_BC.logsumexp(1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpinionValues:
-    """The matrix that GPN+ diffuses for its opinion and label evidence, row by row."""
+    """The matrix that GPN+ diffuses for its opinion and label evidence, row by row.
+
+    >>> from gpn_scale import GPNClassifier
+    >>> from gpn_scale.config import RunConfig, TrainConfig
+    >>> from gpn_scale.ppr.example import example_graph
+    >>> graph, config = example_graph(), RunConfig(train=TrainConfig(epochs=1))
+    >>> trained = GPNClassifier(config, device="cpu").fit(graph).trained
+    >>> values = OpinionValues.of_graph(trained.opinion, graph)
+    >>> values.of(np.array([0, 2]))[:, -1].tolist()  # whether they are training nodes
+    [1.0, 0.0]
+    """
 
     opinion: TrainedOpinion
     features: Features
@@ -74,6 +93,10 @@ class OpinionValues:
 
 
 def with_labels(logits_BC: Tensor, is_training_B: NDArray[np.generic]) -> Tensor:
-    """Return logits with a further column that is 1 for training nodes, (B, S)."""
+    """Return logits with a further column that is 1 for training nodes, (B, S).
+
+    >>> with_labels(torch.tensor([[0.5, 2.0], [3.0, 4.0]]), np.array([True, False])).tolist()
+    [[0.5, 2.0, 1.0], [3.0, 4.0, 0.0]]
+    """
     column_B = torch.from_numpy(is_training_B.astype(np.float64)).to(logits_BC)
     return torch.cat([logits_BC, column_B.unsqueeze(1)], dim=1)

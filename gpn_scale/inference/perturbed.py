@@ -7,6 +7,7 @@ Shapes: N nodes, C classes, B perturbed nodes, E entries of rows, S values of an
 """
 
 from collections.abc import Callable
+from functools import cached_property, partial
 
 import numpy as np
 import torch
@@ -63,7 +64,8 @@ class Perturbed:
         prediction = _prediction(self.aggregated_NC, self.evidence_NC)
         if self._opinion is None:
             return prediction
-        return self._finished(self._opinion.explained(prediction, self._diffused_NS))
+        explained = self._opinion.explained(prediction, self._diffused_NS)
+        return self._trained.finished(explained, partial(_averaged, self._diffuse))
 
     @torch.no_grad()
     def isolated(self, nodes: NodeIds, rows_of: FeaturesOf) -> Prediction:
@@ -85,7 +87,10 @@ class Perturbed:
             return prediction
         change_BS = self._opinion_values(rows_of, nodes) - self._value_NS[place]
         diffused_BS = self._diffused_NS[place] + weight_B1 * change_BS
-        return self._finished(self._opinion.explained(prediction, diffused_BS))
+        explained = self._opinion.explained(prediction, diffused_BS)
+        fraction_B = (weight_B1 / self._row_sum_N1[place])[:, 0].cpu().numpy()
+        average = partial(self._isolated_average, nodes, fraction_B)
+        return self._trained.finished(explained, average)
 
     @torch.no_grad()
     def with_features(self, nodes: NodeIds, rows_of: FeaturesOf) -> Prediction:
@@ -98,7 +103,8 @@ class Perturbed:
         value_NS = self._value_NS.clone()
         value_NS[self._ids(nodes)] = self._opinion_values(rows_of, nodes)
         diffused_NS = self._diffuse.linear(value_NS)
-        return self._finished(self._opinion.explained(prediction, diffused_NS))
+        explained = self._opinion.explained(prediction, diffused_NS)
+        return self._trained.finished(explained, partial(_averaged, self._diffuse))
 
     @torch.no_grad()
     def with_edges(self, graph: Graph) -> Prediction:
@@ -108,7 +114,8 @@ class Perturbed:
         if self._opinion is None:
             return prediction
         diffused_NS = diffuse.linear(self._value_NS)
-        return self._finished(self._opinion.explained(prediction, diffused_NS))
+        explained = self._opinion.explained(prediction, diffused_NS)
+        return self._trained.finished(explained, partial(_averaged, diffuse))
 
     def local_score(
         self, nodes: NodeIds, rows: Rows, isolated: Prediction | None = None
@@ -145,9 +152,27 @@ class Perturbed:
         value_BS[:, :-1] = _values(self._opinion.opinion, rows_of, len(nodes))
         return value_BS
 
-    def _finished(self, prediction: Prediction) -> Prediction:
-        """Return a prediction of GPN+ with calibrated probabilities and p-values."""
-        return self._trained.finished(prediction)
+    def _isolated_average(
+        self, nodes: NodeIds, fraction_B: NDArray[np.float32], surprise_B1: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        """Return the mean surprise over the rows of nodes of which each alone has changed, (B, 1).
+
+        The surprise of all others is that of the unchanged graph.
+        """
+        before = self._unchanged
+        assert before.surprise is not None
+        around_N1 = _averaged(self._diffuse, before.surprise[:, None])
+        change_B1 = surprise_B1 - before.surprise[nodes, None]
+        return np.asarray(around_N1[nodes] + fraction_B[:, None] * change_B1)
+
+    @cached_property
+    def _unchanged(self) -> Prediction:
+        return self.unchanged()
+
+    @cached_property
+    def _row_sum_N1(self) -> Tensor:
+        """Sums of the rows of the diffusion, (N, 1)."""
+        return self._diffuse.linear(torch.ones_like(self.evidence_NC[:, :1]))
 
     def _own_weight(self, nodes: NodeIds) -> Tensor:
         """Return the diffusion's diagonal at `nodes`, (B,), from columns of the identity."""
@@ -162,6 +187,14 @@ class Perturbed:
 
     def _ids(self, nodes: NodeIds) -> Tensor:
         return torch.from_numpy(np.array(nodes, np.int64)).to(self._trained.device)
+
+
+def _averaged(diffuse: PowerIteration, values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the means of values over every node's row of the diffusion, (N, M) -> (N, M)."""
+    matrix = diffuse.transition.values
+    values_NM = torch.from_numpy(values).to(matrix)
+    diffused_NM = diffuse.linear(torch.cat([values_NM, torch.ones_like(values_NM[:, :1])], 1))
+    return (diffused_NM[:, :-1] / diffused_NM[:, -1:]).float().cpu().numpy()
 
 
 def _values(trained: AbstractTrainedPart, rows_of: FeaturesOf, count: int) -> Tensor:

@@ -6,6 +6,7 @@ M contributors.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from gpn_scale.data.graph import Features, Graph, NodeIds
 from gpn_scale.evaluation.prediction import Prediction
+from gpn_scale.inference.cluster_summary import ClusterSummary
 from gpn_scale.inference.encoder_inputs import required_features
 from gpn_scale.inference.opinion_values import OpinionValues
 from gpn_scale.inference.trained_model import (
@@ -198,7 +200,28 @@ def row_logits(
     store: PPRStore,
     tail: AbstractTail,
 ) -> Tensor:
-    """Return the diffused logits of `nodes` from the kept entries of their rows, (B, C)."""
+    """Return the diffused logits of `nodes` from the kept entries of their rows, (B, C).
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale import GPNClassifier
+    >>> from gpn_scale.config import RunConfig, TrainConfig
+    >>> from gpn_scale.ppr.example import EXAMPLE_DIFFUSION, example_graph, example_store
+    >>> from gpn_scale.ppr.tails import TruncatedTail
+    >>> graph, nodes = example_graph(), np.array([0, 2])
+    >>> config = RunConfig(diffusion=EXAMPLE_DIFFUSION, train=TrainConfig(epochs=1))
+    >>> opinion = GPNClassifier(config, device="cpu").fit(graph).trained.opinion
+    >>> with TemporaryDirectory() as folder:
+    ...     parts = example_store(folder), TruncatedTail(graph, EXAMPLE_DIFFUSION)
+    ...     row_logits(opinion, graph.features, nodes, *parts).shape
+    torch.Size([2, 2])
+
+    Args:
+        opinion: The opinion.
+        features: Feature rows of all nodes.
+        nodes: Nodes with rows in the store, (B,).
+        store: The rows.
+        tail: Any tail of these rows; what they have cut does not count.
+    """
     logits = []
     for batch in _batches(nodes, BatchSource(store=store, tail=tail)):
         aggregate = batch_aggregation(batch, lambda values_NC: values_NC, opinion)
@@ -215,11 +238,10 @@ def predict_nodes(
     tail: AbstractTail,
     clusters: ClusterEvidence,
     opinion_clusters: Tensor | None = None,
+    surprise: NDArray[np.float32] | None = None,
     explain: int = 0,
 ) -> NodesPrediction:
     """Return the prediction of `nodes`, the interval of alpha_0, and their contributors.
-
-    The prediction of a GPN+ is not calibrated yet.
 
     >>> from tempfile import TemporaryDirectory
     >>> from gpn_scale import GPNClassifier, load_graph
@@ -249,6 +271,8 @@ def predict_nodes(
         tail: Estimate of what the rows have cut.
         clusters: Exact means and largest evidences of the tail's clusters.
         opinion_clusters: Exact means of the clusters' logits and training nodes, (P, S), of GPN+.
+        surprise: `Prediction.surprise` of all nodes, of GPN+; None to leave the surroundings out
+            of p-values.
         explain: Number M of contributors to name per node; 0 for none.
 
     Raises:
@@ -278,13 +302,39 @@ def predict_nodes(
             total_B = block.aggregated_BC.double().sum(1).cpu().numpy()
             leading_E = block.evidence_NC.argmax(1).cpu().numpy()[entry_local_E]
             contributors.append(_contributors(rows, supplied_E, total_B, leading_E, explain))
+    average = None
+    if surprise is not None:
+        average = partial(_surrounding_surprise, trained, nodes, store, tail, surprise)
     return NodesPrediction(
         node=nodes,
-        prediction=_joined(predictions),
+        prediction=trained.finished(_joined(predictions), average),
         alpha_0_lower=np.concatenate(lower),
         alpha_0_upper=np.concatenate(upper),
         contributors=_joined(contributors) if explain else None,
     )
+
+
+def _surrounding_surprise(
+    trained: TrainedModel,
+    nodes: NodeIds,
+    store: PPRStore,
+    tail: AbstractTail,
+    surprise: NDArray[np.float32],
+    own_B1: NDArray[np.float32],
+) -> NDArray[np.float32]:
+    """Return the mean surprise over the nodes' rows and estimated tails, (B, 1)."""
+    del own_B1  # the rows contain the nodes themselves
+    value_N2 = torch.from_numpy(np.stack([surprise, np.ones_like(surprise)], 1)).to(trained.device)
+    means = ClusterSummary(tail, 2, trained.device)
+    means.observe(0, len(surprise), value_N2)
+    mean_P2 = means.result(trained.dtype).mean_PC
+    averages = []
+    for batch in _batches(nodes, BatchSource(store=store, tail=tail)):
+        aggregate = batch_aggregation(batch, lambda _: mean_P2, trained)
+        support = torch.from_numpy(batch.support_global).to(trained.device)
+        sum_B2 = aggregate(value_N2[support].to(trained.dtype))
+        averages.append((sum_B2[:, :1] / sum_B2[:, 1:]).float().cpu().numpy())
+    return np.concatenate(averages)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

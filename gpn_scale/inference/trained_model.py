@@ -6,8 +6,9 @@ Shapes: B nodes, C classes, D latent dimensions, F feature columns.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,7 +16,7 @@ from gpn_scale.config import DiffusionConfig, FeatureScaling
 from gpn_scale.data.features import scale_features, take_rows
 from gpn_scale.data.graph import Features, Graph, NodeIds
 from gpn_scale.errors import GraphError
-from gpn_scale.evaluation.known_calibration import KnownCalibration
+from gpn_scale.evaluation.known_calibration import Average, KnownCalibration
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.inference.encoder_inputs import as_inputs
 from gpn_scale.nn.encoder import Encoder, Inputs
@@ -33,14 +34,8 @@ class AbstractTrainedPart(ABC):
     The network need not be finished: validation uses it while it is trained. Whatever is computed
     leaves the network in the mode, training or evaluation, that it was in.
 
-    >>> import numpy as np
-    >>> from gpn_scale.config import RunConfig
-    >>> prior_C, source = torch.tensor([0.5, 0.5]), torch.Generator().manual_seed(1)
-    >>> network = GPN(RunConfig(), num_features=1, class_prior_C=prior_C, generator=source)
-    >>> kind = torch.device("cpu"), torch.float32
-    >>> trained = TrainedModel(network, "none", DiffusionConfig(), *kind)
-    >>> trained.evidence(np.array([[0.0], [1.0], [2.0]]), nodes=np.array([2, 0])).shape
-    torch.Size([2, 2])
+    >>> [part.__name__ for part in AbstractTrainedPart.__subclasses__()]
+    ['TrainedOpinion', 'TrainedModel']
     """
 
     network: GPN | Opinion
@@ -125,7 +120,17 @@ class AbstractTrainedPart(ABC):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainedOpinion(AbstractTrainedPart):
-    """The opinion of a GPN+, whose values are logits."""
+    """The opinion of a GPN+, whose values are logits.
+
+    >>> import numpy as np
+    >>> from gpn_scale.config import RunConfig
+    >>> source = torch.Generator().manual_seed(1)
+    >>> network = Opinion(RunConfig(), num_features=1, num_classes=2, generator=source)
+    >>> kind = torch.device("cpu"), torch.float32
+    >>> opinion = TrainedOpinion(network, "none", DiffusionConfig(), *kind)
+    >>> opinion.values_of(np.array([[0.0], [1.0], [2.0]]), nodes=np.array([2, 0])).shape
+    torch.Size([2, 2])
+    """
 
     network: Opinion
 
@@ -142,7 +147,17 @@ class TrainedOpinion(AbstractTrainedPart):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainedModel(AbstractTrainedPart):
-    """A GPN, whose values are evidence; for GPN+ together with its opinion and calibration."""
+    """A GPN, whose values are evidence; for GPN+ together with its opinion and calibration.
+
+    >>> import numpy as np
+    >>> from gpn_scale.config import RunConfig
+    >>> prior_C, source = torch.tensor([0.5, 0.5]), torch.Generator().manual_seed(1)
+    >>> network = GPN(RunConfig(), num_features=1, class_prior_C=prior_C, generator=source)
+    >>> kind = torch.device("cpu"), torch.float32
+    >>> trained = TrainedModel(network, "none", DiffusionConfig(), *kind)
+    >>> trained.evidence(np.array([[0.0], [1.0], [2.0]]), nodes=np.array([2, 0])).shape
+    torch.Size([2, 2])
+    """
 
     network: GPN
     opinion: TrainedOpinion | None = None
@@ -167,9 +182,24 @@ class TrainedModel(AbstractTrainedPart):
         """Return the latent positions of `nodes` in order, (B, D); arguments as in `values_of`."""
         return self._in_chunks(self.network.encoder, self.network.flow.latent, features, nodes)
 
-    def finished(self, prediction: Prediction) -> Prediction:
+    def finished(self, prediction: Prediction, average: Average | None) -> Prediction:
         """Return the prediction with calibrated probabilities and p-values, if the model has them.
 
         The array of probabilities is changed in place.
+
+        Args:
+            prediction: A prediction that is not calibrated.
+            average: Averages the surprise of all predicted nodes over the nodes' rows; None to
+                leave surroundings out.
         """
-        return prediction if self.calibration is None else self.calibration.applied(prediction)
+        calibration = self.calibration
+        if calibration is None or prediction.energy is None:
+            return prediction
+        calibration.temper(prediction)
+        surprise = calibration.surprise(prediction)
+        if not surprise:
+            return prediction
+        total_N = np.sum(list(surprise.values()), axis=0)
+        around_N = None if average is None else average(total_N[:, None])[:, 0]
+        p = calibration.p_values(surprise, around_N)
+        return replace(prediction, surprise=total_N, p=p)

@@ -23,10 +23,22 @@ def averaging_logs(config: RunConfig, graph: Graph) -> RunConfig:
     """Return the configuration of a GPN that averages logarithms of evidence over neighbours.
 
     >>> from gpn_scale.data.building import build_graph
-    >>> averaging_logs(RunConfig(), build_graph([0], [1])).diffusion.of
+    >>> averaging_logs(RunConfig(model="GPN"), build_graph([0], [1])).diffusion.of
     'log_evidence'
     """
     return replace(config, diffusion=replace(config.diffusion, of="log_evidence"))
+
+
+def whole_graph(config: RunConfig) -> RunConfig:
+    """Return the configuration of a model with GPN's hyper-parameters, on the whole graph."""
+    diffusion = replace(config.diffusion, of="evidence")
+    return replace(config, mode="exact", diffusion=diffusion)
+
+
+def pooling(config: RunConfig) -> RunConfig:
+    """Return the configuration of LOP-GPN: that of GPN, with rows that sum to 1."""
+    config = whole_graph(config)
+    return replace(config, diffusion=replace(config.diffusion, normalisation="rw"))
 
 
 def tuned(

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 from gpn_scale.baselines.appnp import APPNP
 from gpn_scale.baselines.bayesian_gcn import BayesianGCN
+from gpn_scale.baselines.committee import Committee, CommitteeGCN, RowCommittee
 from gpn_scale.baselines.drop_edge import DropEdge
 from gpn_scale.baselines.dropout_gcn import DropoutGCN
 from gpn_scale.baselines.ensemble import Ensemble
+from gpn_scale.baselines.evidential_gcn import EvidentialGCN
 from gpn_scale.baselines.feature_process import FeatureProcess
 from gpn_scale.baselines.gcn import VGCN, EnergyGCN
 from gpn_scale.baselines.graph_kernel import KernelDirichlet
@@ -17,6 +19,7 @@ from gpn_scale.baselines.kernel_gcn import KernelGCN
 from gpn_scale.baselines.label_propagation import LabelPropagation
 from gpn_scale.baselines.matern_process import MaternProcess
 from gpn_scale.baselines.minibatch_gcn import ensemble_of, in_neighbour_batches
+from gpn_scale.baselines.opinion_pool import OpinionPool, RowOpinionPool
 from gpn_scale.baselines.post_hoc import POST_HOC, on_top_of
 from gpn_scale.baselines.pprgo import PPRGo
 from gpn_scale.baselines.robust_gcn import RobustGCN
@@ -28,7 +31,9 @@ from gpn_scale.models.hyper_parameters import (
     averaging_logs,
     in_batches,
     kernel_gcn_options,
+    pooling,
     tuned,
+    whole_graph,
     without_diffusion,
 )
 from gpn_scale.models.setting import ModelSetting
@@ -64,6 +69,16 @@ MODELS: dict[str, ModelSpec] = {
         BayesianGCN, tuned(dropout=0.0, weight_decay=0.0, hidden_fraction=0.5)
     ),
     "GKDE-GCN": BaselineSpec(KernelGCN, _PLAIN, kernel_gcn_options),
+    "EDL-GCN": BaselineSpec(EvidentialGCN, _VGCN),
+    "EDL-GCN-minibatch": BaselineSpec(in_neighbour_batches(EvidentialGCN), _BATCHED),
+    "LOP-GPN": BaselineSpec(OpinionPool, pooling),
+    "LOP-GPN-minibatch": BaselineSpec(RowOpinionPool, in_batches(pooling)),
+    "CUQ-GNN": BaselineSpec(Committee, whole_graph),
+    "CUQ-GNN-minibatch": BaselineSpec(RowCommittee, in_batches(whole_graph)),
+    "CUQ-GCN": BaselineSpec(CommitteeGCN, whole_graph),
+    "CUQ-GCN-minibatch": BaselineSpec(
+        in_neighbour_batches(CommitteeGCN), in_batches(whole_graph, neighbours=5)
+    ),
     "PPRGo": BaselineSpec(PPRGo, in_batches(_PLAIN)),
     "VGCN-minibatch": BaselineSpec(_BATCHED_VGCN, _BATCHED),
     "VGCN-Dropout-minibatch": BaselineSpec(in_neighbour_batches(DropoutGCN), _BATCHED),
@@ -74,6 +89,7 @@ MODELS: dict[str, ModelSpec] = {
         f"VGCN-minibatch+{method}": BaselineSpec(on_top_of(_BATCHED_VGCN, method), _BATCHED)
         for method in POST_HOC
     },
+    "PPRGo+EPN": BaselineSpec(on_top_of(PPRGo, "EPN"), in_batches(_PLAIN)),
     **{f"APPNP+{method}": BaselineSpec(on_top_of(APPNP, method), _PLAIN) for method in POST_HOC},
 }
 """Models by name; GPN and its ablations come first."""

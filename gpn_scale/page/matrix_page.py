@@ -23,6 +23,8 @@ _MEANING = {
     "misclassification": "How well each score detects the errors among the test nodes.",
     "left-out-classes": "Some classes were hidden in training; their nodes are the unknown nodes "
     "that each score should detect.",
+    "left-out-false-alarms": "The fraction of known nodes that each score rejects when it rejects "
+    "95 % of the unknown nodes; lower is better.",
     "isolated": "The features of single nodes were replaced by noise, one node at a time; each "
     "score should detect these nodes.",
     "feature-shift": "The features of a fraction of all nodes were replaced by noise.",

@@ -87,7 +87,7 @@ def _values(path: Path) -> dict[str, Any]:
 
 def _curves(path: Path) -> TrainingCurves:
     try:
-        lines = read_metrics(path)
+        lines = [line for line in read_metrics(path) if line.get("part", "features") == "features"]
         best = int(lines[-1]["best_epoch"]) if lines else 0
         keep = np.unique(np.linspace(0, len(lines) - 1, min(_POINTS, len(lines))).astype(int))
         names = ("epoch", "loss", "val_cross_entropy", "val_accuracy")

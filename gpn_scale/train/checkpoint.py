@@ -17,7 +17,7 @@ from gpn_scale.files import replacing
 from gpn_scale.train.trainer import Trainer
 
 FORMAT = 1
-_MAY_DIFFER = {"train.patience", "flow.memory_mib", "minibatch.workers"}
+_MAY_DIFFER = {"train.patience", "opinion.patience", "flow.memory_mib", "minibatch.workers"}
 """Fields that change length, memory or speed of training, but, up to round-off, not its steps."""
 
 
@@ -158,10 +158,13 @@ def _check_same_run(path: Path, facts: dict[str, Any], config: RunConfig, graph:
             f"now {graph}): use the same data, or overwrite the run",
             arguments=("overwrite",),
         )
-    saved, now = _flat(facts["config"]), _flat(config.to_dict())
+    # A checkpoint may be older than some fields, which then have their defaults.
+    saved, now = (
+        _flat(each.fingerprinted()) for each in (RunConfig.from_dict(facts["config"]), config)
+    )
     may_differ = _MAY_DIFFER
     if config.train.schedule == "constant":  # else the learning rate depends on them
-        may_differ = may_differ | {"train.epochs"}
+        may_differ = may_differ | {"train.epochs", "opinion.epochs"}
     for key in sorted(saved.keys() | now.keys()):
         if key not in may_differ and saved.get(key) != now.get(key):
             raise RunError(

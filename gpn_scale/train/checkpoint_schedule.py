@@ -27,8 +27,9 @@ class CheckpointSchedule:
         fingerprint: str,
         pause: float,
     ) -> None:
-        self.trainer, self.config, self.directory = trainer, config, directory
+        self.trainer, self.config = trainer, config
         self.fingerprint, self.pause = fingerprint, pause
+        self.path = directory.checkpoint_of(trainer.part)
         self.saved_at, self.saved_epoch = time.monotonic(), trainer.state.epoch
 
     def save(self, *, now: bool) -> None:
@@ -36,11 +37,11 @@ class CheckpointSchedule:
         if not self.trainer.world.is_first:
             return
         if now or time.monotonic() - self.saved_at >= self.pause:
-            save_checkpoint(self.directory.checkpoint, self.trainer, self.config, self.fingerprint)
+            save_checkpoint(self.path, self.trainer, self.config, self.fingerprint)
             self.saved_at, self.saved_epoch = time.monotonic(), self.trainer.state.epoch
 
     def last_checkpoint(self) -> str:
         """Return a clause that names the last checkpoint, for messages."""
-        if not self.directory.checkpoint.exists():
+        if not self.path.exists():
             return "there is no checkpoint yet"
-        return f"the last good checkpoint is {self.directory.checkpoint}, epoch {self.saved_epoch}"
+        return f"the last good checkpoint is {self.path}, epoch {self.saved_epoch}"

@@ -47,9 +47,22 @@ class MetricsLog:
 
 
 @contextmanager
-def metrics_log(path: Path, tensorboard: Path, *, done_epochs: int) -> Iterator[MetricsLog]:
-    """Open a log that continues after `done_epochs`; later lines of an aborted run are dropped."""
-    kept = [line for line in read_metrics(path) if line["epoch"] <= done_epochs]
+def metrics_log(
+    path: Path, tensorboard: Path, *, done_epochs: int, part: str = "features"
+) -> Iterator[MetricsLog]:
+    """Open a log that continues after `done_epochs`; later lines of an aborted run are dropped.
+
+    Args:
+        path: File of JSON lines, which all parts of the model share.
+        tensorboard: Directory of TensorBoard files of this part.
+        done_epochs: Number of epochs of this part that are done.
+        part: Part of the model that is trained, `features` or `opinion`.
+    """
+    kept = [
+        line
+        for line in read_metrics(path)
+        if line.get("part", "features") != part or line["epoch"] <= done_epochs
+    ]
     write_text(path, "".join(json.dumps(line) + "\n" for line in kept))
     log = MetricsLog(path, _summary_writer(tensorboard, done_epochs))
     try:

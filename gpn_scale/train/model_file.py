@@ -4,7 +4,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from gpn_scale.config import DiffusionConfig, RunConfig
 from gpn_scale.errors import RunError
@@ -13,7 +15,7 @@ from gpn_scale.train.model_parts import ModelParts, NetworkSizes
 
 _FACTS = {"config", "num_features", "num_classes", "num_clusters", "summary_of"}
 """Entries that every model file has besides its tensors."""
-_FIRST_WEIGHT = "encoder.first.weight"
+_FIRST_WEIGHT, _SURPRISE = "encoder.first.weight", "surprise"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,6 +32,10 @@ class SavedModel:
     """Fingerprint of the graph and clusters that its cluster evidence belongs to; empty if none."""
     dtype: torch.dtype
     """Type of its real numbers."""
+    surprise_of: str = ""
+    """Fingerprint of the graph that `surprise` belongs to; empty if there is none."""
+    surprise: NDArray[np.float32] | None = None
+    """Surprise of all nodes of that graph, (N,), which p-values of some of its nodes need."""
 
 
 def save_model(path: Path, model: SavedModel) -> None:
@@ -44,7 +50,11 @@ def save_model(path: Path, model: SavedModel) -> None:
     }
     if model.predicts_with != model.config.diffusion:
         facts["predicts_with"] = asdict(model.predicts_with)
-    save_tensors(path, model.parts.state(), facts)
+    tensors = model.parts.state()
+    if model.surprise is not None:
+        facts["surprise_of"] = model.surprise_of
+        tensors[_SURPRISE] = torch.from_numpy(model.surprise)
+    save_tensors(path, tensors, facts)
 
 
 def load_model(path: Path) -> SavedModel:
@@ -54,6 +64,7 @@ def load_model(path: Path) -> SavedModel:
         RunError: the file is missing, damaged, not a model file, or of another version.
     """
     tensors, facts = load_tensors(path)
+    surprise = tensors.pop(_SURPRISE, None)
     if "num_features" not in facts:
         raise RunError(f"{path} is a training checkpoint, expected a model file")
     if missing := _FACTS - facts.keys():
@@ -68,4 +79,12 @@ def load_model(path: Path) -> SavedModel:
     dtype = torch.float32 if first is None else first.dtype
     sizes = NetworkSizes(facts["num_features"], facts["num_classes"], facts["num_clusters"])
     parts = ModelParts.restored(config, sizes, dtype, tensors, path)
-    return SavedModel(parts, config, predicts_with, facts["summary_of"], dtype)
+    return SavedModel(
+        parts,
+        config,
+        predicts_with,
+        facts["summary_of"],
+        dtype,
+        facts.get("surprise_of", ""),
+        None if surprise is None else surprise.numpy(),
+    )

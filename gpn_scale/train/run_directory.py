@@ -18,6 +18,7 @@ class RunDirectory:
         self.path = path
         self.config = path / "config.json"
         self.checkpoint = path / "checkpoint.safetensors"
+        self.opinion_checkpoint = path / "checkpoint_opinion.safetensors"
         self.model = path / "model.safetensors"
         self.metrics = path / "metrics.jsonl"
         self.tensorboard = path / "tensorboard"
@@ -28,6 +29,10 @@ class RunDirectory:
         self.predictions = path / "predictions.parquet"
         self.graph = path / "graph"
         self.store = path / "store"
+
+    def checkpoint_of(self, part: str) -> Path:
+        """Return the checkpoint of a part of the model, `features` or `opinion`."""
+        return self.opinion_checkpoint if part == "opinion" else self.checkpoint
 
     @property
     def files(self) -> list[Path]:

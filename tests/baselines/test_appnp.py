@@ -16,6 +16,17 @@ def test_appnp_is_pygs_propagation():
     torch.testing.assert_close(model.final_logits(view), expected)
 
 
+def test_the_last_linear_map_of_representations_gives_logits():
+    graph = small_graph()
+    model = in_float64(APPNP).fit(graph)
+    view, layers = model.view(graph), model.layers
+    with torch.no_grad():
+        bias = layers.biases[1].expand(graph.num_nodes, -1)
+        diffused = pyg().APPNP(10, 0.1)(bias, edge_index(graph))
+        expected = model.representation(view) @ layers.further[0] + diffused
+    torch.testing.assert_close(model.final_logits(view), expected)
+
+
 def test_appnp_learns_is_repeatable_and_is_restored(tmp_path):
     check_learning(APPNP, tmp_path)
 

@@ -27,6 +27,15 @@ def test_vgcn_is_pygs_layers():
     np.testing.assert_allclose(probabilities, expected.softmax(1), rtol=1e-6)
 
 
+def test_the_last_linear_map_of_representations_gives_logits():
+    graph = small_graph()
+    model = in_float64(VGCN).fit(graph)
+    view, layers = model.view(graph), model.layers
+    with torch.no_grad():
+        expected = model.representation(view) @ layers.further[0] + layers.biases[1]
+    torch.testing.assert_close(model.final_logits(view), expected)
+
+
 def test_energy_is_minus_the_log_of_summed_exponentials():
     logits = torch.tensor([[0.0, 0.0], [1.0, 3.0]], dtype=torch.float64)
     expected = [-math.log(2.0), -math.log(math.e + math.e**3)]

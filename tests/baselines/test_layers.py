@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from gpn_scale.baselines.layers import Layers, dropout, no_mixing
+from gpn_scale.config import EncoderConfig
 from gpn_scale.errors import GraphError
 from tests.baselines.graphs import CONFIG
 
@@ -37,3 +38,16 @@ def test_mixing_is_applied_in_every_layer():
 
     layers.after_first(torch.ones(5, shape.hidden), count)
     assert calls == [(5, shape.hidden), (5, shape.hidden), (5, 2)]
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_logits_are_the_last_linear_map_of_hidden_values(depth):
+    layers = Layers(5, 3, EncoderConfig(hidden=4, layers=depth), torch.Generator().manual_seed(1))
+    projected = torch.randn(6, 3 if depth == 1 else 4)
+    hidden = layers.hidden(projected, no_mixing)
+    logits = layers.after_first(projected, no_mixing)
+    if depth == 1:
+        torch.testing.assert_close(logits, hidden)
+        return
+    assert (hidden >= 0.0).all()
+    torch.testing.assert_close(logits, hidden @ layers.further[-1] + layers.biases[-1])

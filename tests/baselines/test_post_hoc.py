@@ -46,7 +46,7 @@ def test_gnnsafe_averages_energies_of_neighbours():
 def test_gebm_joins_three_energies_of_logits_without_edges(base):
     model, graph, logits = fitted("GEBM", base, regulariser=0.0)
     diffusion = dense_diffusion(dense_transition(graph, "sym", True), 0.5, 10)
-    layers, view = model._base.layers, model.view(graph)
+    layers, view = model.base.layers, model.view(graph)
     with torch.no_grad():
         values = layers(view, no_mixing).numpy()
     assert not np.allclose(values, logits)

@@ -6,7 +6,13 @@ import pytest
 import torch
 
 from gpn_scale.baselines.gcn import VGCN
-from gpn_scale.baselines.training import cross_entropy, evaluating, random_batches, train
+from gpn_scale.baselines.training import (
+    cross_entropy,
+    evaluating,
+    random_batches,
+    train,
+    warm_up,
+)
 from gpn_scale.config import MinibatchConfig, TrainConfig
 from gpn_scale.errors import NumericalError
 from tests.baselines.graphs import CONFIG, small_graph
@@ -70,3 +76,33 @@ def test_cross_entropy_is_that_of_labelled_nodes():
     nodes, labels = torch.tensor([4, 1]), torch.tensor([2, 0])
     expected = -(logits.log_softmax(1)[nodes, labels]).mean()
     torch.testing.assert_close(cross_entropy(logits, (nodes, labels)), expected)
+
+
+def test_warm_up_moves_one_part_for_some_steps():
+    module = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))
+    before = [parameter.detach().clone() for parameter in module.parameters()]
+    steps = []
+
+    def losses(epoch):
+        for step in range(2):
+            steps.append((epoch, step))
+            yield module(torch.ones(1, 2)).sum()
+
+    warm_up(module, module[1], losses, TrainConfig(warmup_steps=3))
+    assert steps == [(0, 0), (0, 1), (0, 0)]
+    changed = [
+        not torch.equal(old, new) for old, new in zip(before, module.parameters(), strict=True)
+    ]
+    assert changed == [False, False, True, True]
+
+
+def test_a_part_may_have_no_weight_decay():
+    module = torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.Linear(1, 1))
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.fill_(1.0)
+    config = TrainConfig(epochs=1, weight_decay=0.1)
+    nothing = 0.0 * module(torch.ones(1, 1)).sum()
+    train(module, lambda epoch: iter([nothing]), lambda: 0.0, config, without_decay=module[1])
+    assert [parameter.item() for parameter in module[1].parameters()] == [1.0, 1.0]
+    assert all(parameter.item() < 1.0 for parameter in module[0].parameters())

@@ -37,6 +37,14 @@ def test_lists_are_split_at_commas_and_hold_every_name_once():
     assert request.changes == ("train.epochs=2", "train.patience=1")
 
 
+def test_class_sets_and_own_seeds():
+    assert (requested().class_sets, requested().own_seeds) == ((0,), False)
+    request = requested("--class-sets", "0,3,", "--own-seeds")
+    assert (request.class_sets, request.own_seeds) == ((0, 3), True)
+    with pytest.raises(ConfigError, match="class_sets got 'all', expected whole numbers"):
+        requested("--class-sets", "all")
+
+
 def test_keys_of_a_synthetic_graph_stay_together():
     text = "A,synthetic:nodes=10,classes=3,B,synthetic:nodes=5"
     names = ["A", "synthetic:nodes=10,classes=3", "B", "synthetic:nodes=5"]

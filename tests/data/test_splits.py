@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from gpn_scale.data.building import build_graph
 from gpn_scale.data.graph import MISSING_LABEL, Graph, Split
-from gpn_scale.data.splits import class_prior, leave_out_classes, stratified_split
+from gpn_scale.data.splits import (
+    CLASS_SETS,
+    class_prior,
+    leave_out_classes,
+    left_out_class_set,
+    stratified_split,
+)
 from gpn_scale.errors import ConfigError, GraphError
 
 
@@ -126,6 +132,43 @@ def test_a_wrong_count_of_left_out_classes_is_refused(count):
     graph = stratified_split(labelled_graph(LABELS), rng_seed=1)
     with pytest.raises(GraphError, match=f"cannot leave out {count} of 4 classes, expected at"):
         leave_out_classes(graph, count)
+
+
+@given(st.integers(3, 60), st.data())
+def test_class_sets_differ_and_reach_classes_all_over_the_graph(num_classes, data):
+    count = data.draw(st.integers(1, num_classes - 2))
+    num_sets = min(CLASS_SETS, num_classes)
+    sets = [left_out_class_set(num_classes, count, number) for number in range(num_sets)]
+    assert sets[0].tolist() == list(range(num_classes - count, num_classes))
+    assert len({frozenset(each.tolist()) for each in sets}) == num_sets
+    for each in sets:
+        assert len(each) == count
+        assert set(np.diff(each) % num_classes) <= {1}
+    starts = np.sort([each[0] for each in sets])
+    gaps = np.diff(np.append(starts, starts[0] + num_classes))
+    assert gaps.max() - gaps.min() <= 1
+
+
+def test_classes_between_others_are_hidden_and_the_rest_is_numbered_anew():
+    named = replace(labelled_graph(LABELS), class_names=np.array(["a", "b", "c", "d"]))
+    graph = stratified_split(named, rng_seed=1)
+    known = leave_out_classes(graph, 2, 3)  # classes 1 and 2
+    expected = np.select([LABELS == 0, LABELS == 3], [0, 1], MISSING_LABEL)
+    np.testing.assert_array_equal(known.labels, expected)
+    assert known.class_names.tolist() == ["a", "d"]
+    for old, new in zip(subsets(graph), subsets(known), strict=True):
+        np.testing.assert_array_equal(new, old[(LABELS[old] == 0) | (LABELS[old] == 3)])
+    test = graph.split.test
+    hidden = (LABELS[test] == 1) | (LABELS[test] == 2)
+    np.testing.assert_array_equal(known.marks["left_out_classes"], test[hidden])
+
+
+@pytest.mark.parametrize("class_set", [-1, 4, 5])
+def test_a_class_set_that_the_graph_does_not_have_is_refused(class_set):
+    graph = stratified_split(labelled_graph(LABELS), rng_seed=1)
+    with pytest.raises(GraphError, match=f"got class set {class_set} .* expected 0 to 3") as caught:
+        leave_out_classes(graph, 1, class_set)
+    assert caught.value.arguments == ("class_sets",)
 
 
 @pytest.mark.parametrize("needs_split", [class_prior, lambda graph: leave_out_classes(graph, 1)])

@@ -91,6 +91,7 @@ def test_detection_without_both_kinds_is_not_a_number(positive):
     positive = np.array(positive, bool)
     assert math.isnan(metrics.auroc(positive, np.zeros(len(positive))))
     assert math.isnan(metrics.aupr(positive, np.zeros(len(positive))))
+    assert math.isnan(metrics.false_positive_rate(positive, np.zeros(len(positive))))
 
 
 def test_no_nodes_have_no_accuracy():
@@ -103,3 +104,32 @@ def test_no_nodes_have_no_accuracy():
         metrics.negative_log_likelihood,
     ):
         assert math.isnan(metric(none, label))
+
+
+def slow_false_positive_rate(positive, score):
+    """The smallest rate of any threshold that at least 19 of 20 positive nodes reach."""
+    rates = [
+        np.mean(score[~positive] >= threshold)
+        for threshold in score
+        if 20 * np.sum(score[positive] >= threshold) >= 19 * positive.sum()
+    ]
+    return min(rates)
+
+
+@given(st.integers(0, 2**32), st.integers(2, 130), st.integers(1, 12))
+def test_false_positive_rate_is_the_smallest_of_all_thresholds(seed, count, values):
+    rng = np.random.default_rng(seed)
+    positive = rng.permutation(np.arange(count) < rng.integers(1, count))
+    score = rng.integers(values, size=count) + positive  # with ties
+    expected = slow_false_positive_rate(positive, score)
+    assert metrics.false_positive_rate(positive, score.astype(float)) == expected
+
+
+def test_false_positive_rate_by_hand():
+    positive = np.arange(40) < 20
+    score = np.where(positive, 1.0, 0.0)
+    assert metrics.false_positive_rate(positive, score) == 0.0
+    score[0] = -5.0  # one of 20 may be missed
+    assert metrics.false_positive_rate(positive, score) == 0.0
+    score[1] = 0.0
+    assert metrics.false_positive_rate(positive, score) == 1.0

@@ -7,6 +7,8 @@ from gpn_scale import __version__
 from gpn_scale.errors import RunError
 from gpn_scale.experiments.cells import CellResult
 from gpn_scale.experiments.matrix_directory import MatrixDirectory
+from gpn_scale.experiments.stored_results import stored_results
+from gpn_scale.experiments.training_cost import TrainingCost
 from tests.experiments.cells import CELL
 
 
@@ -48,3 +50,17 @@ def test_results_of_another_version_or_configuration_are_refused(directory):
     path.write_text('{"version": ')
     with pytest.raises(RunError, match="is damaged"):
         directory.result(CELL)
+
+
+def test_the_cost_of_a_training_is_a_file_of_its_own(directory):
+    assert directory.cost(CELL) is None
+    cost = TrainingCost(seconds=2.5, cpu_seconds=2.0, added_bytes=1 << 20)
+    directory.write_cost(CELL, cost)
+    assert directory.cost(CELL) == cost
+    assert directory.result(CELL) is None
+    assert stored_results(directory.path) == {}
+    path = directory.path / "costs" / "G" / "GPN" / "all_classes" / "split1_init1.json"
+    for damaged in ("{", '{"seconds": 1}'):
+        path.write_text(damaged)
+        with pytest.raises(RunError, match="is damaged"):
+            directory.cost(CELL)

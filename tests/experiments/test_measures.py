@@ -8,10 +8,17 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from gpn_scale.data.splits import prepare_graph
+from gpn_scale.evaluation.metrics import false_positive_rate
 from gpn_scale.experiments.catalogue import EXPERIMENTS
 from gpn_scale.experiments.cells import Cell
 from gpn_scale.experiments.matrix_directory import MatrixDirectory
-from gpn_scale.experiments.measures import clean, isolated, left_out_classes, misclassification
+from gpn_scale.experiments.measures import (
+    clean,
+    isolated,
+    left_out_classes,
+    left_out_false_alarms,
+    misclassification,
+)
 from gpn_scale.experiments.run_cell import run_cell
 from gpn_scale.experiments.tables import entries, to_markdown
 from gpn_scale.experiments.trained import Trained
@@ -23,6 +30,7 @@ from tests.ppr.stored import write_store
 ALL = list(EXPERIMENTS)
 QUICK = {
     "GPN-minibatch": [("minibatch.tail", "stationary")],
+    "GPN+-minibatch": [("minibatch.tail", "stationary")],
     "VGCN-Ensemble": [("model.members", "2")],
     "VGCN-Ensemble-minibatch": [("model.members", "2")],
     "VGCN-Dropout": [("model.samples", "2")],
@@ -30,11 +38,20 @@ QUICK = {
     "DropEdge": [("model.samples", "2")],
     "VGCN-BNN": [("model.samples", "2")],
 }
-GPNS = ("GPN", "GPN-minibatch", "PostNet", "PostNet-Diff", "GPN-LOG-beta")
+GPNS = ("GPN+", "GPN+-minibatch", "GPN", "GPN-minibatch", "PostNet", "PostNet-Diff", "GPN-LOG-beta")
 WITHOUT_EPISTEMIC = {
     *("APPNP", "PPRGo", "VGCN", "VGCN-minibatch", "RGCN"),
     *(name for name in MODELS if name.endswith("+temperature")),
 }
+
+
+def is_missing(metric, model):
+    """Whether a metric is that of a score which the model does not have."""
+    if "_p_" in metric:
+        return not model.startswith("GPN+")
+    if "no_network" in metric or "entropy" in metric:
+        return model not in GPNS
+    return "epistemic" in metric and model in WITHOUT_EPISTEMIC
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -55,12 +72,9 @@ def test_every_model_gives_every_experiment_its_numbers(name, tmp_path):
         assert list(result.results) == cell.experiments_among(ALL)
         for metrics in result.results.values():
             for metric, value in metrics.items():
-                missing = ("epistemic_no_network" in metric and name not in GPNS) or (
-                    "epistemic" in metric and name in WITHOUT_EPISTEMIC
-                )
-                assert math.isnan(value) == missing, metric
+                assert math.isnan(value) == is_missing(metric, name), metric
     table = to_markdown(entries({cell: result}))
-    assert ("n.a." in table) == (name not in GPNS)
+    assert ("n.a." in table) == (not name.startswith("GPN+"))
     assert "nan" not in table
 
 
@@ -101,6 +115,9 @@ def test_nodes_of_left_out_classes_are_the_positives():
     score = trained.prediction.scores(nodes)["epistemic"]
     expected = roc_auc_score(np.arange(len(nodes)) >= len(known), score)
     assert metrics["auroc_epistemic"] == pytest.approx(expected)
+    rates = left_out_false_alarms(trained)
+    unknown = np.arange(len(nodes)) >= len(known)
+    assert rates["fpr95_epistemic"] == pytest.approx(false_positive_rate(unknown, score))
     right = trained.prediction.predicted_class[known] == prepared.labels[known]
     assert metrics["id_accuracy"] == pytest.approx(right.mean())
 

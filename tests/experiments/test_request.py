@@ -25,6 +25,19 @@ def test_a_setting_has_the_seeds_of_its_cell_and_the_changes():
     assert clean.data.left_out_classes == 0
 
 
+def test_class_sets_and_own_seeds_enter_the_settings_of_their_cells():
+    own = request(class_sets=(0, 2), own_seeds=True, left_out_classes="1", models=("GPN", "LP"))
+    settings = {cell: own.setting(cell).config for cell in own.cells}
+    for cell, config in settings.items():
+        assert config.train.rng_seed == cell.own_seed
+        assert config.data.left_out_set == cell.class_set
+        assert config.data.left_out_classes == int(cell.left_out)
+    assert {cell.class_set for cell in settings} == {0, 2}
+    shared = request(left_out_classes="1")
+    for cell in shared.cells:
+        assert shared.setting(cell).config.train.rng_seed == cell.init
+
+
 def test_models_with_the_same_diffusion_share_a_store():
     own = request(models=("GPN", "GPN-minibatch", "PostNet", "PPRGo"))
     paths = {
@@ -50,6 +63,9 @@ def test_graphs_are_loaded_once():
         ({"models": ("GPT",)}, "models got 'GPT'"),
         ({"experiments": ("cleen",)}, "experiments got 'cleen'"),
         ({"fractions": (0.0,)}, "fraction"),
+        ({"class_sets": ()}, "class_sets is empty"),
+        ({"class_sets": (0, 5)}, "expected different numbers from 0 to 4"),
+        ({"class_sets": (1, 1)}, "expected different numbers from 0 to 4"),
     ],
 )
 def test_requests_that_make_no_sense_are_refused(changes, message):

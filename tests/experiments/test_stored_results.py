@@ -20,6 +20,7 @@ def test_all_stored_results_are_found_in_the_order_of_the_matrix(tmp_path):
         Cell("A", "GPN", False, 2, 1),
         Cell("A", "GPN[train.epochs=2]", True, 1, 10),
         Cell("A", "GPN", True, 1, 1),
+        Cell("A", "GPN", True, 1, 1, 3),
     ]
     for cell in cells:
         write(tmp_path, cell, clean={"accuracy": 0.5})
@@ -27,7 +28,7 @@ def test_all_stored_results_are_found_in_the_order_of_the_matrix(tmp_path):
     (tmp_path / "cells" / "A" / "GPN" / "left_out" / "splitx_init1.json").write_text("{}")
     (tmp_path / "cells" / "A" / "GPN" / "left_out" / ".split1_init2.json.7.tmp").write_text("{")
     results = stored_results(tmp_path)
-    assert list(results) == [cells[3], cells[0], cells[2], cells[1]]
+    assert list(results) == [cells[3], cells[4], cells[0], cells[2], cells[1]]
     assert results[cells[0]].results == {"clean": {"accuracy": 0.5}}
     (tmp_path / "cells" / "A" / "GPN" / "left_out" / "split1_init1.json").write_text("{")
     with pytest.raises(RunError, match="is damaged"):
@@ -48,3 +49,15 @@ def test_differences_are_taken_run_by_run():
     assert accuracy.mean == pytest.approx(0.0)
     assert accuracy.error == pytest.approx(statistics.stdev([10.0, -10.0]) / math.sqrt(2))
     assert nll.mean == 0.0
+
+
+def test_class_sets_are_runs_of_their_own_and_paired_with_their_like():
+    values = {("B", 0): 0.9, ("B", 1): 0.7, ("A", 0): 0.8, ("A", 1): 0.4}
+    results = {
+        Cell("G", model, True, 1, 1, class_set): CellResult("f", {"left-out-classes": {"x": value}})
+        for (model, class_set), value in values.items()
+    }
+    (difference,) = paired_differences(results, "B", "A")
+    assert difference.runs == 2
+    assert difference.mean == pytest.approx(20.0)
+    assert difference.error == pytest.approx(10.0)

@@ -70,3 +70,14 @@ def test_minibatches_are_compared_with_the_papers_gpn():
     (accuracy, _) = entries(results(0.7, model="GPN-minibatch"), PAPER)
     assert accuracy.difference == pytest.approx(-10.0)
     assert all(e.paper is None for e in entries(results(0.7, model="GPN[a.b=1]"), PAPER))
+
+
+def test_the_paper_has_no_figure_for_other_left_out_classes():
+    paper = {PaperKey("G", "GPN", "left-out-classes", "id_accuracy"): Figure(80.0, 1.0)}
+    result = CellResult("f", {"left-out-classes": {"id_accuracy": 0.5}})
+    last = Cell("G", "GPN", True, 1, 1)
+    (entry,) = entries({last: result}, paper)
+    assert entry.paper == Figure(80.0, 1.0)
+    (entry,) = entries({last: result, last._replace(class_set=1): result}, paper)
+    assert entry.paper is None
+    assert entry.runs == 2

@@ -50,7 +50,18 @@ STORE_OPTIONS = {
     "two-ranks": ["--steps", "inf", "--k", "12", "--clusters", "5", "--normalisation", "rw"],
 }
 PUSHED_ROOTS = (0, 3, 42, 77, 150, 151, 299)
-TRAIN_OPTIONS = ["--dataset", GRAPH, "--threads", "1", "--epochs", "15", "--device", "cpu"]
+TRAIN_OPTIONS = [
+    "--model",
+    "GPN",
+    "--dataset",
+    GRAPH,
+    "--threads",
+    "1",
+    "--epochs",
+    "15",
+    "--device",
+    "cpu",
+]
 BATCH_OPTIONS = ["--set", "minibatch.batch_size=8", "--set", "minibatch.tail_nodes=64"]
 EVALUATE_OPTIONS = ["--datasets", KNOWN_CLASSES_GRAPH, "--splits", "1", "--inits", "1"]
 EVALUATE_OPTIONS += ["--experiment", "clean,left-out-classes,isolated", "--left-out-classes", "1"]

@@ -30,7 +30,8 @@ from gpn_scale.nn.aggregation import ClusterEvidence
 from gpn_scale.nn.model import GPN
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import AbstractTail, make_tail
-from precompute.build import Resources, build_store
+from precompute.build import build_store
+from precompute.resources import Resources
 from tests.ppr.stored import exact_rows, write_store
 from tests.strategies import graphs
 

@@ -46,3 +46,21 @@ def test_ablations_change_the_diffusion_alone():
     alone, logs = without_diffusion(config, GRAPH), averaging_logs(config, GRAPH)
     assert (alone.diffusion.steps, logs.diffusion.of) == (0, "log_evidence")
     assert alone.encoder == logs.encoder == config.encoder
+
+
+def test_pooled_opinions_have_the_recipe_of_gpn_with_rows_that_sum_to_1():
+    config = config_of("LOP-GPN", LARGE)
+    assert config.diffusion.normalisation == "rw"
+    assert config.diffusion.teleport == LARGE.diffusion.teleport
+    assert (config.encoder, config.train) == (LARGE.encoder, LARGE.train)
+    batched = config_of("LOP-GPN-minibatch", LARGE)
+    assert (batched.mode, batched.diffusion) == ("minibatch", config.diffusion)
+
+
+def test_committees_have_the_recipe_of_gpn():
+    config = config_of("CUQ-GNN", LARGE)
+    assert (config.encoder, config.train) == (LARGE.encoder, LARGE.train)
+    assert config.diffusion == LARGE.diffusion
+    logs = averaging_logs(LARGE, GRAPH)
+    assert config_of("CUQ-GNN", logs).diffusion.of == "evidence"
+    assert config_of("CUQ-GCN-minibatch", SMALL).minibatch.neighbours == 5

@@ -17,6 +17,7 @@ from tests.ppr.stored import write_store
 
 RECIPE = replace(CONFIG, train=replace(CONFIG.train, epochs=3))
 CHANGES = {
+    "GPN+-minibatch": [("minibatch.tail", "stationary")],
     "GPN-minibatch": [("minibatch.tail", "stationary")],
     "VGCN-Ensemble": [("model.members", "2")],
     "VGCN-Ensemble-minibatch": [("model.members", "2")],
@@ -82,7 +83,9 @@ def test_every_model_predicts_the_same_after_its_state_is_loaded(name, tmp_path)
         np.testing.assert_array_equal(scores[score], expected)
 
 
-@pytest.mark.parametrize("name", ["GPN", "PostNet-Diff", "GPN-LOG-beta", "LP", "VGCN", "PPRGo"])
+@pytest.mark.parametrize(
+    "name", ["GPN+", "GPN", "PostNet-Diff", "GPN-LOG-beta", "LP", "VGCN", "PPRGo"]
+)
 def test_perturbed_graphs_are_predicted_through_the_protocol(name, tmp_path):
     setting = own_setting(name)
     graph = prepare_graph(unsplit_graph(), setting.config)
@@ -105,7 +108,9 @@ def test_perturbed_graphs_are_predicted_through_the_protocol(name, tmp_path):
         assert (score is not None) == name.startswith(("GPN", "PostNet"))
 
 
-@pytest.mark.parametrize("name", ["GPN", "LP", "GKDE", "VGCN", "VGCN-Ensemble", "VGCN+GNNSafe"])
+@pytest.mark.parametrize(
+    "name", ["GPN+", "GPN", "LP", "GKDE", "VGCN", "VGCN-Ensemble", "VGCN+GNNSafe"]
+)
 def test_prediction_needs_training(name):
     graph = prepare_graph(unsplit_graph(), RECIPE)
     with pytest.raises(RunError, match="call fit"):

@@ -18,8 +18,8 @@ from precompute.arguments import (
     resources_of,
     target_of,
 )
-from precompute.build import default_resources
 from precompute.mpi import SingleProcess
+from precompute.resources import default_resources
 
 
 def parsed(*options):
@@ -81,16 +81,11 @@ def test_resources(monkeypatch):
     monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 3)
     given = resources_of(parsed("--threads", "3", "--memory-budget", "0.5"), SingleProcess())
     assert (given.threads, given.memory_bytes) == (3, 500_000_000)
-    default = default_resources(1)
-    assert resources_of(parsed(), SingleProcess()).threads == default.threads
-    shared = default_resources(10_000)
-    assert shared.threads == 1
-    assert shared.memory_bytes < default.memory_bytes
+    assert resources_of(parsed(), SingleProcess()).threads == default_resources(1).threads
 
 
 def test_threads_are_limited_by_those_of_numba(monkeypatch):
     monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 1)
-    assert default_resources(1).threads == 1
     with pytest.raises(ConfigError, match=r"--threads got 2, expected at most 1: .*THREADS=2"):
         resources_of(parsed("--threads", "2"), SingleProcess())
 

@@ -10,8 +10,9 @@ import pytest
 
 from gpn_scale.ppr.store import PPRStore
 from precompute import memory_estimate
-from precompute.build import Resources, build_store
+from precompute.build import build_store
 from precompute.memory_estimate import estimate_memory
+from precompute.resources import Resources
 from tests.precompute.engines import config_of, engine_of, random_graph
 
 
@@ -68,7 +69,8 @@ MEASURED = """
 import sys
 from pathlib import Path
 import numpy as np
-from precompute.build import Resources, build_store
+from precompute.build import build_store
+from precompute.resources import Resources
 from gpn_scale.memory import resident_bytes
 from tests.precompute.engines import config_of, random_graph
 

@@ -143,3 +143,19 @@ def test_a_checkpoint_whose_tensors_do_not_fit_is_refused(small_graph, tmp_path,
     assert "\n" not in str(caught.value)
     assert other.state.epoch == 0
     assert all(torch.equal(before[n], value) for n, value in other.model.state_dict().items())
+
+
+def test_a_checkpoint_of_a_version_with_fewer_fields_is_continued(small_graph, tmp_path):
+    trainer = GPNClassifier(CONFIG).trainer(small_graph)
+    list(trainer.records())
+    save_checkpoint(tmp_path / "whole", trainer, CONFIG, "graph")
+    fewer = changed(
+        *(tmp_path / "whole", tmp_path / "fewer"),
+        lambda tensors, facts: facts["config"]["data"].pop("left_out_set"),
+    )
+    other = GPNClassifier(CONFIG).trainer(small_graph)
+    restore_checkpoint(fewer, other, CONFIG, "graph")
+    assert other.state.epoch == trainer.state.epoch
+    moved = replace(CONFIG, data=replace(CONFIG.data, left_out_set=2))
+    with pytest.raises(RunError, match=r"data.left_out_set=0, now it is 2"):
+        restore_checkpoint(fewer, other, moved, "graph")

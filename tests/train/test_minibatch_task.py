@@ -24,7 +24,8 @@ from gpn_scale.ppr.store import PPRStore
 from gpn_scale.train.minibatch_task import MinibatchTask
 from gpn_scale.train.objective import EvidenceObjective
 from gpn_scale.train.task import ExactTask
-from precompute.build import Resources, build_store
+from precompute.build import build_store
+from precompute.resources import Resources
 from tests.ppr.stored import write_store
 
 CPU = torch.device("cpu")

@@ -1,0 +1,325 @@
+"""Sections of a run's configuration: one frozen dataclass per component.
+
+The docstring under a field is what `--help` prints about it.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from gpn_scale.field_types import checks_choices, require
+
+FeatureScaling = Literal["none", "row_sum", "binary_row_sum"]
+"""`row_sum`: each row sums to 1; `binary_row_sum`: the same after setting nonzeros to 1."""
+Normalisation = Literal["sym", "rw"]
+Steps = int | Literal["inf"]
+TailKind = Literal["clustered", "stationary", "renormalised", "truncated"]
+"""How the evidence that a top-k row cuts off is estimated; see `gpn_scale.ppr.tails`."""
+
+_BATCH_SIZE = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+@checks_choices("data")
+class DataConfig:
+    """The graph, and how its features and labels are used.
+
+    >>> DataConfig(dataset="CoraML", left_out_classes=3)
+    DataConfig(dataset='CoraML', feature_scaling='none', left_out_classes=3, left_out_set=0)
+    """
+
+    dataset: str = "synthetic"
+    """A dataset of the paper, `synthetic[:key=value,...]`, or the name of your file or folder."""
+    feature_scaling: FeatureScaling = "none"
+    """`row_sum` divides rows by their sum (bag of words); `binary_row_sum` makes them 0/1 first."""
+    left_out_classes: int = 0
+    """Number of classes, counted from the last, whose labels are hidden.
+
+    Their nodes stay in the graph and serve as unknown nodes in the evaluation.
+    """
+    left_out_set: int = 0
+    """Which classes are left out: 0 for the last ones, 1 to 4 for sets spread over all classes."""
+
+    def __post_init__(self) -> None:
+        require(self.left_out_classes >= 0, "data.left_out_classes", self.left_out_classes, ">= 0")
+        require(self.left_out_set >= 0, "data.left_out_set", self.left_out_set, "at least 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+@checks_choices("split")
+class SplitConfig:
+    """Division of the labelled nodes into training, validation and test sets.
+
+    >>> SplitConfig(train=0.2)
+    SplitConfig(kind='stratified', train=0.2, val=0.15, rng_seed=1)
+    """
+
+    kind: Literal["stratified", "public"] = "stratified"
+    """`stratified` draws nodes of each class; `public` uses the split that came with the graph."""
+    train: float = 0.05
+    """Fraction of each class for training (stratified)."""
+    val: float = 0.15
+    """Fraction of each class for validation (stratified); the rest is for testing."""
+    rng_seed: int = 1
+    """Seed of the stratified split."""
+
+    def __post_init__(self) -> None:
+        require(0.0 < self.train < 1.0, "split.train", self.train, "a fraction in (0, 1)")
+        require(0.0 < self.val < 1.0, "split.val", self.val, "a fraction in (0, 1)")
+        total = self.train + self.val
+        require(total < 1.0, "split.train + split.val", total, "below 1, to leave test nodes")
+        require(self.rng_seed >= 0, "split.rng_seed", self.rng_seed, "at least 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+@checks_choices("encoder")
+class EncoderConfig:
+    """The encoder, which maps features to latent positions.
+
+    >>> EncoderConfig(hidden=256, batch_norm=True).latent
+    16
+    """
+
+    hidden: int = 64
+    """Width of the hidden layers."""
+    layers: int = 2
+    """Number of linear layers, the last one into the latent space."""
+    latent: int = 16
+    """Dimension of the latent space, in which the flows estimate densities."""
+    dropout: float = 0.5
+    """Fraction of hidden units dropped in training."""
+    batch_norm: bool = False
+    """Whether hidden layers are batch-normalised."""
+    standardise: bool = False
+    """Whether feature columns are scaled to mean 0 and variance 1 (dense features only)."""
+
+    def __post_init__(self) -> None:
+        require(self.hidden >= 1, "encoder.hidden", self.hidden, "at least 1")
+        require(self.layers >= 1, "encoder.layers", self.layers, "at least 1")
+        require(self.latent >= 1, "encoder.latent", self.latent, "at least 1")
+        require(0.0 <= self.dropout < 1.0, "encoder.dropout", self.dropout, "a fraction in [0, 1)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+@checks_choices("flow")
+class FlowConfig:
+    """The normalising flows, which map latent positions to a density per class.
+
+    >>> FlowConfig(memory_mib=64)
+    FlowConfig(radial_layers=10, memory_mib=64)
+    """
+
+    radial_layers: int = 10
+    """Number of radial layers in the flow of each class."""
+    memory_mib: int = 512
+    """Scratch memory in MiB; larger passes run in chunks, which the backward pass recomputes."""
+
+    def __post_init__(self) -> None:
+        require(self.radial_layers >= 0, "flow.radial_layers", self.radial_layers, "at least 0")
+        require(self.memory_mib >= 1, "flow.memory_mib", self.memory_mib, "at least 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+@checks_choices("evidence")
+class EvidenceConfig:
+    """The step from a density per class to evidence (pseudo-counts).
+
+    >>> EvidenceConfig(budget="one")
+    EvidenceConfig(budget='one', log_limit=30.0)
+    """
+
+    budget: Literal["latent", "latent_classes", "one"] = "latent"
+    """Factor on densities: `latent` is sqrt(4 pi)^D, `latent_classes` C times this, `one` is 1."""
+    log_limit: float = 30.0
+    """Limit of the log-evidence, which is clamped to [-log_limit, log_limit]."""
+
+    def __post_init__(self) -> None:
+        require(self.log_limit > 0, "evidence.log_limit", self.log_limit, "a positive number")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+@checks_choices("diffusion")
+class DiffusionConfig:
+    """The diffusion, which aggregates evidence over the neighbourhood of each node.
+
+    >>> DiffusionConfig(steps="inf").store_parameters
+    {'teleport': 0.1, 'normalisation': 'sym', 'steps': 'inf', 'self_loops': True}
+    """
+
+    teleport: float = 0.1
+    """Probability of returning to the root, in (0, 1)."""
+    normalisation: Normalisation = "sym"
+    """Matrix S: `sym` is D^-1/2 A D^-1/2 (the authors' runs), `rw` is D^-1 A (the paper's text)."""
+    steps: Steps = 10
+    """Number of power-iteration steps, or `inf` for personalised PageRank to `tolerance`."""
+    tolerance: float = 1e-6
+    """With `steps=inf`, the fraction of the diffusion's mass that may stay undistributed."""
+    self_loops: bool = True
+    """Whether every node also counts as its own neighbour."""
+    of: Literal["evidence", "log_evidence"] = "evidence"
+    """What is diffused; `log_evidence` is the paper's ablation GPN-LOG, in exact mode only."""
+
+    def __post_init__(self) -> None:
+        teleport = self.teleport
+        require(0.0 < teleport < 1.0, "diffusion.teleport", teleport, "a number in (0, 1)")
+        allowed = self.steps == "inf" or self.steps >= 0
+        require(allowed, "diffusion.steps", self.steps, "at least 0, or inf")
+        require(0.0 < self.tolerance < 1.0, "diffusion.tolerance", self.tolerance, "in (0, 1)")
+
+    @property
+    def store_parameters(self) -> dict[str, Any]:
+        """The parameters that the manifest of a store of this diffusion's rows holds."""
+        return {
+            "teleport": self.teleport,
+            "normalisation": self.normalisation,
+            "steps": str(self.steps),
+            "self_loops": self.self_loops,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+@checks_choices()
+class PPRConfig:
+    """The approximation and storage of the top-k rows of a diffusion.
+
+    >>> PPRConfig(k=32).working_entries
+    64
+    """
+
+    diffusion: DiffusionConfig = field(default_factory=lambda: DiffusionConfig(teleport=0.2))
+    """The diffusion whose rows are computed."""
+    k: int = 64
+    """Maximum number of entries in a stored row."""
+    clusters: int = 32
+    """Number of graph clusters whose cut mass is stored with every row; 0 for none."""
+    method: Literal["auto", "sweep", "push"] = "auto"
+    """`sweep` builds all rows from their neighbours' rows; `push` computes each root by itself."""
+    keep: int = 0
+    """Number of entries of a row during sweeps, at least k; 0 for twice k."""
+    sweeps: int = 0
+    """Number of sweeps of an unlimited diffusion; 0 to continue until `sweep_tolerance`."""
+    sweep_tolerance: float = 8e-3
+    """Sweeps end when the estimated missing mass, (1-t)/t times the last gain, is below this."""
+    push_tolerance: float = 1e-6
+    """A push ends when every node's residual is below this times its number of edges."""
+
+    def __post_init__(self) -> None:
+        require(self.k >= 1, "k", self.k, "at least 1")
+        require(self.clusters >= 0, "clusters", self.clusters, "at least 0")
+        require(self.sweeps >= 0, "sweeps", self.sweeps, "at least 0")
+        tolerance = self.sweep_tolerance
+        require(0 < tolerance < 1, "sweep_tolerance", tolerance, "a number in (0, 1)")
+        tolerance = self.push_tolerance
+        require(0 < tolerance < 1, "push_tolerance", tolerance, "a number in (0, 1)")
+        require(self.keep == 0 or self.keep >= self.k, "keep", self.keep, "0, or at least k")
+
+    @property
+    def working_entries(self) -> int:
+        """Number of entries of a row during sweeps."""
+        return self.keep or 2 * self.k
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+@checks_choices("train")
+class TrainConfig:
+    """The optimisation of the parameters.
+
+    >>> TrainConfig(epochs=30, schedule="cosine").learning_rate
+    0.01
+    """
+
+    epochs: int = 100_000
+    """Maximum number of epochs after the warm-up."""
+    patience: int = 50
+    """Number of epochs without a better validation cross-entropy after which training stops."""
+    warmup_steps: int = 5
+    """Number of first steps that update only the flows; in exact mode, an epoch is one step."""
+    learning_rate: float = 0.01
+    """Learning rate of the Adam optimiser."""
+    schedule: Literal["constant", "cosine"] = "constant"
+    """Learning rate over time: `cosine` lowers it with every step, to 0 at the end of `epochs`."""
+    weight_decay: float = 0.001
+    """Weight decay of the encoder's parameters; the flows have none."""
+    entropy_weight: float = 1e-4
+    """Weight of the posterior's entropy in the loss (lambda in the paper)."""
+    rng_seed: int = 1
+    """Seed of initial values and dropout."""
+
+    def __post_init__(self) -> None:
+        require(self.rng_seed >= 0, "train.rng_seed", self.rng_seed, "at least 0")
+        require(self.epochs >= 0, "train.epochs", self.epochs, "at least 0")
+        require(self.patience >= 1, "train.patience", self.patience, "at least 1")
+        require(self.warmup_steps >= 0, "train.warmup_steps", self.warmup_steps, "at least 0")
+        require(self.learning_rate > 0, "train.learning_rate", self.learning_rate, "positive")
+        require(self.weight_decay >= 0, "train.weight_decay", self.weight_decay, "at least 0")
+        require(self.entropy_weight >= 0, "train.entropy_weight", self.entropy_weight, ">= 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+@checks_choices("opinion")
+class OpinionConfig:
+    """The opinion of GPN+: a perceptron beside GPN's encoder, whose logits are diffused.
+
+    >>> OpinionConfig(patience=20)
+    OpinionConfig(dropout=0.5, weight_decay=0.0001, epochs=100000, patience=20)
+    """
+
+    dropout: float = 0.5
+    """Fraction of hidden units dropped in training."""
+    weight_decay: float = 1e-4
+    """Weight decay of all parameters; the loss is the mean over the training nodes."""
+    epochs: int = 100_000
+    """Maximum number of epochs; `train.epochs` limits them as well."""
+    patience: int = 50
+    """Number of epochs without a better validation cross-entropy after which training stops."""
+
+    def __post_init__(self) -> None:
+        require(0.0 <= self.dropout < 1.0, "opinion.dropout", self.dropout, "a fraction in [0, 1)")
+        require(self.weight_decay >= 0, "opinion.weight_decay", self.weight_decay, "at least 0")
+        require(self.epochs >= 0, "opinion.epochs", self.epochs, "at least 0")
+        require(self.patience >= 1, "opinion.patience", self.patience, "at least 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+@checks_choices("minibatch")
+class MinibatchConfig:
+    """The batches of minibatch mode."""
+
+    batch_size: int | Literal["auto"] = "auto"
+    """Number of training nodes per step; `auto` is 1024, or all if there are fewer."""
+    neighbours: int | Literal["all"] = "all"
+    """Neighbours drawn per node by comparison models with graph convolutions; not for GPN."""
+    tail: TailKind = "clustered"
+    """How the cut part of a row is estimated; `clustered` needs a store with clusters."""
+    tail_nodes: int = 4096
+    """Number of random nodes that each step adds to its estimate of the clusters' evidence."""
+    tail_prior_mass: float = 1.0
+    """Weight of a cluster's mean relative to its kept mass, when `clustered` estimates the cut."""
+    validation: Literal["auto", "rows", "exact"] = "auto"
+    """Validation from stored rows (`rows`) or by exact diffusion (`exact`); `auto`: the cheaper."""
+    workers: int = 1
+    """Number of background threads that assemble batches; 0 uses the trainer's own thread."""
+
+    def __post_init__(self) -> None:
+        size = self.batch_size
+        require(size == "auto" or size >= 1, "minibatch.batch_size", size, "at least 1, or auto")
+        count = self.neighbours
+        require(count == "all" or count >= 1, "minibatch.neighbours", count, "at least 1, or all")
+        require(self.tail_nodes >= 1, "minibatch.tail_nodes", self.tail_nodes, "at least 1")
+        prior = self.tail_prior_mass
+        require(prior > 0, "minibatch.tail_prior_mass", prior, "a positive number, or inf")
+        require(self.workers >= 0, "minibatch.workers", self.workers, "at least 0")
+
+    def roots_per_batch(self, num_roots: int) -> int:
+        """Return the batch size for `num_roots` roots.
+
+        >>> MinibatchConfig().roots_per_batch(5000), MinibatchConfig().roots_per_batch(300)
+        (1024, 300)
+
+        Raises:
+            ConfigError: `batch_size` is larger than the number of roots.
+        """
+        size, expected = self.batch_size, f"auto or at most the {num_roots} nodes to train on"
+        if size == "auto":
+            return max(1, min(_BATCH_SIZE, num_roots))
+        require(size <= num_roots, "minibatch.batch_size", size, expected)
+        return size

@@ -1,0 +1,94 @@
+"""Measured cells of a matrix as one small CSV file, from which tables can be made again.
+
+The file has a line per cell and metric. It holds what the leaderboard shows and nothing else, so
+that it can be kept in a repository.
+"""
+
+import csv
+import io
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from gpn_scale.errors import RunError
+from gpn_scale.experiments.cells import Cell, CellResult
+from gpn_scale.experiments.matrix_directory import MatrixDirectory
+from gpn_scale.experiments.stored_results import stored_results
+
+TRAINING = "training"
+"""Name under which the cost of a training stands among the experiments of its cell."""
+_COLUMNS = ("dataset", "model", "class_set", "split", "init", "experiment", "metric", "value")
+_ALL_CLASSES = "none"
+_MIB = 1 << 20
+
+Cells = Mapping[Cell, CellResult]
+
+
+def matrix_cells(path: Path) -> dict[Cell, CellResult]:
+    """Return all finished cells in the directory of a matrix, with the costs of their trainings.
+
+    Raises:
+        RunError: a file is damaged or was written by another version.
+    """
+    directory, cells = MatrixDirectory(path), {}
+    for cell, result in stored_results(path).items():
+        cost, results = directory.cost(cell), dict(result.results)
+        if cost is not None:
+            added = cost.added_bytes / _MIB
+            results[TRAINING] = {"cpu_seconds": cost.cpu_seconds, "added_mib": added}
+        cells[cell] = CellResult(result.fingerprint, results)
+    return cells
+
+
+def merged_cells(first: Cells, second: Cells) -> dict[Cell, CellResult]:
+    """Return the cells of both; of an experiment that both have, the second result counts."""
+    cells = dict(first)
+    for cell, result in second.items():
+        earlier = cells.get(cell)
+        results = {} if earlier is None else earlier.results
+        cells[cell] = CellResult(result.fingerprint, {**results, **result.results})
+    return cells
+
+
+def cells_to_csv(cells: Cells, is_kept: Callable[[str, str, str], bool]) -> str:
+    """Return a line per cell and metric, in a fixed order, with five digits; NaN is left out.
+
+    Args:
+        cells: The cells.
+        is_kept: Whether a metric is written, from model, experiment and metric.
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for cell in sorted(cells):
+        class_set = str(cell.class_set) if cell.left_out else _ALL_CLASSES
+        head = (cell.dataset, cell.model, class_set, cell.split, cell.init)
+        for experiment, metrics in sorted(cells[cell].results.items()):
+            for metric, value in metrics.items():
+                if is_kept(cell.model, experiment, metric) and not math.isnan(value):
+                    writer.writerow([*head, experiment, metric, f"{value:.5g}"])
+    return out.getvalue()
+
+
+def cells_from_csv(text: str, source: Path | str) -> dict[Cell, CellResult]:
+    """Return the cells that `cells_to_csv` wrote; `source` is for messages.
+
+    Raises:
+        RunError: the text is not such a table.
+    """
+    reader = csv.DictReader(io.StringIO(text))
+    if tuple(reader.fieldnames or ()) != _COLUMNS:
+        raise RunError(f"{source} begins with {reader.fieldnames}, expected {','.join(_COLUMNS)}")
+    cells: dict[Cell, CellResult] = {}
+    for row in reader:
+        try:
+            left_out = row["class_set"] != _ALL_CLASSES
+            class_set = int(row["class_set"]) if left_out else 0
+            seeds = int(row["split"]), int(row["init"])
+            value = float(row["value"])
+        except (TypeError, ValueError) as error:
+            raise RunError(f"{source}, line {reader.line_num} is damaged ({error})") from error
+        cell = Cell(row["dataset"], row["model"], left_out, *seeds, class_set)
+        results = cells.setdefault(cell, CellResult("")).results
+        results.setdefault(row["experiment"], {})[row["metric"]] = value
+    return cells
