@@ -30,12 +30,12 @@ CANCELLED |= {f"encoder.norms.{depth}.running_mean" for depth in (0, 1)}
 """Batch-norm takes these biases out again: their gradients are round-off, which Adam blows up."""
 
 
-def graph_and_config(tail="clustered", validation="exact"):
+def graph_and_config(tail="clustered", validation="exact", model="GPN"):
     settings = SyntheticConfig(nodes=NODES, classes=3, features=6, degree=4, isolated=0.02)
     graph = synthetic_graph(settings)
     graph = stratified_split(graph, train=0.05, val=0.05, rng_seed=1)
     return graph, RunConfig(
-        model="GPN",
+        model=model,
         mode="minibatch",
         encoder=EncoderConfig(hidden=8, layers=3, latent=4, dropout=0.3, batch_norm=True),
         diffusion=DIFFUSION,
@@ -126,6 +126,48 @@ def test_any_number_of_ranks_trains_the_same_model(store, tail, validation, size
     for result in results[1:]:  # and, among themselves, to the bit
         for name, weight in results[0]["weights"].items():
             np.testing.assert_array_equal(result["weights"][name], weight)
+
+
+def trained_plus(world, store, validation):
+    """Scores, weights of the opinion, calibration and prediction of a GPN+."""
+    graph, config = graph_and_config(validation=validation, model="GPN+")
+    records, classifier = [], GPNClassifier(config, dtype=torch.float64, world=world)
+    classifier.fit(graph, store=store, observe=records.append)
+    prediction = classifier.predict(graph, store=store)
+    state = {name: t.numpy() for name, t in classifier.state().items()}
+    arrays = ("probabilities", "alpha_0", "energy", "label_evidence")
+    return {
+        "parts": [record.part for record in records],
+        "scores": np.array([(r.loss, r.val_cross_entropy) for r in records]),
+        "state": {n: t for n, t in state.items() if n.startswith(("opinion.", "calibration."))},
+        "prediction": {name: np.array(getattr(prediction, name)) for name in arrays},
+        "p_values": np.stack([prediction.p_value(part) for part in (*prediction.p.parts, "known")]),
+    }
+
+
+@pytest.mark.parametrize("validation", ["exact", "rows"])
+def test_two_ranks_train_calibrate_and_predict_the_same_gpn_plus(store, validation):
+    expected = trained_plus(World(), store, validation)
+    assert set(expected["parts"]) == {"features", "opinion"}
+    assert "opinion.cluster_PS" in expected["state"]
+    assert expected["p_values"].shape == (5, NODES)
+    results = run_ranks(2, trained_plus, store, validation)
+    for result in results:
+        assert isinstance(result, dict), result
+        assert result["parts"] == expected["parts"]
+        assert_equal(result["scores"], expected["scores"], 1e-7, "scores")
+        assert_equal(result["prediction"], expected["prediction"], 1e-5)
+        for name, tensor in expected["state"].items():
+            if name.removeprefix("opinion.") not in CANCELLED:
+                assert_equal(result["state"][name], tensor, 1e-5, name)
+        # Round-off may swap two neighbours in the order of the validation nodes, not more.
+        step = 1.0 / (1 + expected["state"]["calibration.num_nodes"])
+        np.testing.assert_allclose(result["p_values"], expected["p_values"], atol=4 * step)
+        assert (result["p_values"] == expected["p_values"]).mean() > 0.98
+    first, second = (result["state"] for result in results)
+    for name, tensor in first.items():  # among themselves, to the bit
+        np.testing.assert_array_equal(second[name], tensor)
+    np.testing.assert_array_equal(results[0]["p_values"], results[1]["p_values"])
 
 
 def poisoned(world, store):

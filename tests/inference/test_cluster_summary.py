@@ -15,13 +15,16 @@ from gpn_scale.config import DiffusionConfig, MinibatchConfig
 from gpn_scale.data.building import build_graph
 from gpn_scale.inference.cluster_summary import (
     ClusterSummary,
+    CollectedClusters,
+    OpinionSummary,
     clusters_fingerprint,
     num_tracked_clusters,
     summarise_clusters,
+    summarise_model,
 )
 from gpn_scale.inference.evidence import node_values
 from gpn_scale.ppr.tails import make_tail
-from tests.inference.models import trained_model
+from tests.inference.models import plus_model, trained_model
 from tests.ppr.stored import write_store
 from tests.strategies import graphs
 
@@ -128,3 +131,37 @@ def test_the_fingerprint_tells_graphs_and_clusters_apart(tmp_path, small_graph):
     whole = {fingerprint(small_graph, store, "stationary") for store in stores}
     assert len(whole) == 1
     assert all(key.startswith(small_graph.fingerprint()) for key in whole)
+
+
+def test_means_of_logits_and_fractions_of_training_nodes_are_those_of_a_loop(tmp_path, small_graph):
+    trained = plus_model(small_graph)
+    tail = tail_of(tmp_path, small_graph, "clustered")
+    summarise_model(trained, small_graph, tail)
+    means = trained.opinion.network.cluster_PS
+    assert means.shape == (3, 3 + 1)
+    logits = trained.opinion.values_of(small_graph.features, np.arange(300)).numpy()
+    is_training = np.isin(np.arange(300), small_graph.split.train)
+    weight = tail.weight_of(np.arange(300)).astype(np.float64)
+    for cluster in range(3):
+        members = slice(cluster, None, 3)
+        expected = np.average(logits[members], axis=0, weights=weight[members])
+        labelled = np.average(is_training[members], weights=weight[members])
+        assert means[cluster].tolist() == pytest.approx([*expected, labelled], rel=1e-9)
+    evidence = summarise_clusters(trained, small_graph, tail)
+    torch.testing.assert_close(trained.network.clusters.mean_PC, evidence.mean_PC)
+
+
+def test_without_a_split_there_are_no_training_nodes(tmp_path, small_graph):
+    tail = tail_of(tmp_path, small_graph, "stationary")
+    summary = OpinionSummary(tail, replace(small_graph, split=None), num_classes=2, device=CPU)
+    summary.observe(0, 200, torch.ones(200, 2))
+    summary.observe(200, 300, torch.ones(100, 2))
+    assert summary.result(torch.float64).tolist() == [[pytest.approx(1.0), pytest.approx(1.0), 0.0]]
+
+
+def test_a_gpn_has_no_means_of_logits(tmp_path, small_graph):
+    trained = trained_model(small_graph)
+    tail = tail_of(tmp_path, small_graph, "clustered")
+    assert CollectedClusters(trained, small_graph, tail).opinion_observers == []
+    summarise_model(trained, small_graph, tail)
+    assert trained.network.clusters.num_clusters == 3

@@ -57,19 +57,22 @@ def _no_waiting_for_the_disk():
         yield
 
 
-def with_features(graph, columns=3):
+def prepared(graph, has_split, columns=3):
+    """The drawn graph with features, and with every other node as a training node or no split."""
     rng = np.random.default_rng(graph.num_nodes)
     features = rng.normal(size=(graph.num_nodes, columns)).astype(np.float32)
-    return replace(graph, features=features)
+    nobody = np.empty(0, np.int64)
+    split = Split(train=np.arange(0, graph.num_nodes, 2), val=nobody, test=nobody)
+    return replace(graph, features=features, split=split if has_split else None)
 
 
 def calibrated(graph, diffusion):
     return plus_model(graph, diffusion=diffusion, calibration=CALIBRATION)
 
 
-@given(graph=graphs(), diffusion=DIFFUSIONS, plan=st.sampled_from(PLANS))
-def test_all_nodes_by_any_plan(graph, diffusion, plan):
-    graph = with_features(graph)
+@given(graph=graphs(), has_split=st.booleans(), diffusion=DIFFUSIONS, plan=st.sampled_from(PLANS))
+def test_all_nodes_by_any_plan(graph, has_split, diffusion, plan):
+    graph = prepared(graph, has_split)
     trained = calibrated(graph, diffusion)
     got = trained.finished(predict_all(trained, graph, plan=plan))
     assert_plus(got, dense_prediction(trained, graph), CALIBRATION)
@@ -82,9 +85,14 @@ def test_without_a_calibration_the_temperature_is_1_and_there_are_no_p_values(sm
 
 
 @settings(max_examples=25)
-@given(graph=graphs(), diffusion=DIFFUSIONS, tail=st.sampled_from(["clustered", "truncated"]))
-def test_some_nodes_by_rows_without_a_cut(graph, diffusion, tail):
-    graph = with_features(graph)
+@given(
+    graph=graphs(),
+    has_split=st.booleans(),
+    diffusion=DIFFUSIONS,
+    tail=st.sampled_from(["clustered", "truncated"]),
+)
+def test_some_nodes_by_rows_without_a_cut(graph, has_split, diffusion, tail):
+    graph = prepared(graph, has_split)
     trained = calibrated(graph, diffusion)
     nodes = np.array([graph.num_nodes - 1, 0, 0])
     with TemporaryDirectory() as folder:
@@ -145,10 +153,10 @@ def test_cut_rows_are_completed_by_the_means_of_clusters(small_graph, tmp_path, 
         assert got.label_evidence[place] == pytest.approx(expected, rel=1e-4, abs=1e-6)
 
 
-@given(case=growths(), diffusion=DIFFUSIONS)
-def test_new_nodes_are_predicted_as_in_the_grown_graph(case, diffusion):
+@given(case=growths(), has_split=st.booleans(), diffusion=DIFFUSIONS)
+def test_new_nodes_are_predicted_as_in_the_grown_graph(case, has_split, diffusion):
     graph, neighbours, weights = case
-    graph = with_features(graph)
+    graph = prepared(graph, has_split)
     features = np.random.default_rng(1).normal(size=(len(neighbours), 3)).astype(np.float32)
     new = new_nodes(graph, features, neighbours, weights)
     trained = calibrated(graph, diffusion)
@@ -158,9 +166,9 @@ def test_new_nodes_are_predicted_as_in_the_grown_graph(case, diffusion):
 
 
 @settings(max_examples=25)
-@given(graph=graphs(), diffusion=DIFFUSIONS)
-def test_changed_features_of_one_node_or_several(graph, diffusion):
-    graph = with_features(graph)
+@given(graph=graphs(), has_split=st.booleans(), diffusion=DIFFUSIONS)
+def test_changed_features_of_one_node_or_several(graph, has_split, diffusion):
+    graph = prepared(graph, has_split)
     trained = calibrated(graph, diffusion)
     model, nodes = Perturbed(trained, graph), np.arange(0, graph.num_nodes, 2)
     assert_plus(model.unchanged(), dense_prediction(trained, graph), CALIBRATION)

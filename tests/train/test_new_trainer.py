@@ -6,14 +6,27 @@ import numpy as np
 import pytest
 import torch
 
-from gpn_scale.config import EncoderConfig, MinibatchConfig, RunConfig, TrainConfig
+from gpn_scale.config import (
+    EncoderConfig,
+    MinibatchConfig,
+    OpinionConfig,
+    RunConfig,
+    TrainConfig,
+)
 from gpn_scale.data.building import build_graph
 from gpn_scale.data.splits import class_prior, prepare_graph
 from gpn_scale.distributed import World
 from gpn_scale.errors import ConfigError, GraphError, StoreError
 from gpn_scale.rank_part import RankPart
 from gpn_scale.train.minibatch_task import MinibatchTask
-from gpn_scale.train.new_trainer import check_trainable, new_network, new_trainer
+from gpn_scale.train.new_trainer import (
+    check_trainable,
+    new_network,
+    new_opinion,
+    new_opinion_trainer,
+    new_trainer,
+)
+from gpn_scale.train.opinion_task import OpinionMinibatchTask
 from gpn_scale.train.task import ExactTask
 from tests.ppr.stored import write_store
 
@@ -120,3 +133,85 @@ def test_exact_mode_is_for_one_process(small_graph):
     with pytest.raises(ConfigError, match="trains in one process, got 2 ranks") as caught:
         trainer_for(RunConfig(model="GPN"), small_graph, world=World(part=RankPart(0, 2)))
     assert caught.value.arguments == ("mode",)
+
+
+def opinion_trainer(config, graph, store=None, world=None):
+    options = {"device": CPU, "dtype": torch.float32, "world": world or World()}
+    return new_opinion_trainer(config, graph, store, **options)
+
+
+def test_the_mode_decides_on_the_task_of_the_opinion_too(small_graph, tmp_path):
+    assert isinstance(opinion_trainer(RunConfig(), small_graph).task, ExactTask)
+    store = stored(small_graph, tmp_path)
+    batched = opinion_trainer(replace(BATCHED, model="GPN+"), small_graph, store)
+    assert isinstance(batched.task, OpinionMinibatchTask)
+    assert batched.part == "opinion"
+    with pytest.raises(StoreError, match="needs a PPR store, and none was given"):
+        opinion_trainer(replace(BATCHED, model="GPN+"), small_graph)
+    with pytest.raises(ConfigError, match="trains in one process, got 2 ranks"):
+        opinion_trainer(RunConfig(), small_graph, world=World(part=RankPart(0, 2)))
+
+
+@pytest.mark.parametrize(
+    ("train_epochs", "opinion_epochs", "expected"), [(4, 9, 4), (9, 4, 4), (0, 9, 0), (9, 0, 0)]
+)
+def test_both_numbers_of_epochs_limit_the_opinion(
+    small_graph, train_epochs, opinion_epochs, expected
+):
+    config = RunConfig(
+        train=TrainConfig(epochs=train_epochs, warmup_steps=3),
+        opinion=OpinionConfig(epochs=opinion_epochs),
+    )
+    records = list(opinion_trainer(config, small_graph).records())
+    assert [record.epoch for record in records] == list(range(1, expected + 1))
+    assert {record.phase for record in records} <= {"main"}
+
+
+def test_the_opinion_stops_by_its_own_patience(small_graph):
+    config = RunConfig(
+        train=TrainConfig(epochs=10_000, patience=10_000, learning_rate=0.1),
+        opinion=OpinionConfig(patience=3),
+    )
+    trainer = opinion_trainer(config, small_graph)
+    last = list(trainer.records())[-1]
+    assert last.epoch - last.best_epoch == 3
+    assert last.epoch < 1000
+
+
+def test_an_opinion_without_epochs_keeps_its_initial_values(small_graph):
+    config = RunConfig(train=TrainConfig(epochs=0))
+    trainer = opinion_trainer(config, small_graph)
+    before = {name: t.clone() for name, t in trainer.model.state_dict().items()}
+    assert list(trainer.records()) == []
+    trainer.restore_best()
+    assert all(torch.equal(t, before[name]) for name, t in trainer.model.state_dict().items())
+
+
+def test_the_opinion_s_weight_decay_and_seed_are_its_own(small_graph):
+    config = RunConfig(
+        train=TrainConfig(weight_decay=0.5, schedule="cosine"),
+        opinion=OpinionConfig(weight_decay=0.25),
+    )
+    (group,) = opinion_trainer(config, small_graph).new_optimiser("main").param_groups
+    assert group["weight_decay"] == 0.25
+    own, evidence = (
+        make(config, small_graph).model.encoder.first.weight
+        for make in (opinion_trainer, trainer_for)
+    )
+    assert own.shape == evidence.shape
+    assert not torch.equal(own, evidence)
+
+
+def test_columns_of_the_opinion_are_standardised_too(small_graph):
+    config = RunConfig(encoder=EncoderConfig(standardise=True))
+    first, other = (
+        make(config, small_graph).model.encoder.first for make in (opinion_trainer, trainer_for)
+    )
+    assert torch.equal(first.shift_F, other.shift_F)
+    assert first.shift_F.any()
+
+
+def test_an_opinion_without_generator_has_the_right_shapes():
+    opinion = new_opinion(RunConfig(), 5, 3)
+    assert opinion.encoder.first.weight.shape[1] == 5
+    assert opinion(torch.zeros(1, 5), lambda logits_NC: logits_NC).shape == (1, 3)
