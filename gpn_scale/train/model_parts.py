@@ -130,6 +130,7 @@ def _calibration(tensors: Mapping[str, Tensor], source: Path | str) -> KnownCali
     size = int(count) if count.dtype == torch.int64 and count.numel() == 1 else 0
     column = torch.empty(max(size, 0), device="meta")
     names = {f"scores.{name}" for part in PART_SCORES.values() for name in part}
+    names |= {f"around.{part}" for part in PART_SCORES}
     expected = {name: column for name in names & tensors.keys()}
     expected |= {"num_nodes": torch.tensor(0), "temperature": torch.zeros((), dtype=torch.float64)}
     check_tensors(source, tensors, expected)
@@ -139,7 +140,7 @@ def _calibration(tensors: Mapping[str, Tensor], source: Path | str) -> KnownCali
             f"{source} has a temperature of {calibration.temperature}, expected a positive number: "
             "it is damaged, train again"
         )
-    for name, score in calibration.scores.items():
+    for name, score in [*calibration.scores.items(), *calibration.surroundings.items()]:
         if not np.isfinite(score).all():
             raise RunError(
                 f"{source} has scores {name!r} of validation nodes that are not finite, expected "
