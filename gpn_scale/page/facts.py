@@ -107,6 +107,38 @@ class ExtremeNodes:
     """Why no nodes are shown, as a sentence; empty if they are shown."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrangeNode:
+    """A node that few validation nodes are as strange as."""
+
+    name: str
+    predicted: int
+    """Predicted class."""
+    probability: float
+    """Probability of the predicted class."""
+    p_known: float
+    p_parts: tuple[float, ...]
+    """P-values of the parts."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class KnownFacts:
+    """What the page shows of the p-values."""
+
+    validation_nodes: int
+    notes: tuple[str, ...]
+    """What a reader should know, one sentence each."""
+    p_known: Histogram
+    """P-values that a node is known, of known test nodes and of unknown nodes."""
+    distance: float
+    """Kolmogorov-Smirnov distance of the known test nodes' p-values from uniform ones."""
+    parts: tuple[str, ...]
+    """Names of the parts."""
+    strangest: tuple[StrangeNode, ...]
+    """The strangest nodes of the whole graph but for training nodes, the strangest first."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LatentPoints:
     """Latent positions in two dimensions."""
@@ -152,6 +184,8 @@ class PredictionFacts:
     missing_mass: Histogram | None
     """Missing mass of the stored rows; None in exact mode, or if no store was given."""
     extremes: ExtremeNodes
+    known: KnownFacts | None
+    """P-values that a node is known; None for a model without them."""
     latent: LatentPoints
     neighbours: LatentPoints | None
     """Some of the same nodes, placed so that close ones stay close; None for too few nodes."""

@@ -1,9 +1,10 @@
 """The section that a reader sees first: quality of the model, and what its four scores mean."""
 
+import math
 from collections.abc import Mapping
 
 from gpn_scale.evaluation.detection import UnknownDetection
-from gpn_scale.evaluation.scores import PAGE_SCORES, Score
+from gpn_scale.evaluation.scores import P_KNOWN, PAGE_SCORES, Score
 from gpn_scale.page.components import Section, name_of, paragraph, table, tiles
 from gpn_scale.page.facts import RunFacts
 from gpn_scale.page.markup import escaped, figures, percent, tag
@@ -74,12 +75,15 @@ def _detection(detection: UnknownDetection) -> str:
     )
     if len(detection.marks) < 2:
         return text
-    header = ["unknown nodes", *(score.title for score in PAGE_SCORES.values())]
     groups = [("all", detection.together), *detection.marks.items()]
+    scores = [*PAGE_SCORES.values()]
+    if not math.isnan(detection.together.get(f"auroc_{P_KNOWN.name}", math.nan)):
+        scores.append(P_KNOWN)
+    header = ["unknown nodes", *(score.title for score in scores)]
     rows = [
         [
             name_of(mark.replace("_", " ")),
-            *(percent(metrics[f"auroc_{score}"]) for score in PAGE_SCORES),
+            *(percent(metrics[f"auroc_{score.name}"]) for score in scores),
         ]
         for mark, metrics in groups
     ]

@@ -7,12 +7,13 @@ from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.detection import detect_unknown, known_test_nodes
 from gpn_scale.evaluation.metrics import reliability
 from gpn_scale.evaluation.prediction import Prediction
-from gpn_scale.evaluation.scores import PAGE_SCORES
+from gpn_scale.evaluation.scores import P_KNOWN, PAGE_SCORES
 from gpn_scale.inference.evidence import EvidenceSummary
 from gpn_scale.page.evidence_facts import dissonance_histogram, log_histogram
 from gpn_scale.page.extreme_nodes import explain_extremes
 from gpn_scale.page.facts import PredictionFacts, RunFacts
 from gpn_scale.page.histograms import histogram_of
+from gpn_scale.page.known_facts import known_facts
 from gpn_scale.page.latent_points import latent_points
 from gpn_scale.page.projection import neighbour_points
 from gpn_scale.page.run_record import RunRecord
@@ -86,7 +87,7 @@ def prediction_facts(
         class_names=_class_names(graph),
         known_nodes=len(known),
         unknown_nodes=len(unknown),
-        detection=detect_unknown(prediction, graph, PAGE_SCORES),
+        detection=detect_unknown(prediction, graph, (*PAGE_SCORES, P_KNOWN.name)),
         alpha_0=log_histogram(prediction.alpha_0, known, unknown),
         alpha_0_no_network=log_histogram(prediction.alpha_0_no_network, known, unknown),
         reliability=reliability(prediction.probabilities[test], graph.labels[test]),
@@ -97,6 +98,7 @@ def prediction_facts(
         dissonance=dissonance_histogram(prediction, graph),
         missing_mass=None if store is None else histogram_of({"stored rows": store.missing_mass}),
         extremes=explain_extremes(classifier, graph, prediction, candidates, store, evidence),
+        known=known_facts(prediction, graph, classifier.trained.calibration),
         latent=latent,
         neighbours=neighbour_points(latent, latent_LD),
     )

@@ -5,6 +5,7 @@ from gpn_scale.page.components import Section
 from gpn_scale.page.document import document, write_plots
 from gpn_scale.page.evidence_sections import evidence, missing_mass, reasons
 from gpn_scale.page.facts import RunFacts
+from gpn_scale.page.known_section import known
 from gpn_scale.page.latent_section import latent
 from gpn_scale.page.markup import escaped, tag
 from gpn_scale.page.node_section import nodes
@@ -25,7 +26,8 @@ def page_sections(facts: RunFacts) -> list[Section]:
     """Return the sections that there are facts for, in the order of the page."""
     sections: list[Section | None] = [overview(facts)]
     if (prediction := facts.prediction) is not None:
-        sections += [evidence(prediction), trust(prediction), reasons(prediction)]
+        sections += [known(prediction), evidence(prediction), trust(prediction)]
+        sections += [reasons(prediction)]
         sections += [missing_mass(prediction), nodes(prediction), latent(prediction)]
     sections += [training(facts), details(facts)]
     return [section for section in sections if section is not None]
@@ -36,7 +38,7 @@ def page_text(facts: RunFacts, sections: list[Section]) -> str:
     dataset = facts.config.data.dataset
     return document(
         f"{dataset}: what the model knows",
-        f"Graph Posterior Network, {facts.config.mode} mode",
+        f"Graph Posterior Network ({facts.config.model}), {facts.config.mode} mode",
         tag("h1", "What the model knows about ", tag("bdi", escaped(dataset))),
         sections,
     )

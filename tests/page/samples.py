@@ -14,10 +14,12 @@ from gpn_scale.page.facts import (
     ContributorFacts,
     ExplainedNode,
     ExtremeNodes,
+    KnownFacts,
     LatentPoints,
     PredictionFacts,
     RunFacts,
     ScoreCurve,
+    StrangeNode,
     TemperatureFacts,
     TrainingCurves,
 )
@@ -88,8 +90,29 @@ def prediction_facts(class_name="class", node_name="7", mark="planted") -> Predi
         dissonance=histogram_of({"correct": rng.uniform(size=30), "wrong": rng.uniform(size=20)}),
         missing_mass=histogram_of({"stored rows": rng.uniform(size=20)}),
         extremes=ExtremeNodes(certain=(node,), uncertain=(node,), median_evidence=12.0),
+        known=known_facts(rng, node_name, class_name),
         latent=latent_points(),
         neighbours=replace(latent_points(), explained_variance=None, method="t-SNE"),
+    )
+
+
+def known_facts(rng, node_name, class_name) -> KnownFacts:
+    strange = StrangeNode(
+        name=node_name,
+        predicted=0,
+        probability=0.6,
+        p_known=0.01,
+        p_parts=(0.02, 0.5),
+        reason=f"torn between {class_name} and b",
+    )
+    groups = {"known test nodes": rng.uniform(size=40), "unknown nodes": rng.uniform(size=10) / 9}
+    return KnownFacts(
+        validation_nodes=30,
+        notes=("There are 30 validation nodes.",),
+        p_known=histogram_of(groups),
+        distance=0.03,
+        parts=("features", "opinion"),
+        strangest=(strange,),
     )
 
 

@@ -1,0 +1,36 @@
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+from gpn_scale.config import RunConfig, TrainConfig
+from gpn_scale.estimator import GPNClassifier
+from gpn_scale.page.known_facts import known_facts, uniform_distance
+
+
+@pytest.fixture(scope="module")
+def classifier(small_graph):
+    return GPNClassifier(RunConfig(train=TrainConfig(epochs=3)), device="cpu").fit(small_graph)
+
+
+def test_the_strangest_nodes_come_first_and_are_no_training_nodes(classifier, small_graph):
+    prediction = classifier.predict(small_graph)
+    facts = known_facts(prediction, small_graph, classifier.trained.calibration)
+    assert facts.parts == ("features", "neighbourhood", "opinion", "labels")
+    assert facts.validation_nodes == len(small_graph.split.val)
+    p_known = [node.p_known for node in facts.strangest]
+    assert p_known == sorted(p_known)
+    others = np.setdiff1d(np.arange(small_graph.num_nodes), small_graph.split.train)
+    assert p_known[0] == pytest.approx(prediction.p.known[others].min())
+    assert all(node.reason for node in facts.strangest)
+
+
+def test_a_gpn_has_no_such_facts(classifier, small_graph):
+    prediction = classifier.predict(small_graph)
+    assert known_facts(prediction, small_graph, None) is None
+
+
+@pytest.mark.parametrize("count", [1, 2, 50])
+def test_the_distance_is_that_of_kolmogorov_and_smirnov(count):
+    values = np.random.default_rng(count).uniform(size=count) ** 2
+    assert uniform_distance(values) == pytest.approx(kstest(values, "uniform").statistic)
+    assert uniform_distance(values[:0]) == 0.0
