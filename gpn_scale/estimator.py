@@ -47,7 +47,7 @@ class GPNClassifier(AbstractPredictor):
     >>> loaded = loaded.fit_trainer(loaded.trainer(graph))  # train again, part by part
     >>> for trainer in loaded.trainers(graph)[1:]:
     ...     loaded = loaded.fit_trainer(trainer)
-    >>> loaded = loaded.calibrate(graph)
+    >>> calibrated = loaded.calibrate(graph)
     >>> loaded.load_state(graph, classifier.state(), source="classifier")  # and go back
     >>> bool((loaded.perturbed(graph).unchanged().alpha_0 == prediction.alpha_0).all())
     True
