@@ -194,6 +194,13 @@ def test_saved_and_loaded_it_predicts_the_same(small_graph, store, tmp_path, dty
         (lambda t: t.pop("opinion.encoder.first.bias"), "has nothing for 'encoder.first.bias'"),
         (lambda t: t["calibration.temperature"].fill_(-2.0), "a temperature of -2.0, expected"),
         (lambda t: t["calibration.scores.energy"].fill_(np.nan), "not finite"),
+        (lambda t: t["calibration.around.labels"].fill_(np.nan), "not finite"),
+        (lambda t: t.pop("calibration.around.labels"), r"has nothing for 'around.labels'"),
+        (
+            lambda t: t.update(surprise=t["surprise"].double()),
+            "float64 .* for 'surprise', expected",
+        ),
+        (lambda t: t.update(surprise=t["surprise"][None]), r"\[1, 300\] for 'surprise', expected"),
     ],
 )
 def test_a_damaged_file_is_refused_in_one_sentence(plus, tmp_path, edit, message):
