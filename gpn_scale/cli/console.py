@@ -104,7 +104,12 @@ def _print_detection(ood: dict[str, Any]) -> None:
     print(f"  accuracy on known nodes  {_percent(ood['id_accuracy'])}")
     print("\nhow well each score detects unknown nodes (AUC-ROC, 50 % is chance):")
     names = (*SCORES, "entropy", "p_known")
-    present = [name for name in names if not math.isnan(ood[f"auroc_{name}"])]
+    groups = ood["marks"].values()
+    present = [
+        name
+        for name in names
+        if not all(math.isnan(values.get(f"auroc_{name}", math.nan)) for values in groups)
+    ]
     labels = {name: DETECTION_SCORES[name].label for name in present}
     print(f"  {'':<20}{'nodes':>7}", *(f"{label:>10}" for label in labels.values()), sep="  ")
     for mark, values in ood["marks"].items():

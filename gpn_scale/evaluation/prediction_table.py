@@ -111,12 +111,12 @@ def _columns(
     columns["predicted_class"] = prediction.predicted_class
     names = class_names(graph, prediction.probabilities.shape[1])
     if graph.class_names is not None:
-        texts = pa.array(names, pa.string())
-        columns["predicted_class_name"] = texts.take(pa.array(prediction.predicted_class))
+        name_array = pa.array(names, pa.string())
+        columns["predicted_class_name"] = name_array.take(pa.array(prediction.predicted_class))
     values = {name: value_of(prediction) for name, value_of in VALUE_COLUMNS.items()}
     columns |= {name: value for name, value in values.items() if value is not None}
-    if (words := reasons(prediction, names)) is not None:
-        columns["reason"] = pa.array(words, pa.string())
+    if (texts := reasons(prediction, names)) is not None:
+        columns["reason"] = pa.array(texts, pa.string())
     labels = graph.labels[ids]
     columns |= {
         "label": pa.array(labels, mask=labels < 0),

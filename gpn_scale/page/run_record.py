@@ -87,7 +87,11 @@ def _values(path: Path) -> dict[str, Any]:
 
 def _curves(path: Path) -> TrainingCurves:
     try:
-        lines = [line for line in read_metrics(path) if line.get("part", "features") == "features"]
+        lines = [
+            line
+            for line in read_metrics(path)
+            if "part" not in line or line["part"] == "features"  # earlier versions had no parts
+        ]
         best = int(lines[-1]["best_epoch"]) if lines else 0
         keep = np.unique(np.linspace(0, len(lines) - 1, min(_POINTS, len(lines))).astype(int))
         names = ("epoch", "loss", "val_cross_entropy", "val_accuracy")

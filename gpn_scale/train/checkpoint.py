@@ -159,9 +159,8 @@ def _check_same_run(path: Path, facts: dict[str, Any], config: RunConfig, graph:
             arguments=("overwrite",),
         )
     # A checkpoint may be older than some fields, which then have their defaults.
-    saved, now = (
-        _flat(each.fingerprinted()) for each in (RunConfig.from_dict(facts["config"]), config)
-    )
+    configs = (RunConfig.from_dict(facts["config"]), config)
+    saved, now = (_flat(each.to_dict()) for each in configs)
     may_differ = _MAY_DIFFER
     if config.train.schedule == "constant":  # else the learning rate depends on them
         may_differ = may_differ | {"train.epochs", "opinion.epochs"}

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from gpn_scale import estimator
+from gpn_scale import predictor
 from gpn_scale.cli.predict import main
 from gpn_scale.cli.train import main as train
 from precompute.cli import main as precompute
@@ -70,7 +70,7 @@ def test_some_nodes_come_with_intervals_and_reasons(folder, nodes, tmp_path, cap
     def no_summary(*_, **__):
         raise AssertionError("the run has summarised its clusters already")
 
-    monkeypatch.setattr(estimator, "summarise_clusters", no_summary)
+    monkeypatch.setattr(predictor, "summarise_model", no_summary)
     out = tmp_path / "some.parquet"
     assert predict(folder, out, *some(folder, nodes), "--explain", "2") == 0
     table = pq.read_table(out)

@@ -24,6 +24,7 @@ SMALL = "synthetic:nodes=300,classes=3,features=8,separation=4"
 RUN_FILES = {
     "config.json",
     "checkpoint.safetensors",
+    "checkpoint_opinion.safetensors",
     "model.safetensors",
     "metrics.jsonl",
     "tensorboard",
@@ -57,13 +58,17 @@ def test_a_run_writes_everything_and_says_so(tmp_path, capsys):
     report = json.loads((tmp_path / "run" / "report.json").read_text())
     assert report["mode"] == "exact"
     assert report["epochs"] == 8
-    assert set(report["seconds"]) == {"precompute", "train", "inference"}
+    parts = {"train_features", "train_opinion"}
+    assert set(report["seconds"]) == {"precompute", "train", "inference", *parts}
+    assert report["parts"]["opinion"]["epochs"] == 3
+    assert report["calibration"]["temperature"] > 0
     assert set(report["ood"]["marks"]) == {"isolated", "foreign_features", "unseen_class"}
     output = capsys.readouterr()
     assert "test accuracy" in output.out
     assert str(tmp_path / "run" / "predictions.parquet") in output.out
     assert "epoch 8/8" in output.err
-    assert len(read_metrics(tmp_path / "run" / "metrics.jsonl")) == 8
+    lines = read_metrics(tmp_path / "run" / "metrics.jsonl")
+    assert [line["part"] for line in lines] == ["features"] * 8 + ["opinion"] * 3
     assert pq.read_table(tmp_path / "run" / "predictions.parquet").num_rows == 300
 
 
@@ -89,8 +94,10 @@ def test_more_epochs_by_resuming_are_the_same_as_all_at_once(tmp_path):
     assert run(tmp_path / "parts", epochs=2) == 0
     assert run(tmp_path / "parts", "--resume", epochs=6) == 0
     assert same_weights(tmp_path / "whole", tmp_path / "parts")
-    epochs = [line["epoch"] for line in read_metrics(tmp_path / "parts" / "metrics.jsonl")]
-    assert epochs == list(range(1, 12))
+    epochs = {"features": list(range(1, 12)), "opinion": list(range(1, 7))}
+    lines = read_metrics(tmp_path / "parts" / "metrics.jsonl")
+    for part, expected in epochs.items():
+        assert [line["epoch"] for line in lines if line["part"] == part] == expected
 
 
 def test_resuming_what_is_not_there_starts_it(tmp_path):

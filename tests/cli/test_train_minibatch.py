@@ -11,7 +11,7 @@ from gpn_scale.cli import train as launcher
 from gpn_scale.cli.train import main
 from gpn_scale.data.building import build_graph
 from gpn_scale.data.graph_folder import save_graph
-from gpn_scale.train import minibatch_task
+from gpn_scale.train import objective
 from gpn_scale.train.checkpoint import load_tensors
 from gpn_scale.train.metrics_log import read_metrics
 from precompute.cli import main as precompute
@@ -108,14 +108,14 @@ def test_a_stopped_run_resumes_to_the_same_weights(tmp_path, store, monkeypatch,
 def test_a_loss_that_is_not_finite_tells_where_and_where_to_go_back_to(
     tmp_path, store, capsys, monkeypatch, pause, kept
 ):
-    real, calls = minibatch_task.bayesian_loss, []
+    real, calls = objective.bayesian_loss, []
 
     def spoilt(*arguments, **options):
         calls.append(1)
         loss = real(*arguments, **options)
         return loss * np.nan if len(calls) == 2 * steps + 2 else loss
 
-    monkeypatch.setattr(minibatch_task, "bayesian_loss", spoilt)
+    monkeypatch.setattr(objective, "bayesian_loss", spoilt)
     monkeypatch.setattr(launcher, "ProgressMeter", Silent)
     steps = 3
     size = ["--set", "minibatch.batch_size=5"]
