@@ -95,3 +95,18 @@ def known_p_values(
             stranger = sum(each[part] * 10**6 <= value * (10**6 + 2) for each in own)
             result[part].append((1 + stranger) / (1 + size))
     return result
+
+
+def surprise_by_part(
+    parts: dict[str, list[str]], score_V: dict[str, np.ndarray], score_N: dict[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Mean of -log p over the scores of each part, p by counting, of every node."""
+    size = len(next(iter(score_V.values())))
+
+    def p_value(name: str, score: float) -> float:
+        return (1 + int((score_V[name] >= score).sum())) / (1 + size)
+
+    return {
+        part: np.mean([[-np.log(p_value(n, s)) for s in score_N[n]] for n in names], axis=0)
+        for part, names in parts.items()
+    }

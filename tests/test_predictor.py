@@ -15,7 +15,13 @@ from gpn_scale.diffusion.growth import grown_graph, new_nodes
 from gpn_scale.errors import GraphError, MissingScoreError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.inference.all_nodes import predict_all
-from tests.inference.models import assert_counted, assert_plus, dense_prediction
+from tests.inference.models import (
+    assert_counted,
+    assert_plus,
+    dense_average,
+    dense_prediction,
+    total_surprise,
+)
 from tests.ppr.stored import write_store
 
 PLUS = RunConfig(
@@ -32,6 +38,17 @@ def fitted(graph, config=PLUS, dtype=torch.float64):
 
 def notes(classifier):
     return " ".join(classifier.trained.calibration.notes)
+
+
+def around_of(classifier, graph, prediction):
+    """Surprise of the surroundings of all nodes of a graph, by dense matrices."""
+    surprise = total_surprise(prediction, classifier.trained.calibration)
+    return dense_average(classifier.trained, graph, surprise)
+
+
+def assert_all_counted(got, classifier, graph):
+    around = around_of(classifier, graph, got)
+    assert_counted(got, classifier.trained.calibration, around)
 
 
 @pytest.fixture(scope="module")
@@ -51,15 +68,23 @@ def test_all_nodes_some_nodes_and_the_unchanged_graph_agree(small_graph, classif
     calibration = classifier.trained.calibration
     assert calibration.parts == ALL_PARTS
     expected = dense_prediction(classifier.trained, small_graph)
-    assert_plus(classifier.predict(small_graph), expected, calibration)
-    assert_plus(classifier.perturbed(small_graph).unchanged(), expected, calibration)
+    # The last bit of a score decides whether a validation node is as strange as itself, so that
+    # surprise is counted from each prediction's own arrays.
+    whole, unchanged = (
+        classifier.predict(small_graph),
+        classifier.perturbed(small_graph).unchanged(),
+    )
+    around = around_of(classifier, small_graph, whole)
+    assert_plus(whole, expected, calibration, around)
+    own_around = around_of(classifier, small_graph, unchanged)
+    assert_plus(unchanged, expected, calibration, own_around)
     nodes = np.array([7, 3, 7, 299])
     some = classifier.predict_nodes(small_graph, nodes, all_rows).prediction
-    assert_plus(some, expected.rows(nodes), calibration, rtol=1e-4)
+    assert_plus(some, expected.rows(nodes), calibration, around[nodes], rtol=1e-4)
     collected = classifier.predict(small_graph, store=all_rows)
-    assert_plus(collected, expected, calibration)
+    assert_plus(collected, expected, calibration, around)
     again = classifier.predict_nodes(small_graph, nodes, all_rows).prediction
-    assert_plus(again, expected.rows(nodes), calibration, rtol=1e-4)
+    assert_plus(again, expected.rows(nodes), calibration, around[nodes], rtol=1e-4)
 
 
 def test_new_nodes_are_predicted_as_in_the_grown_graph(small_graph, classifier):
@@ -67,8 +92,20 @@ def test_new_nodes_are_predicted_as_in_the_grown_graph(small_graph, classifier):
     got = classifier.predict_new(small_graph, features, neighbours, tolerance=0.0).prediction
     grown = grown_graph(small_graph, new_nodes(small_graph, features, neighbours))
     expected = dense_prediction(classifier.trained, grown).rows(np.array([300, 301]))
-    assert_plus(got, expected, classifier.trained.calibration)
+    calibration = classifier.trained.calibration
+    before, joined = (
+        total_surprise(each, calibration) for each in (classifier.predict(small_graph), expected)
+    )
+    around = dense_average(classifier.trained, grown, np.append(before, joined))[300:]
+    assert_plus(got, expected, calibration, around)
     assert got.label_evidence[1] == 0.0  # no label reaches a node without neighbours
+
+
+def test_surroundings_of_the_validation_nodes_are_those_of_the_graph(small_graph, classifier):
+    calibration, val = classifier.trained.calibration, small_graph.split.val
+    around = around_of(classifier, small_graph, classifier.predict(small_graph))
+    total = np.sum([calibration.surroundings[part] for part in ALL_PARTS], axis=0)
+    np.testing.assert_allclose(total, around[val], rtol=1e-5)
 
 
 def test_a_small_budget_gives_the_same_p_values(small_graph, classifier, tmp_path):
@@ -81,9 +118,13 @@ def test_a_small_budget_gives_the_same_p_values(small_graph, classifier, tmp_pat
 def test_calibration_takes_a_prediction_that_is_there_already(small_graph, classifier):
     again = fitted(small_graph)
     raw = predict_all(replace(again.trained, calibration=None), small_graph)
-    assert again.calibrate(small_graph, raw) is again
-    states = [each.state() for each in (again, classifier, again.calibrate(small_graph))]
-    for state in states[1:]:
+    got, expected = again.calibrate(small_graph, raw), classifier.predict(small_graph)
+    assert got.probabilities is raw.probabilities
+    for part in (*ALL_PARTS, "known"):
+        np.testing.assert_array_equal(got.p_value(part), expected.p_value(part))
+    states = [again.state(), classifier.state()]
+    again.calibrate(small_graph)
+    for state in (*states[1:], again.state()):
         assert all(torch.equal(state[name], states[0][name]) for name in states[0])
 
 
@@ -102,7 +143,8 @@ def test_other_validation_nodes_give_another_calibration(small_graph):
     again = fitted(small_graph)
     before = again.state()
     other = stratified_split(replace(small_graph, split=None), train=0.2, val=0.3, rng_seed=5)
-    after = again.calibrate(other).state()
+    again.calibrate(other)
+    after = again.state()
     assert after["calibration.num_nodes"] == len(other.split.val)
     weights = [name for name in before if not name.startswith("calibration.")]
     assert all(torch.equal(before[name], after[name]) for name in weights)
@@ -111,7 +153,7 @@ def test_other_validation_nodes_give_another_calibration(small_graph):
 def test_a_gpn_has_nothing_to_calibrate(small_graph):
     gpn = fitted(small_graph, replace(PLUS, model="GPN"))
     before = gpn.state()
-    assert gpn.calibrate(replace(small_graph, split=None)) is gpn
+    assert gpn.calibrate(replace(small_graph, split=None)).p is None
     assert gpn.state().keys() == before.keys()
     with pytest.raises(MissingScoreError, match="no p-value 'known', only none"):
         gpn.predict(small_graph).p_value("known")
@@ -128,7 +170,7 @@ def test_without_a_split_the_labels_part_is_missing_and_the_others_remain(small_
     whole = classifier.predict(small_graph)
     assert got.label_evidence is None
     assert got.p.parts == ("features", "neighbourhood", "opinion")
-    assert_counted(got, classifier.trained.calibration)
+    assert_all_counted(got, classifier, small_graph)
     for part in got.p.parts:
         np.testing.assert_array_equal(got.p_value(part), whole.p_value(part))
     assert not np.array_equal(got.p.known, whole.p.known)
@@ -164,7 +206,7 @@ def test_a_class_may_have_no_validation_nodes(small_graph):
     got = some.predict(small_graph)
     assert got.p.parts == ALL_PARTS
     assert np.isfinite(got.probabilities).all()
-    assert_counted(got, some.trained.calibration)
+    assert_all_counted(got, some, small_graph)
 
 
 def two_components(size=80):
@@ -185,7 +227,7 @@ def test_no_label_reaches_another_component():
     assert not got.label_evidence[80:].any()
     calibration = alone.trained.calibration
     assert calibration.parts == ALL_PARTS
-    assert_counted(got, calibration)
+    assert_all_counted(got, alone, graph)
     unreached = (calibration.scores["label_absence"] == 0).sum()
     np.testing.assert_allclose(got.p_value("labels")[80:], (1 + unreached) / 41, rtol=1e-6)
 
@@ -198,7 +240,7 @@ def test_a_graph_without_edges_leaves_out_neighbourhood_and_labels():
     got = alone.predict(graph)
     assert got.p.parts == ("features", "opinion")
     assert "leaves out neighbourhood, labels" in notes(alone)
-    assert_counted(got, alone.trained.calibration)
+    assert_all_counted(got, alone, graph)
     with pytest.raises(MissingScoreError, match="'neighbourhood', only features, opinion, known"):
         got.p_value("neighbourhood")
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gpn_scale.config import DiffusionConfig, RunConfig
 from gpn_scale.errors import RunError
-from gpn_scale.train.checkpoint import load_tensors, save_tensors
+from gpn_scale.train.checkpoint import check_tensors, load_tensors, save_tensors
 from gpn_scale.train.model_parts import ModelParts, NetworkSizes
 
 _FACTS = {"config", "num_features", "num_classes", "num_clusters", "summary_of"}
@@ -79,6 +79,8 @@ def load_model(path: Path) -> SavedModel:
     dtype = torch.float32 if first is None else first.dtype
     sizes = NetworkSizes(facts["num_features"], facts["num_classes"], facts["num_clusters"])
     parts = ModelParts.restored(config, sizes, dtype, tensors, path)
+    if surprise is not None:
+        check_tensors(path, {_SURPRISE: surprise}, {_SURPRISE: torch.empty(surprise.numel())})
     return SavedModel(
         parts,
         config,

@@ -126,27 +126,35 @@ def _opinion(
 
 
 def _calibration(tensors: Mapping[str, Tensor], source: Path | str) -> KnownCalibration:
-    count = tensors.get("num_nodes", torch.tensor(0))
-    size = int(count) if count.dtype == torch.int64 and count.numel() == 1 else 0
-    column = torch.empty(max(size, 0), device="meta")
-    names = {f"scores.{name}" for part in PART_SCORES.values() for name in part}
-    names |= {f"around.{part}" for part in PART_SCORES}
-    expected = {name: column for name in names & tensors.keys()}
-    expected |= {"num_nodes": torch.tensor(0), "temperature": torch.zeros((), dtype=torch.float64)}
-    check_tensors(source, tensors, expected)
+    check_tensors(source, tensors, _like_calibration(tensors))
     calibration = KnownCalibration.from_state(tensors)
     if not 0.0 < calibration.temperature < math.inf:
         raise RunError(
             f"{source} has a temperature of {calibration.temperature}, expected a positive number: "
             "it is damaged, train again"
         )
-    for name, score in [*calibration.scores.items(), *calibration.surroundings.items()]:
-        if not np.isfinite(score).all():
+    for name, values in (*calibration.scores.items(), *calibration.surroundings.items()):
+        if not np.isfinite(values).all():
             raise RunError(
-                f"{source} has scores {name!r} of validation nodes that are not finite, expected "
+                f"{source} has values {name!r} of validation nodes that are not finite, expected "
                 "numbers: it is damaged, train again"
             )
     return calibration
+
+
+def _like_calibration(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return tensors as a calibration has them with the scores that are among `tensors`."""
+    count = tensors.get("num_nodes", torch.tensor(0))
+    size = int(count) if count.dtype == torch.int64 and count.numel() == 1 else 0
+    column_V = torch.empty(max(size, 0), device="meta")
+    has_around = any(name.startswith("around.") for name in tensors)
+    expected = {"num_nodes": torch.tensor(0), "temperature": torch.zeros((), dtype=torch.float64)}
+    for part, scores in PART_SCORES.items():
+        present = {f"scores.{score}" for score in scores} & tensors.keys()
+        expected |= dict.fromkeys(present, column_V)
+        if present and has_around:
+            expected[f"around.{part}"] = column_V
+    return expected
 
 
 def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -10,7 +10,11 @@ from hypothesis import strategies as st
 
 from gpn_scale.evaluation import known_calibration as module
 from gpn_scale.evaluation import prediction as prediction_module
-from gpn_scale.evaluation.known_calibration import LEAST_NODES, KnownCalibration
+from gpn_scale.evaluation.known_calibration import (
+    LEAST_NODES,
+    KnownCalibration,
+    calibration_nodes,
+)
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.evaluation.temperature import fitted_temperature
 from tests.inference.models import assert_counted
@@ -36,6 +40,14 @@ def predicted(num_nodes, rng, *, levels=None, labels=True) -> Prediction:
     )
 
 
+def applied(calibration, prediction, around=None) -> Prediction:
+    """The prediction with tempered probabilities and p-values."""
+    calibration.temper(prediction)
+    surprise = calibration.surprise(prediction)
+    total = np.sum(list(surprise.values()), axis=0) if surprise else None
+    return replace(prediction, surprise=total, p=calibration.p_values(surprise, around))
+
+
 def labels_for(prediction, rng):
     return rng.integers(0, 3, len(prediction.alpha_0))
 
@@ -59,7 +71,7 @@ def arrays(prediction):
 def test_p_values_are_the_counts_of_the_definition(seed, size, count, levels, has_labels):
     rng = np.random.default_rng(seed)
     calibration = fitted(size, rng, levels=levels)
-    got = calibration.applied(predicted(count, rng, levels=levels, labels=has_labels))
+    got = applied(calibration, predicted(count, rng, levels=levels, labels=has_labels))
     assert_counted(got, calibration)
 
 
@@ -68,7 +80,7 @@ def test_equal_products_of_counts_are_equal_however_logarithms_are_rounded(seed)
     """In these draws, sums that should be equal differ in their last bits."""
     rng = np.random.default_rng(seed)
     calibration = fitted(30, rng)
-    assert_counted(calibration.applied(predicted(6, rng)), calibration)
+    assert_counted(applied(calibration, predicted(6, rng)), calibration)
 
 
 def test_the_temperature_is_the_fitted_one_and_tempers_probabilities():
@@ -79,7 +91,7 @@ def test_the_temperature_is_the_fitted_one_and_tempers_probabilities():
     assert calibration.temperature == fitted_temperature(prediction.probabilities, labels)
     assert calibration.temperature != pytest.approx(1.0, abs=0.01)
     power = prediction.probabilities.astype(np.float64) ** (1.0 / calibration.temperature)
-    got = calibration.applied(prediction)
+    got = applied(calibration, prediction)
     np.testing.assert_allclose(got.probabilities, power / power.sum(1, keepdims=True), rtol=1e-5)
     assert got.probabilities is prediction.probabilities  # changed in place
     np.testing.assert_array_equal(got.alpha_0, prediction.alpha_0)
@@ -89,7 +101,7 @@ def test_entropies_of_calibration_are_those_of_tempered_probabilities():
     rng = np.random.default_rng(2)
     prediction = predicted(40, rng)
     calibration = KnownCalibration.fitted(prediction, labels_for(prediction, rng))
-    got = calibration.applied(prediction)
+    got = applied(calibration, prediction)
     np.testing.assert_array_equal(calibration.scores["entropy"], got.entropy)
 
 
@@ -97,9 +109,9 @@ def test_blocks_of_rows_give_what_all_at_once_does(monkeypatch):
     rng = np.random.default_rng(3)
     calibration, prediction = fitted(50, rng), predicted(10, rng)
     copy = replace(prediction, probabilities=prediction.probabilities.copy())
-    whole = calibration.applied(prediction)
+    whole = applied(calibration, prediction)
     monkeypatch.setattr(prediction_module, "ROW_BLOCK", 3)
-    blocks = calibration.applied(copy)
+    blocks = applied(calibration, copy)
     for got, expected in zip(arrays(blocks), arrays(whole), strict=True):
         np.testing.assert_array_equal(got, expected)
     np.testing.assert_array_equal(blocks.p.known, whole.p.known)
@@ -108,7 +120,7 @@ def test_blocks_of_rows_give_what_all_at_once_does(monkeypatch):
 @pytest.mark.parametrize("count", [0, 1])
 def test_predictions_of_no_node_and_of_one(count):
     rng = np.random.default_rng(4)
-    got = fitted(30, rng).applied(predicted(count, rng))
+    got = applied(fitted(30, rng), predicted(count, rng))
     assert got.p.parts == ALL_PARTS
     assert got.p.known.shape == (count,)
     assert got.probabilities.shape == (count, 3)
@@ -116,15 +128,17 @@ def test_predictions_of_no_node_and_of_one(count):
 
 def test_the_state_is_all_of_it():
     rng = np.random.default_rng(5)
-    calibration = fitted(30, rng)
+    around = {part: rng.random(30).astype(np.float32) for part in ALL_PARTS}
+    calibration = replace(fitted(30, rng), surroundings=around)
     again = KnownCalibration.from_state(calibration.state())
     assert again.temperature == calibration.temperature
     assert again.num_nodes == 30
+    assert again.surroundings["labels"].tolist() == around["labels"].tolist()
     assert again.notes == calibration.notes
     prediction = predicted(5, rng)
     copy = replace(prediction, probabilities=prediction.probabilities.copy())
     for got, expected in zip(
-        arrays(again.applied(copy)), arrays(calibration.applied(prediction)), strict=True
+        arrays(applied(again, copy)), arrays(applied(calibration, prediction)), strict=True
     ):
         np.testing.assert_array_equal(got, expected)
     assert all(isinstance(tensor, torch.Tensor) for tensor in calibration.state().values())
@@ -138,7 +152,7 @@ def test_too_few_validation_nodes_have_a_temperature_but_no_p_values(count):
     assert calibration.notes == (
         f"There are {count} validation nodes; p-values need at least 19, so none are given.",
     )
-    got = calibration.applied(predicted(4, rng))
+    got = applied(calibration, predicted(4, rng))
     assert got.p is None
     assert KnownCalibration.from_state(calibration.state()).notes == calibration.notes
     if count == 0:
@@ -150,7 +164,7 @@ def test_a_note_says_how_coarse_p_values_are():
     (note,) = fitted(19, rng).notes
     assert note.startswith("There are 19 validation nodes")
     assert "smallest possible one is 5.0%" in note
-    assert fitted(19, rng).applied(predicted(300, rng)).p.known.min() >= 1 / 20
+    assert applied(fitted(19, rng), predicted(300, rng)).p.known.min() >= 1 / 20
     assert "1.0%" in fitted(98, rng).notes[0]
     assert fitted(99, rng).notes == ()
 
@@ -162,7 +176,7 @@ def test_a_part_that_says_the_same_of_every_node_is_left_out():
     assert calibration.parts == ("features", "neighbourhood", "opinion")
     (note,) = calibration.notes
     assert note.startswith("The p-value that a node is known leaves out labels, which")
-    got = calibration.applied(predicted(9, rng))
+    got = applied(calibration, predicted(9, rng))
     assert got.p.labels is None
     assert_counted(got, calibration)
 
@@ -183,19 +197,46 @@ def test_scores_that_are_all_the_same_give_no_p_values_and_a_note_of_its_own():
     assert calibration.parts == ()
     (note,) = calibration.notes
     assert note == ("No score tells the 30 validation nodes apart, so that no p-values are given.")
-    assert calibration.applied(predicted(3, rng)).p is None
+    assert applied(calibration, predicted(3, rng)).p is None
 
 
 def test_of_too_many_validation_nodes_some_are_drawn(monkeypatch):
+    val = np.arange(100, 140)
+    assert calibration_nodes(val, 1) is val
     monkeypatch.setattr(module, "MOST_NODES", 25)
-    prediction = predicted(40, np.random.default_rng(11))
-    labels = labels_for(prediction, np.random.default_rng(12))
-    drawn = [KnownCalibration.fitted(prediction, labels, rng_seed=seed) for seed in (1, 1, 2)]
-    energies = [calibration.scores["energy"].tolist() for calibration in drawn]
-    assert [calibration.num_nodes for calibration in drawn] == [25] * 3
-    assert energies[0] == energies[1] != energies[2]
-    assert set(energies[0]) <= set(prediction.energy.tolist())
-    assert drawn[0].temperature == fitted_temperature(prediction.probabilities, labels)
+    first, again, other = (calibration_nodes(val, seed).tolist() for seed in (1, 1, 2))
+    assert len(set(first)) == 25
+    assert first == sorted(first)
+    assert set(first) <= set(val.tolist())
+    assert first == again != other
+
+
+def test_surroundings_count_beside_a_node_s_own_surprise():
+    rng = np.random.default_rng(15)
+    calibration = fitted(50, rng)
+    around_V = {part: rng.random(50).astype(np.float32) for part in ALL_PARTS}
+    known = replace(calibration, surroundings=around_V)
+    for has_labels in (True, False):
+        around = rng.random(20).astype(np.float32)
+        got = applied(known, predicted(20, rng, labels=has_labels), around)
+        assert_counted(got, known, around)
+    # Without those of the nodes, or of the validation nodes, only their own surprise counts.
+    assert_counted(applied(known, predicted(20, rng)), known)
+    assert_counted(applied(calibration, predicted(20, rng), around), calibration)
+
+
+def test_strange_surroundings_make_a_node_strange():
+    rng = np.random.default_rng(16)
+    around_V = {part: rng.random(50).astype(np.float32) for part in ALL_PARTS}
+    calibration, prediction = replace(fitted(50, rng), surroundings=around_V), predicted(20, rng)
+    surprise = calibration.surprise(prediction)
+    p_values = [
+        calibration.p_values(surprise, np.full(20, around, np.float32)).known
+        for around in (0.0, 2.0, 100.0)
+    ]
+    assert (p_values[0] >= p_values[1]).all()
+    assert (p_values[0] > p_values[1]).any()
+    np.testing.assert_allclose(p_values[2], 1 / 51, rtol=1e-6)
 
 
 @pytest.mark.parametrize("levels", [None, 3])
@@ -206,7 +247,7 @@ def test_p_values_of_exchangeable_nodes_are_valid(size, levels):
     for _ in range(draws):
         both = predicted(size + 1, rng, levels=levels)
         calibration = KnownCalibration.fitted(both.rows(np.arange(size)), rng.integers(0, 3, size))
-        got = calibration.applied(both.rows(np.array([size])))
+        got = applied(calibration, both.rows(np.array([size])))
         p_values.append([got.p.known[0], *(getattr(got.p, part)[0] for part in got.p.parts)])
     for x in (0.05, 0.1, 0.25, 0.5, 0.9):
         error = 4.0 * np.sqrt(x * (1 - x) / draws)
@@ -217,7 +258,7 @@ def test_strange_nodes_have_small_p_values_and_the_strange_part_is_the_loudest()
     rng = np.random.default_rng(14)
     calibration, usual = fitted(200, rng), predicted(50, rng)
     strange = replace(usual, energy=np.full(50, 1e4, np.float32))
-    got = calibration.applied(strange)
+    got = applied(calibration, strange)
     np.testing.assert_allclose(got.p.opinion, 1 / 201, rtol=1e-6)
     assert [got.p.parts[place] for place in got.p.loudest] == ["opinion"] * 50
     assert np.median(got.p.known) < 0.15

@@ -6,12 +6,12 @@ import numpy as np
 import torch
 
 from gpn_scale.config import DiffusionConfig, EncoderConfig, FlowConfig, RunConfig
-from gpn_scale.evaluation.known_calibration import KnownCalibration
+from gpn_scale.evaluation.known_calibration import PART_SCORES, KnownCalibration
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.inference.trained_model import TrainedModel, TrainedOpinion
 from gpn_scale.nn.model import GPN
 from gpn_scale.nn.opinion import Opinion
-from tests.oracles import known_p_values
+from tests.oracles import known_p_values, surprise_by_part
 from tests.ppr.stored import exact_rows
 
 CPU = torch.device("cpu")
@@ -69,7 +69,10 @@ def drawn_calibration(num_nodes=40) -> KnownCalibration:
         "label_absence": -rng.random(num_nodes),
     }
     as_float32 = {name: score.astype(np.float32) for name, score in scores.items()}
-    return KnownCalibration(1.7, as_float32, num_nodes)
+    around = {
+        part: rng.lognormal(sigma=0.5, size=num_nodes).astype(np.float32) for part in PART_SCORES
+    }
+    return KnownCalibration(1.7, as_float32, around, num_nodes)
 
 
 def plus_model(graph, num_classes=3, *, calibration=None, **options) -> TrainedModel:
@@ -109,8 +112,44 @@ def dense_prediction(trained, graph) -> Prediction:
     )
 
 
-def assert_plus(got: Prediction, expected: Prediction, calibration, rtol=1e-5) -> None:
-    """Arrays are close, and p-values are the counts that follow from the arrays."""
+def dense_average(trained, graph, values) -> np.ndarray:
+    """Means of values over every node's row, by the dense matrix."""
+    rows = exact_rows(graph, trained.diffusion)
+    return rows @ values / rows.sum(1)
+
+
+def scores_and_parts(prediction, calibration):
+    """Scores of a calibrated prediction by name, and the names of the scores of each part."""
+    score_of = {
+        "epistemic_no_network": -prediction.alpha_0_no_network,
+        "epistemic": -prediction.alpha_0,
+        "entropy": prediction.entropy,
+        "energy": prediction.energy,
+    }
+    if prediction.label_evidence is not None:
+        score_of["label_absence"] = -prediction.label_evidence
+    has = calibration.scores.keys() & score_of.keys()
+    parts = {part: [name for name in names if name in has] for part, names in PART_SCORES.items()}
+    return {n: score_of[n] for n in has}, {part: names for part, names in parts.items() if names}
+
+
+def total_surprise(prediction, calibration) -> np.ndarray:
+    """Surprise of the nodes of a calibrated prediction, all parts together, by counting."""
+    scores, parts = scores_and_parts(prediction, calibration)
+    score_V = {name: calibration.scores[name] for name in scores}
+    return np.sum(list(surprise_by_part(parts, score_V, scores).values()), axis=0)
+
+
+def assert_plus(got: Prediction, expected: Prediction, calibration, around=None, rtol=1e-5) -> None:
+    """Arrays are close, and p-values are the counts that follow from the arrays.
+
+    Args:
+        got: Prediction to check.
+        expected: Its arrays.
+        calibration: The calibration; None if there should be no p-values.
+        around: Surprise of the nodes' surroundings; None if it should not count.
+        rtol: Tolerance of the arrays.
+    """
     for name in (
         "probabilities",
         "probabilities_no_network",
@@ -126,30 +165,35 @@ def assert_plus(got: Prediction, expected: Prediction, calibration, rtol=1e-5) -
             np.testing.assert_allclose(array, wanted, rtol=rtol, atol=1e-6, err_msg=name)
     if calibration is None:
         assert got.p is None
+        assert got.surprise is None
     else:
-        assert_counted(got, calibration)
+        assert_counted(got, calibration, around)
 
 
-def assert_counted(got: Prediction, calibration: KnownCalibration) -> None:
+def assert_counted(got: Prediction, calibration: KnownCalibration, around=None) -> None:
     """The p-values are those of the definition, counted node by node."""
-    score_of = {
-        "epistemic_no_network": -got.alpha_0_no_network,
-        "epistemic": -got.alpha_0,
-        "entropy": got.entropy,
-        "energy": got.energy,
-        "label_absence": None if got.label_evidence is None else -got.label_evidence,
-    }
-    parts = {
-        "features": ["epistemic_no_network"],
-        "neighbourhood": ["epistemic", "entropy"],
-        "opinion": ["energy"],
-        "labels": ["label_absence"],
-    }
-    has = {name for name in calibration.scores if score_of[name] is not None}
-    parts = {part: [name for name in names if name in has] for part, names in parts.items()}
-    parts = {part: names for part, names in parts.items() if names}
-    scores = {name: calibration.scores[name] for name in has}
-    expected = known_p_values(parts, scores, {name: score_of[name] for name in has})
+    scores, parts = scores_and_parts(got, calibration)
+    score_V = {name: calibration.scores[name] for name in scores}
+    expected = known_p_values(parts, score_V, scores)
+    surprise_N = total_surprise(got, calibration)
     assert got.p.parts == tuple(parts)
+    np.testing.assert_allclose(got.surprise, surprise_N, rtol=1e-5, atol=1e-6)
+    if around is not None:
+        del expected["known"]
+        assert_known(got, calibration, list(parts), surprise_N + around)
     for part, values in expected.items():
-        np.testing.assert_allclose(getattr(got.p, part), values, rtol=1e-6, err_msg=part)
+        np.testing.assert_allclose(getattr(got.p, part), values, rtol=3e-6, err_msg=part)
+
+
+def assert_known(got, calibration, parts, total_N) -> None:
+    """`p.known` counts the validation nodes that are as strange with their surroundings."""
+    size, total_V = calibration.num_nodes, np.zeros(calibration.num_nodes)
+    for part in parts:
+        names = [name for name in PART_SCORES[part] if name in calibration.scores]
+        scores = [calibration.scores[name] for name in names]
+        at_least = [[int((s >= each).sum()) / (1 + size) for each in s] for s in scores]
+        total_V += -np.log(at_least).mean(0) + calibration.surroundings[part]
+    # Round-off decides where sums are closer than this.
+    least, most = ((total_V >= total_N[:, None] + gap).sum(1) for gap in (1e-4, -1e-4))
+    assert (got.p.known >= (1 + least) / (1 + size) - 1e-6).all()
+    assert (got.p.known <= (1 + most) / (1 + size) + 1e-6).all()

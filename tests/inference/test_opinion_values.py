@@ -1,6 +1,7 @@
 """The opinion and label evidence of GPN+, by every route to them, against dense matrices."""
 
 from dataclasses import replace
+from functools import partial
 from tempfile import TemporaryDirectory
 from unittest import mock
 
@@ -16,9 +17,9 @@ from gpn_scale.data.graph import MISSING_LABEL, Split
 from gpn_scale.data.shifts import noise_rows, shifted_edges
 from gpn_scale.diffusion.growth import grown_graph, new_nodes
 from gpn_scale.distributed import World
-from gpn_scale.inference.all_nodes import diffused_logits, predict_all
+from gpn_scale.inference.all_nodes import averaged, diffused_logits, predict_all
 from gpn_scale.inference.cluster_summary import summarise_model
-from gpn_scale.inference.new_nodes import predict_new
+from gpn_scale.inference.new_nodes import GraphFacts, predict_new
 from gpn_scale.inference.opinion_values import (
     OpinionValues,
     energy_of,
@@ -31,9 +32,11 @@ from gpn_scale.ppr.tails import TruncatedTail, make_tail
 from tests.diffusion.test_growth import growths
 from tests.inference.models import (
     assert_plus,
+    dense_average,
     dense_prediction,
     drawn_calibration,
     plus_model,
+    total_surprise,
     trained_model,
 )
 from tests.inference.test_all_nodes import PLANS
@@ -66,6 +69,18 @@ def prepared(graph, has_split, columns=3):
     return replace(graph, features=features, split=split if has_split else None)
 
 
+def dense(trained, graph):
+    """The dense prediction of all nodes, and the surprise of their surroundings."""
+    expected = dense_prediction(trained, graph)
+    surprise = total_surprise(expected, CALIBRATION)
+    return expected, dense_average(trained, graph, surprise)
+
+
+def finished(trained, graph, raw):
+    """A prediction of all nodes with p-values that count surroundings."""
+    return trained.finished(raw, partial(averaged, trained, graph))
+
+
 def calibrated(graph, diffusion):
     return plus_model(graph, diffusion=diffusion, calibration=CALIBRATION)
 
@@ -74,13 +89,16 @@ def calibrated(graph, diffusion):
 def test_all_nodes_by_any_plan(graph, has_split, diffusion, plan):
     graph = prepared(graph, has_split)
     trained = calibrated(graph, diffusion)
-    got = trained.finished(predict_all(trained, graph, plan=plan))
-    assert_plus(got, dense_prediction(trained, graph), CALIBRATION)
+    got = finished(trained, graph, predict_all(trained, graph, plan=plan))
+    expected, around = dense(trained, graph)
+    assert_plus(got, expected, CALIBRATION, around)
+    alone = trained.finished(predict_all(trained, graph, plan=plan), None)
+    assert_plus(alone, expected, CALIBRATION)
 
 
 def test_without_a_calibration_the_temperature_is_1_and_there_are_no_p_values(small_graph):
     trained = plus_model(small_graph)
-    got = trained.finished(predict_all(trained, small_graph))
+    got = finished(trained, small_graph, predict_all(trained, small_graph))
     assert_plus(got, dense_prediction(trained, small_graph), None)
 
 
@@ -106,16 +124,19 @@ def test_some_nodes_by_rows_without_a_cut(graph, has_split, diffusion, tail):
             "clusters": trained.network.clusters,
             "opinion_clusters": trained.opinion.network.cluster_PS,
         }
+        expected, around = dense(trained, graph)
+        surprise = total_surprise(expected, CALIBRATION).astype(np.float32)
         results = {
-            len(asked): predict_nodes(trained, graph, asked, **rows, **clusters).prediction
+            len(asked): predict_nodes(
+                trained, graph, asked, **rows, **clusters, surprise=surprise
+            ).prediction
             for asked in (nodes, nodes[:1], nodes[:0])
         }
         kept_alone = TruncatedTail(graph, diffusion)
         logits = row_logits(trained.opinion, graph.features, nodes, store, kept_alone)
-    expected = dense_prediction(trained, graph)
     for count, got in results.items():
-        wanted = expected.rows(nodes[:count])
-        assert_plus(trained.finished(got), wanted, CALIBRATION, rtol=1e-4)
+        asked = nodes[:count]
+        assert_plus(got, expected.rows(asked), CALIBRATION, around[asked], rtol=1e-4)
     np.testing.assert_allclose(-logits.logsumexp(1), expected.energy[nodes], rtol=1e-4, atol=1e-5)
 
 
@@ -160,9 +181,18 @@ def test_new_nodes_are_predicted_as_in_the_grown_graph(case, has_split, diffusio
     features = np.random.default_rng(1).normal(size=(len(neighbours), 3)).astype(np.float32)
     new = new_nodes(graph, features, neighbours, weights)
     trained = calibrated(graph, diffusion)
-    got = predict_new(trained, graph, new, tolerance=0.0, block_size=2).prediction
-    expected = dense_prediction(trained, grown_graph(graph, new)).rows(new.ids)
-    assert_plus(trained.finished(got), expected, CALIBRATION)
+    grown = grown_graph(graph, new)
+    expected = dense_prediction(trained, grown).rows(new.ids)
+    options = {"tolerance": 0.0, "block_size": 2}
+    alone = predict_new(trained, graph, new, **options).prediction
+    assert_plus(alone, expected, CALIBRATION)
+    # Existing nodes are as strange as they were before the new ones came.
+    existing = total_surprise(dense_prediction(trained, graph), CALIBRATION)
+    everyone = np.append(existing, total_surprise(expected, CALIBRATION))
+    facts = GraphFacts(surprise=existing.astype(np.float32))
+    got = predict_new(trained, graph, new, **options, facts=facts).prediction
+    around = dense_average(trained, grown, everyone)[new.ids]
+    assert_plus(got, expected, CALIBRATION, around)
 
 
 @settings(max_examples=25)
@@ -171,7 +201,8 @@ def test_changed_features_of_one_node_or_several(graph, has_split, diffusion):
     graph = prepared(graph, has_split)
     trained = calibrated(graph, diffusion)
     model, nodes = Perturbed(trained, graph), np.arange(0, graph.num_nodes, 2)
-    assert_plus(model.unchanged(), dense_prediction(trained, graph), CALIBRATION)
+    unchanged, around = dense(trained, graph)
+    assert_plus(model.unchanged(), unchanged, CALIBRATION, around)
     rows = noise_rows("normal", len(nodes), 3, 1)
 
     def changed(places):
@@ -180,11 +211,16 @@ def test_changed_features_of_one_node_or_several(graph, has_split, diffusion):
         return replace(graph, features=features)
 
     got = model.with_features(nodes, rows.__getitem__)
-    assert_plus(got, dense_prediction(trained, changed(slice(None))), CALIBRATION)
+    expected, around = dense(trained, changed(slice(None)))
+    assert_plus(got, expected, CALIBRATION, around)
     alone = model.isolated(nodes, rows.__getitem__)
+    before = total_surprise(unchanged, CALIBRATION)
     for place, node in enumerate(nodes):
         expected = dense_prediction(trained, changed([place])).rows(np.array([node]))
-        assert_plus(alone.rows(np.array([place])), expected, CALIBRATION)
+        surprise = before.copy()
+        surprise[node] = total_surprise(expected, CALIBRATION)[0]
+        around = dense_average(trained, graph, surprise)[[node]]
+        assert_plus(alone.rows(np.array([place])), expected, CALIBRATION, around)
     nobody = model.isolated(nodes[:0], rows.__getitem__)
     assert nobody.p.known.shape == nobody.energy.shape == (0,)
 
@@ -193,7 +229,8 @@ def test_changed_edges(small_graph):
     trained = calibrated(small_graph, DiffusionConfig(teleport=0.2))
     moved = shifted_edges(small_graph, 0.4, "random", 1)
     got = Perturbed(trained, small_graph).with_edges(moved)
-    assert_plus(got, dense_prediction(trained, moved), CALIBRATION)
+    expected, around = dense(trained, moved)
+    assert_plus(got, expected, CALIBRATION, around)
 
 
 def test_feature_evidence_is_that_of_a_gpn_with_the_same_weights(small_graph):
@@ -216,10 +253,11 @@ def test_a_small_budget_gives_the_same_from_scratch_files(small_graph, tmp_path,
         trained, small_graph, plan=replace(PLANS[0], results_on_disk=True), scratch=tmp_path
     )
     assert isinstance(on_disk.probabilities, np.memmap)
-    calibrated_on_disk = replace(trained, calibration=CALIBRATION).finished(on_disk)
+    model = replace(trained, calibration=CALIBRATION)
+    calibrated_on_disk = finished(model, small_graph, on_disk)
     assert isinstance(calibrated_on_disk.probabilities, np.memmap)
-    expected = dense_prediction(replace(trained, calibration=CALIBRATION), small_graph)
-    assert_plus(calibrated_on_disk, expected, CALIBRATION)
+    expected, around = dense(model, small_graph)
+    assert_plus(calibrated_on_disk, expected, CALIBRATION, around)
 
 
 def test_progress_grows_over_both_parts(small_graph):

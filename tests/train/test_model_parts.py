@@ -54,9 +54,19 @@ def test_all_parts_come_back(config, clusters, dtype):
 
 
 def test_a_calibration_without_scores_comes_back():
-    state = parts_of(calibration=KnownCalibration(2.5, {}, 7)).state()
+    state = parts_of(calibration=KnownCalibration(2.5, {}, {}, 7)).state()
     again = restored(state).calibration
     assert (again.temperature, again.scores, again.num_nodes) == (2.5, {}, 7)
+
+
+def test_a_part_without_scores_has_no_surroundings():
+    whole = drawn_calibration()
+    scores = {name: s for name, s in whole.scores.items() if name != "label_absence"}
+    around = {part: s for part, s in whole.surroundings.items() if part != "labels"}
+    state = parts_of(calibration=KnownCalibration(1.0, scores, around, 40)).state()
+    assert restored(state).calibration.surroundings.keys() == around.keys()
+    with pytest.raises(RunError, match=r"for 'around.labels', expected nothing"):
+        restored(state | {AROUND: torch.zeros(40)})
 
 
 def test_names_of_a_gpn_are_those_of_its_network():
@@ -80,6 +90,7 @@ def test_a_gpn_refuses_the_parts_of_gpn_plus():
 
 
 TEMPERATURE, COUNT = "calibration.temperature", "calibration.num_nodes"
+AROUND = "calibration.around.labels"
 ENERGY, FIRST = "calibration.scores.energy", "opinion.encoder.first.weight"
 
 
@@ -92,14 +103,18 @@ ENERGY, FIRST = "calibration.scores.energy", "opinion.encoder.first.weight"
         ({TEMPERATURE: torch.tensor(np.nan).double()}, "a temperature of nan, expected a positive"),
         ({TEMPERATURE: torch.tensor(np.inf).double()}, "a temperature of inf, expected a positive"),
         ({TEMPERATURE: torch.tensor(1.0)}, "float32 of shape .* for 'temperature', expected"),
-        ({COUNT: None}, "has nothing for 'num_nodes', expected|for 'scores"),
-        ({COUNT: torch.tensor(39)}, r"of shape \[40\] for 'scores.*, expected .* shape \[39\]"),
-        ({COUNT: torch.tensor(-3)}, r"of shape \[40\] for 'scores.*, expected .* shape \[0\]"),
-        ({COUNT: torch.tensor(2**60)}, r"of shape \[40\] for 'scores"),
-        ({COUNT: torch.tensor([40, 40])}, "for '(num_nodes|scores.*)', expected"),
-        ({COUNT: torch.tensor(40.0)}, "for '(num_nodes|scores.*)', expected"),
+        ({COUNT: None}, r"of shape \[40\] for 'around.*, expected .* shape \[0\]"),
+        ({COUNT: torch.tensor(39)}, r"of shape \[40\] for 'around.*, expected .* shape \[39\]"),
+        ({COUNT: torch.tensor(-3)}, r"of shape \[40\] for 'around.*, expected .* shape \[0\]"),
+        ({COUNT: torch.tensor(2**60)}, r"of shape \[40\] for 'around"),
+        ({COUNT: torch.tensor([40, 40])}, "for '(num_nodes|around.*)', expected"),
+        ({COUNT: torch.tensor(40.0)}, "for '(num_nodes|around.*)', expected"),
         ({ENERGY: torch.zeros(40).double()}, "float64 .* for 'scores.energy', expected"),
-        ({ENERGY: torch.full((40,), np.nan)}, "scores 'energy' of validation nodes that are not"),
+        ({ENERGY: torch.full((40,), np.nan)}, "values 'energy' of validation nodes that are not"),
+        ({AROUND: None}, "has nothing for 'around.labels', expected"),
+        ({AROUND: torch.zeros(39)}, r"of shape \[39\] for 'around.labels', expected"),
+        ({AROUND: torch.full((40,), np.inf)}, "values 'labels' of validation nodes that are not"),
+        ({"calibration.around.mood": torch.zeros(40)}, "for 'around.mood', expected nothing"),
         ({"calibration.scores.mood": torch.zeros(40)}, "for 'scores.mood', expected nothing"),
         ({"calibration.more": torch.zeros(1)}, "for 'more', expected nothing"),
         ({FIRST: None}, "has nothing for 'encoder.first.weight', expected"),
