@@ -51,8 +51,6 @@ STORE_OPTIONS = {
 }
 PUSHED_ROOTS = (0, 3, 42, 77, 150, 151, 299)
 TRAIN_OPTIONS = [
-    "--model",
-    "GPN",
     "--dataset",
     GRAPH,
     "--threads",
@@ -100,8 +98,12 @@ def store_arrays(store: Path) -> Results:
 
 
 def train(kind: str, run: Path, store: Path | None) -> None:
-    """Trains in the mode `exact` or `minibatch`, or with `two-ranks` in minibatches of both."""
-    options = [*TRAIN_OPTIONS, "--out", str(run)]
+    """Trains GPN in the mode `exact` or `minibatch`, or with `two-ranks` in minibatches of both.
+
+    `plus` and `plus-minibatch` train GPN+.
+    """
+    model = "GPN+" if kind.startswith("plus") else "GPN"
+    options = [*TRAIN_OPTIONS, "--model", model, "--out", str(run)]
     if store is not None:
         options += ["--mode", "minibatch", "--ppr", str(store), *BATCH_OPTIONS]
     if kind == "two-ranks":
@@ -226,7 +228,7 @@ class Workshop:
         """The directory of a training."""
         path = self.folder / f"run-{kind}"
         if not path.exists():
-            train(kind, path, None if kind == "exact" else self.store("steps"))
+            train(kind, path, None if kind in ("exact", "plus") else self.store("steps"))
         return path
 
     def results(self, job: str) -> Results:
@@ -261,12 +263,12 @@ JOBS: dict[str, Callable[[Workshop], Results]] = {
     **{f"store-{kind}": lambda w, k=kind: store_arrays(w.store(k)) for kind in STORE_OPTIONS},
     **{
         f"train-{kind}": lambda w, k=kind: run_results(w.run(k))
-        for kind in ("exact", "minibatch", "two-ranks")
+        for kind in ("exact", "minibatch", "two-ranks", "plus", "plus-minibatch")
     },
     "predict-all": prediction_job(predict_all),
     "predict-rows": prediction_job(predict_rows),
     "predict-new": prediction_job(predict_new),
-    **{f"evaluate-{model}": evaluation_job(model) for model in ("GPN", *RIVALS)},
+    **{f"evaluate-{model}": evaluation_job(model) for model in ("GPN", "GPN+", *RIVALS)},
 }
 
 

@@ -19,7 +19,7 @@ def text_of(facts):
 
 def test_sections_come_in_order():
     text = text_of(run_facts())
-    wanted = ["overview", "evidence", "trust", "kinds", "missing-mass", "nodes", "latent"]
+    wanted = ["overview", "known", "evidence", "trust", "kinds", "missing-mass", "nodes", "latent"]
     assert headings(text) == [*wanted, "training", "details"]
     assert "Accuracy" in text
     assert "AUC-ROC" in text
