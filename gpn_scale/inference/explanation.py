@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from gpn_scale.data.graph import Graph, NodeIds, as_node_ids
 from gpn_scale.diffusion.exact_rows import diffusion_rows
 from gpn_scale.errors import ConfigError, GraphError, StoreError
+from gpn_scale.inference.contributors import Contributors
 from gpn_scale.inference.evidence import EvidenceSummary, summarise_evidence
-from gpn_scale.inference.some_nodes import Contributors, NodesPrediction
+from gpn_scale.inference.some_nodes import NodesPrediction
 from gpn_scale.inference.trained_model import TrainedModel
 
 MAX_EXACT_NODES, MAX_EXACT_EDGES = 2_000_000, 20_000_000

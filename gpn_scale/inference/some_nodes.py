@@ -17,6 +17,7 @@ from torch import Tensor
 from gpn_scale.data.graph import Features, Graph, NodeIds
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.inference.cluster_summary import ClusterSummary
+from gpn_scale.inference.contributors import Contributors, contributors_of
 from gpn_scale.inference.encoder_inputs import required_features
 from gpn_scale.inference.opinion_values import OpinionValues
 from gpn_scale.inference.trained_model import (
@@ -37,33 +38,6 @@ ROOTS_AT_A_TIME = 1 << 14
 """Roots whose joint support is encoded once; memory is bounded by this times k times C numbers."""
 _ROUND_OFF = 1e-5
 """Intervals are widened by this fraction, because weights and evidence are float32 sums."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Contributors:
-    """The nodes that supply most of each node's evidence, by decreasing share.
-
-    >>> two = Contributors(
-    ...     node=np.array([[7, 2]]),
-    ...     share=np.array([[0.5, 0.25]]),
-    ...     weight=np.array([[0.25, 0.5]]),
-    ...     leading_class=np.array([[1, 0]]),
-    ...     tail_share=np.array([0.25]),
-    ... )
-    >>> two.share.sum(1) + two.tail_share
-    array([1.])
-    """
-
-    node: NodeIds
-    """Node ids, (B, M); -1 where a row has fewer."""
-    share: NDArray[np.float64]
-    """Fraction of the node's aggregated evidence, the estimated tail included; (B, M)."""
-    weight: NDArray[np.float64]
-    """Diffusion weight of the contributor in the row, (B, M)."""
-    leading_class: NDArray[np.int64]
-    """Class for which the contributor's features give most evidence, (B, M); -1 if missing."""
-    tail_share: NDArray[np.float64]
-    """Fraction that comes from the estimate of the cut tail, not from kept neighbours; (B,)."""
 
 
 _Arrays = TypeVar("_Arrays", Prediction, Contributors)
@@ -301,7 +275,7 @@ def predict_nodes(
         if explain:
             total_B = block.aggregated_BC.double().sum(1).cpu().numpy()
             leading_E = block.evidence_NC.argmax(1).cpu().numpy()[entry_local_E]
-            contributors.append(_contributors(rows, supplied_E, total_B, leading_E, explain))
+            contributors.append(contributors_of(rows, supplied_E, total_B, leading_E, explain))
     average = None
     if surprise is not None:
         average = partial(_surrounding_surprise, trained, nodes, store, tail, surprise)
@@ -382,35 +356,6 @@ def _tail_bound(rows: Rows, largest_P: NDArray[np.float64]) -> NDArray[np.float6
         largest_P if by_cluster else largest_P.max()[None]
     )
     return bound_B
-
-
-def _contributors(
-    rows: Rows,
-    supplied_E: NDArray[np.float64],
-    total_B: NDArray[np.float64],
-    leading_E: NDArray[np.int64],
-    count: int,
-) -> Contributors:
-    """Return the `count` entries of each row that supply most evidence."""
-    row_E = rows.row_of_entry()
-    order = np.lexsort((-supplied_E, row_E))
-    position_E = np.arange(len(order)) - rows.row_ptr[row_E[order]]
-    first = position_E < count
-    entry, place = order[first], (row_E[order][first], position_E[first])
-
-    def table(values: NDArray[Any], empty: float) -> NDArray[Any]:
-        filled = np.full((len(total_B), count), empty, values.dtype)
-        filled[place] = values[entry]
-        return filled
-
-    kept_B = np.bincount(row_E, supplied_E, minlength=len(total_B))
-    return Contributors(
-        node=table(rows.ids.astype(np.int64), -1),
-        share=table(supplied_E / total_B[row_E], 0.0),
-        weight=table(rows.weights.astype(np.float64), 0.0),
-        leading_class=table(leading_E, -1),
-        tail_share=np.maximum(1.0 - kept_B / total_B, 0.0),
-    )
 
 
 def _joined(blocks: list[_Arrays]) -> _Arrays:

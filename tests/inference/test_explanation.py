@@ -6,9 +6,10 @@ import pytest
 from gpn_scale.errors import ConfigError, GraphError, StoreError
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.inference import explanation as module
+from gpn_scale.inference.contributors import Contributors
 from gpn_scale.inference.evidence import EvidenceSummary, summarise_evidence
 from gpn_scale.inference.explanation import explain_exactly, explain_nodes
-from gpn_scale.inference.some_nodes import Contributors, NodesPrediction
+from gpn_scale.inference.some_nodes import NodesPrediction
 from tests.diffusion.test_exact_rows import DIFFUSIONS
 from tests.inference.models import trained_model
 from tests.ppr.stored import exact_rows
