@@ -7,6 +7,7 @@ from typing import Self
 
 from torch import Tensor
 
+from gpn_scale.data.contract import DataContract
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.splits import prepare_graph
 from gpn_scale.inference.stored_rows import StoreLike
@@ -29,6 +30,8 @@ class GPNClassifier(AbstractPredictor):
     >>> classifier = GPNClassifier(config, device="cpu")
     >>> classifier.check(graph)
     >>> classifier = classifier.fit(graph)
+    >>> classifier.aligned(graph).notes
+    ()
     >>> prediction, evidence = classifier.predict_with_evidence(graph)
     >>> prediction.probabilities.shape
     (3, 2)
@@ -79,6 +82,9 @@ class GPNClassifier(AbstractPredictor):
             GraphError: the graph cannot be trained on.
             StoreError: the store is missing, or does not fit the graph or the diffusion.
         """
+        check_trainable(graph)
+        graph = graph if graph.split is not None else prepare_graph(graph, self.config)
+        self._contract = DataContract.of(graph)
         return new_trainer(
             self.config, graph, store, device=self.device, dtype=self.dtype, world=self.world
         )
@@ -151,6 +157,7 @@ class GPNClassifier(AbstractPredictor):
         Raises:
             RunError: the tensors belong to another model.
         """
+        self._contract = DataContract.of(graph)
         sizes = NetworkSizes.of(graph, tensors)
         self._keep(ModelParts.restored(self.config, sizes, self.dtype, tensors, source))
 
@@ -158,7 +165,7 @@ class GPNClassifier(AbstractPredictor):
         """Write weights, calibration, cluster means and configuration to one safetensors file."""
         facts = (self.config, self.predicts_with, self._clusters_fingerprint, self.dtype)
         surprise = self._surprise or GraphSurprise("", None)
-        save_model(Path(path), SavedModel(self._parts, *facts, *surprise))
+        save_model(Path(path), SavedModel(self._parts, *facts, self.contract, *surprise))
 
     @classmethod
     def load(cls, path: Path | str, *, device: str = "auto") -> Self:
@@ -172,6 +179,7 @@ class GPNClassifier(AbstractPredictor):
             saved.config, predicts_with=saved.predicts_with, device=device, dtype=saved.dtype
         )
         classifier._keep(saved.parts, saved.clusters_of)
+        classifier._contract = saved.contract
         if saved.surprise is not None:
             classifier._surprise = GraphSurprise(saved.surprise_of, saved.surprise)
         return classifier

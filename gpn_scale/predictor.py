@@ -12,12 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from gpn_scale.config import DiffusionConfig, RunConfig
+from gpn_scale.data.contract import AlignedGraph, DataContract
 from gpn_scale.data.graph import Features, Graph, as_node_ids
 from gpn_scale.device import pick_device
 from gpn_scale.diffusion.growth import new_nodes
 from gpn_scale.distributed import World
 from gpn_scale.errors import ConfigError, RunError
-from gpn_scale.evaluation.known_calibration import KnownCalibration, calibration_nodes
+from gpn_scale.evaluation.known_calibration import calibration_nodes
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.inference.all_nodes import (
     DEFAULT_MEMORY_BYTES,
@@ -25,6 +26,7 @@ from gpn_scale.inference.all_nodes import (
     averaged,
     predict_all,
 )
+from gpn_scale.inference.calibration import calibrated
 from gpn_scale.inference.cluster_summary import (
     CollectedClusters,
     clusters_fingerprint,
@@ -87,6 +89,7 @@ class AbstractPredictor:
         self.device = pick_device(device) if self.world.size == 1 else self.world.device
         self.dtype = dtype
         self._trained: TrainedModel | None = None
+        self._contract: DataContract | None = None
         self._surprise: GraphSurprise | None = None
         self._clusters_fingerprint = ""
         """Fingerprint of the graph and clusters that the network's cluster evidence belongs to."""
@@ -101,6 +104,25 @@ class AbstractPredictor:
         if self._trained is None:
             raise RunError("this classifier has no model yet: call fit or load first")
         return self._trained
+
+    @property
+    def contract(self) -> DataContract:
+        """Feature columns and classes of the training graph; `RunError` without a model."""
+        assert self.trained is not None
+        assert self._contract is not None
+        return self._contract
+
+    def aligned(self, graph: Graph) -> AlignedGraph:
+        """Return the graph with the model's columns, by name, and its classes; and what changed.
+
+        All methods that take a graph do this by themselves.
+
+        Raises:
+            GraphError: feature columns are missing, or their number differs.
+        """
+        aligned = self.contract.aligned(graph)
+        self.trained.check_features(aligned.graph)
+        return aligned
 
     def open_store(self, path: Path | str, graph: Graph) -> PPRStore:
         """Return the opened store; its rows must fit this graph and the diffusion of predictions.
@@ -128,19 +150,7 @@ class AbstractPredictor:
         if self.trained.opinion is None:
             return prediction
         nodes = calibration_nodes(checked_split(graph).val, self.config.train.rng_seed)
-        calibration = KnownCalibration.fitted(
-            prediction.rows(nodes), graph.labels[nodes], has_edges=graph.num_edges > 0
-        )
-        calibration.temper(prediction)
-        surprise = calibration.surprise(prediction)
-        if surprise:
-            by_part_NM = np.stack(list(surprise.values()), axis=1)
-            around_NM = averaged(self.trained, graph, by_part_NM, world=self.world)
-            columns = zip(surprise, around_NM[nodes].T, strict=True)
-            around = {part: np.ascontiguousarray(column) for part, column in columns}
-            calibration = replace(calibration, surroundings=around)
-            p = calibration.p_values(surprise, around_NM.sum(1))
-            prediction = replace(prediction, surprise=by_part_NM.sum(1), p=p)
+        calibration, prediction = calibrated(self.trained, graph, nodes, prediction, self.world)
         self._keep(replace(self._parts, calibration=calibration), self._clusters_fingerprint)
         self._surprise = GraphSurprise(graph.fingerprint(), prediction.surprise)
         return prediction
@@ -170,6 +180,7 @@ class AbstractPredictor:
             GraphError: the graph has a different number of feature columns from that of training.
             ConfigError: the budget is too small; the message says what would suffice.
         """
+        graph = self.aligned(graph).graph
         raw = self._predict(graph, None, store, memory_bytes, scratch, progress)
         return self._finished(graph, raw, memory_bytes)
 
@@ -185,17 +196,11 @@ class AbstractPredictor:
     ) -> tuple[Prediction, EvidenceSummary]:
         """Return the prediction of every node and the feature evidence that it was made from.
 
-        Further arguments and errors are those of `predict`. Pass the evidence to `explain` to
-        avoid computing it again.
-
-        Args:
-            graph: Graph with features.
-            store: Rows of the graph.
-            memory_bytes: Memory budget in addition to graph and model.
-            scratch: Directory for what does not fit into the budget.
-            progress: Called as the work proceeds.
-            calibrate: Whether to `calibrate` the model on this graph first, with this prediction.
+        Arguments and errors are those of `predict`; with `calibrate`, the model is calibrated on
+        this graph first, with this prediction. Pass the evidence to `explain` to avoid computing
+        it again.
         """
+        graph = self.aligned(graph).graph
         evidence = EvidenceSummary.empty(graph.num_nodes)
         raw = self._predict(graph, evidence, store, memory_bytes, scratch, progress)
         if calibrate:
@@ -218,7 +223,7 @@ class AbstractPredictor:
         Raises:
             StoreError: the store does not fit, or a node has no row.
         """
-        self.trained.check_features(graph)
+        graph = self.aligned(graph).graph
         require_evidence_diffusion(self.predicts_with, "predicting single nodes from rows")
         if explain < 0:
             raise ConfigError(
@@ -259,6 +264,7 @@ class AbstractPredictor:
         Raises:
             GraphError: the new nodes do not fit the graph or the model.
         """
+        graph = self.aligned(graph).graph
         require_evidence_diffusion(self.predicts_with, "predicting new nodes")
         clusters, largest = self.trained.network.clusters, None
         if clusters is not None and self._clusters_fingerprint.startswith(graph.fingerprint()):
@@ -289,7 +295,7 @@ class AbstractPredictor:
             ConfigError: the model diffuses logarithms of evidence, which have no shares.
             StoreError: the graph is too large for exact rows, and `rows` is None or does not fit.
         """
-        self.trained.check_features(graph)
+        graph = self.aligned(graph).graph
         require_evidence_diffusion(self.predicts_with, "explaining nodes")
         stored = None
         if rows is not None:
@@ -300,7 +306,7 @@ class AbstractPredictor:
 
     def perturbed(self, graph: Graph) -> Perturbed:
         """Return the model applied to `graph` with features or edges that can be changed."""
-        return Perturbed(self.trained, graph)
+        return Perturbed(self.trained, self.aligned(graph).graph)
 
     def state(self) -> dict[str, Tensor]:
         """Return all tensors of the trained model, by name."""
@@ -332,7 +338,6 @@ class AbstractPredictor:
         scratch: Path | None,
         progress: ProgressCallback | None,
     ) -> Prediction:
-        self.trained.check_features(graph)
         observers = [] if evidence is None else [evidence.observe]
         collected = None
         if store is not None:

@@ -72,7 +72,9 @@ def predict(options: argparse.Namespace) -> None:
         torch.set_num_threads(checked_threads(options.threads))
     budget = memory_bytes(options.memory_budget)
     classifier = GPNClassifier.load(RunDirectory(options.run).model, device=options.device)
-    graph = _load_graph(options, classifier)
+    graph, notes = classifier.aligned(_load_graph(options, classifier))
+    for note in notes:
+        print(f"note: {note}")
     if options.nodes is None:
         prediction = _predict_all(classifier, graph, budget, options.out.parent)
         write_predictions(options.out, prediction, graph)

@@ -46,6 +46,7 @@ def build_graph(
     marks: Mapping[str, ArrayLike] | None = None,
     node_names: ArrayLike | None = None,
     class_names: ArrayLike | None = None,
+    feature_names: ArrayLike | None = None,
 ) -> Graph:
     """Return a checked graph from an edge list.
 
@@ -72,6 +73,7 @@ def build_graph(
         marks: Named sets of ids of unknown nodes.
         node_names: Your own node ids, (N,); integers become texts.
         class_names: Your own class names, (C,); integers become texts.
+        feature_names: Distinct names of the feature columns, (F,).
 
     Raises:
         GraphError: an array has a wrong shape, an id or label is out of range, or a feature or
@@ -114,6 +116,7 @@ def build_graph(
         marks={key: _check_mark(ids, key, num_nodes, name) for key, ids in (marks or {}).items()},
         node_names=_check_names(node_names, "node_names", name),
         class_names=_check_names(class_names, "class_names", name),
+        feature_names=_check_feature_names(feature_names, name),
     )
     return graph if split is None else graph.with_split(split)
 
@@ -203,6 +206,17 @@ def _check_names(names: ArrayLike | None, what: str, name: str) -> NDArray[np.st
     if array.size and array.dtype.kind not in "Uiu":
         raise GraphError(f"graph {name!r}: {what} are {array.dtype}, expected text or integers")
     return array.astype(np.str_, copy=False)
+
+
+def _check_feature_names(names: ArrayLike | None, name: str) -> NDArray[np.str_] | None:
+    array = _check_names(names, "feature_names", name)
+    if array is not None and array.ndim == 1 and len(set(array.tolist())) < len(array):
+        values, counts = np.unique(array, return_counts=True)
+        raise GraphError(
+            f"graph {name!r}: feature_names holds {str(values[counts > 1][0])!r} twice, expected "
+            "distinct names"
+        )
+    return array
 
 
 def _check_edges(source: NDArray[Any], target: NDArray[Any], num_nodes: int, name: str) -> None:

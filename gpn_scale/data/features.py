@@ -68,6 +68,29 @@ def take_rows(features: Features, nodes: NodeIds) -> Features:
     )
 
 
+def take_columns(features: Features, columns: NDArray[np.int64]) -> Features:
+    """Return a copy of some columns, in this order; each is taken once.
+
+    >>> take_columns(np.array([[0.5, 1.5, 2.5]]), np.array([2, 0])).tolist()
+    [[2.5, 0.5]]
+    """
+    if not isinstance(features, CSRFeatures):
+        chosen: Features = features[:, columns]
+        return chosen
+    place = np.full(features.num_columns, -1, np.int64)
+    place[columns] = np.arange(len(columns))
+    kept = place[features.indices] >= 0
+    row_of_value = np.repeat(np.arange(features.shape[0]), np.diff(features.indptr))[kept]
+    indices = place[features.indices[kept]]
+    order = np.lexsort((indices, row_of_value))
+    return CSRFeatures(
+        indptr=np.searchsorted(row_of_value, np.arange(features.shape[0] + 1)).astype(np.int64),
+        indices=indices[order].astype(np.int32),
+        values=features.values[kept][order],
+        num_columns=len(columns),
+    )
+
+
 def _word_counts(values: NDArray[Any], binary: bool, scaling: str) -> NDArray[np.float32]:
     """Return `values` as float32, with nonzeros set to 1 if `binary`; refuse negative numbers."""
     if values.min(initial=0) < 0:

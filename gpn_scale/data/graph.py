@@ -133,6 +133,8 @@ class Graph:
     """The user's own node ids if they were not 0..N-1, (N,)."""
     class_names: NDArray[np.str_] | None = None
     """The user's own class names if labels were texts and not class indices, (C,)."""
+    feature_names: NDArray[np.str_] | None = None
+    """Names of the feature columns, distinct, (F,); None if they have none."""
     _fingerprints: dict[str, str] = field(default_factory=dict, init=False, repr=False)
     """Fingerprints computed so far; a copy made by `dataclasses.replace` starts without any."""
 
@@ -148,6 +150,7 @@ class Graph:
             "labels": (self.num_nodes,),
             "node_names": (self.num_nodes,),
             "class_names": (self.num_classes,),
+            "feature_names": (self.num_features,),
         }
         for what, shape in expected.items():
             array = getattr(self, what)

@@ -105,13 +105,16 @@ def _graph_of(manifest: Mapping[str, Any], directory: Path) -> Graph:
         marks={name: arrays[key] for name, key in manifest["marks"].items()},
         node_names=arrays.get("node_names"),
         class_names=arrays.get("class_names"),
+        feature_names=arrays.get("feature_names"),
     )
 
 
 def _content_token(graph: Graph, fingerprint: str) -> str:
     """Return a hash that is equal for equal arrays only: of the fingerprint and of all names."""
     digest = hashlib.blake2b(fingerprint.encode(), digest_size=8)
-    for names in (graph.node_names, graph.class_names):
+    # Without feature names, files have the names that earlier versions gave them.
+    named = () if graph.feature_names is None else (graph.feature_names,)
+    for names in (graph.node_names, graph.class_names, *named):
         digest.update(repr(None if names is None else (names.dtype.str, names.shape)).encode())
         if names is not None:
             digest.update(np.ascontiguousarray(names).view(np.uint8).data)
@@ -129,6 +132,7 @@ def _arrays_of(graph: Graph) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
         "labels": graph.labels,
         "node_names": graph.node_names,
         "class_names": graph.class_names,
+        "feature_names": graph.feature_names,
     }
     if isinstance(graph.features, CSRFeatures):
         arrays["x_indptr"] = graph.features.indptr

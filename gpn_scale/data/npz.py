@@ -7,7 +7,7 @@ Arrays (E edges, N nodes, F feature columns, C classes); any other array is igno
 - `y` (N,), -1 where unknown; `num_classes`, `num_nodes`, `directed`: one number each
 - `train_idx`, `val_idx`, `test_idx`: node ids of a public split, all three or none
 - `mark_NAME`: node ids of the set NAME in `Graph.marks`
-- `node_names` (N,), `class_names` (C,): your own names, as text or integers
+- `node_names` (N,), `class_names` (C,), `feature_names` (F,): your own names, as text or integers
 """
 
 import zipfile
@@ -28,7 +28,7 @@ _Arrays = dict[str, NDArray[Any]]
 _CSR_KEYS = ("x_data", "x_indices", "x_indptr", "x_shape")
 _SPLIT_KEYS = ("train_idx", "val_idx", "test_idx")
 _SINGLE_KEYS = ("num_nodes", "num_classes", "directed")
-_KEYS = {"edge_index", "edge_weight", "x", "y", "node_names", "class_names"}
+_KEYS = {"edge_index", "edge_weight", "x", "y", "node_names", "class_names", "feature_names"}
 _KEYS |= {*_CSR_KEYS, *_SPLIT_KEYS, *_SINGLE_KEYS}
 _MARK = "mark_"
 _UNREADABLE = (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
@@ -72,6 +72,7 @@ def read_npz(path: Path, name: str) -> Graph:
         marks={key.removeprefix(_MARK): arrays[key] for key in arrays if key.startswith(_MARK)},
         node_names=arrays.get("node_names"),
         class_names=arrays.get("class_names"),
+        feature_names=arrays.get("feature_names"),
     )
 
 
@@ -103,7 +104,11 @@ def write_npz(graph: Graph, path: Path) -> None:
     if graph.split is not None:
         subsets = (graph.split.train, graph.split.val, graph.split.test)
         arrays |= dict(zip(_SPLIT_KEYS, subsets, strict=True))
-    names = {"node_names": graph.node_names, "class_names": graph.class_names}
+    names = {
+        "node_names": graph.node_names,
+        "class_names": graph.class_names,
+        "feature_names": graph.feature_names,
+    }
     arrays |= {key: texts for key, texts in names.items() if texts is not None}
     arrays |= {_MARK + key: ids for key, ids in graph.marks.items()}
     # An open file, because np.savez appends ".npz" to other names.

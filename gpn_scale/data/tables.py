@@ -64,6 +64,7 @@ def read_tables(folder: Path, name: str) -> Graph:
         num_nodes=nodes.num_rows,
         edge_weight=_read_numbers(edges["weight"], "weight", edges_path) if weight else None,
         features=_read_features(nodes, nodes_path),
+        feature_names=_feature_columns(nodes) or None,
         labels=labels,
         split=_read_split(nodes, labels, f"{nodes_path}: column 'split'"),
         node_names=_names(ids),
@@ -180,9 +181,13 @@ def _names(ids: pa.Array) -> NDArray[np.str_] | None:
     return text
 
 
+def _feature_columns(nodes: pa.Table) -> list[str]:
+    return [name for name in nodes.column_names if name not in ("id", "label", "split")]
+
+
 def _read_features(nodes: pa.Table, path: Path) -> NDArray[np.float32] | None:
     """Return all feature columns side by side, (N, F); None if there are none."""
-    names = [name for name in nodes.column_names if name not in ("id", "label", "split")]
+    names = _feature_columns(nodes)
     features = np.empty((nodes.num_rows, len(names)), np.float32)
     for number, name in enumerate(names):
         features[:, number] = _read_numbers(nodes[name], name, path)

@@ -8,7 +8,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from gpn_scale import __version__
 from gpn_scale.config import DiffusionConfig, RunConfig
+from gpn_scale.data.contract import DataContract
 from gpn_scale.errors import RunError
 from gpn_scale.train.checkpoint import check_tensors, load_tensors, save_tensors
 from gpn_scale.train.model_parts import ModelParts, NetworkSizes
@@ -32,6 +34,8 @@ class SavedModel:
     """Fingerprint of the graph and clusters that its cluster evidence belongs to; empty if none."""
     dtype: torch.dtype
     """Type of its real numbers."""
+    contract: DataContract
+    """Feature columns and classes of its training graph."""
     surprise_of: str = ""
     """Fingerprint of the graph that `surprise` belongs to; empty if there is none."""
     surprise: NDArray[np.float32] | None = None
@@ -47,6 +51,9 @@ def save_model(path: Path, model: SavedModel) -> None:
         "num_classes": network.flow.num_classes,
         "num_clusters": 0 if network.clusters is None else network.clusters.num_clusters,
         "summary_of": model.clusters_of,
+        "feature_names": list(model.contract.feature_names),
+        "class_names": list(model.contract.class_names),
+        "version": __version__,
     }
     if model.predicts_with != model.config.diffusion:
         facts["predicts_with"] = asdict(model.predicts_with)
@@ -87,6 +94,22 @@ def load_model(path: Path) -> SavedModel:
         predicts_with,
         facts["summary_of"],
         dtype,
+        _contract(path, facts),
         facts.get("surprise_of", ""),
         None if surprise is None else surprise.numpy(),
+    )
+
+
+def _contract(path: Path, facts: dict[str, Any]) -> DataContract:
+    """Return the contract in a model file; files of earlier versions have no names."""
+    names = {}
+    for key, size in (("feature_names", "num_features"), ("class_names", "num_classes")):
+        names[key] = tuple(str(name) for name in facts.get(key, []))
+        if names[key] and len(names[key]) != facts[size]:
+            raise RunError(
+                f"{path} has {len(names[key])} {key}, expected {facts[size]}: it is damaged, train "
+                "again"
+            )
+    return DataContract(
+        num_features=facts["num_features"], num_classes=facts["num_classes"], **names
     )

@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import save_file
 
 from gpn_scale.config import DiffusionConfig, EncoderConfig, RunConfig
+from gpn_scale.data.contract import DataContract
 from gpn_scale.errors import ConfigError, RunError
 from gpn_scale.train.checkpoint import load_tensors, save_tensors
 from gpn_scale.train.model_file import SavedModel, load_model, save_model
@@ -20,7 +21,8 @@ CONFIG = RunConfig(model="GPN", encoder=EncoderConfig(hidden=8, latent=4, batch_
 def model_of(num_clusters=4, dtype=torch.float32, **changes):
     generator = torch.Generator().manual_seed(1)
     network = new_network(CONFIG, 8, torch.full((3,), 1 / 3), num_clusters, generator).to(dtype)
-    facts = (CONFIG, CONFIG.diffusion, "graph rows", dtype)
+    contract = DataContract(num_features=8, num_classes=3, class_names=("a", "b", "c"))
+    facts = (CONFIG, CONFIG.diffusion, "graph rows", dtype, contract)
     return replace(SavedModel(ModelParts(network), *facts), **changes)
 
 
@@ -48,12 +50,27 @@ def test_a_model_comes_back_as_it_was(tmp_path, dtype, num_clusters, diffusion):
 
 
 def test_names_and_entries_of_the_file_are_stable(saved):
-    """Models saved by earlier versions have just these."""
+    """Models saved by earlier versions have just these, but for the names and the version."""
     tensors, facts = load_tensors(saved)
     entries = {"config", "num_features", "num_classes", "num_clusters", "summary_of"}
-    assert facts.keys() == entries
+    assert facts.keys() == entries | {"feature_names", "class_names", "version"}
     assert {name.split(".")[0] for name in tensors} == {"encoder", "flow", "evidence", "clusters"}
     assert {"encoder.first.weight", "clusters.mean_PC", "clusters.largest_total_P"} <= set(tensors)
+
+
+def test_a_file_of_an_earlier_version_has_no_names(saved, tmp_path):
+    def forget(tensors, facts):
+        for key in ("feature_names", "class_names", "version"):
+            del facts[key]
+
+    contract = load_model(changed(saved, tmp_path / "old", forget)).contract
+    assert contract == DataContract(num_features=8, num_classes=3)
+
+
+def test_names_of_another_number_are_refused(saved, tmp_path):
+    damaged = changed(saved, tmp_path / "bad", lambda _, facts: facts["class_names"].pop())
+    with pytest.raises(RunError, match="has 2 class_names, expected 3: it is damaged"):
+        load_model(damaged)
 
 
 def changed(path, target, edit):
