@@ -12,8 +12,8 @@ COMPARED := LP,GKDE,VGCN,APPNP,RGCN,DropEdge,VGCN-Dropout,VGCN-Energy,GKDE-GCN,V
 BOARD := runs/leaderboard
 BOARD_TASKS := clean,misclassification,isolated,left-out-classes,left-out-false-alarms
 BOARD_GRAPHS ?= CoraML,CiteSeer,AmazonPhotos,CoauthorCS
-BOARD_MODELS ?= LP,GKDE,APPNP,APPNP+GNNSafe,APPNP+GEBM,VGCN,VGCN-Energy,VGCN-Ensemble,VGCN-Dropout,GKDE-GCN,PPRGo,GPN,GPN-minibatch,GPN+
-BOARD_SPLITS ?= 3
+BOARD_MODELS ?= GPN+,GPN,APPNP,APPNP+GNNSafe,APPNP+GEBM,LP,LOP-GPN,EDL-GCN,CUQ-GNN,VGCN+EPN,VGCN-Energy
+BOARD_SPLITS ?= 5
 BOARD_SETS ?= 0,1,2,3,4
 
 .PHONY: help install demo test check coverage results comparison leaderboard clean
