@@ -1,6 +1,7 @@
 """The command `gpn-predict`: predict all nodes of a graph, or some with explanations."""
 
 import argparse
+import difflib
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from gpn_scale.errors import ConfigError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.evaluation.prediction_table import write_predictions
+from gpn_scale.evaluation.table_writers import check_suffix
 from gpn_scale.inference.some_nodes import NodesPrediction
 from gpn_scale.progress import ProgressMeter
 from gpn_scale.train.run_directory import RunDirectory
@@ -44,13 +46,19 @@ def prediction_parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="folder with the graph (default: data)",
     )
-    add("--out", type=Path, required=True, metavar="FILE", help="Parquet file to write")
+    add(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="table to write: X.parquet, X.csv or X.jsonl",
+    )
     add("--overwrite", action="store_true", help="replace the file --out if it exists")
     add(
         "--nodes",
         type=Path,
         metavar="FILE",
-        help="text file of the nodes to predict, one id per line (default: all nodes)",
+        help="text file of the nodes to predict, one id of your own per line (default: all nodes)",
     )
     add("--ppr", type=Path, metavar="STORE", help="store with the rows of --nodes")
     add(
@@ -84,7 +92,7 @@ def predict(options: argparse.Namespace) -> None:
         write_predictions(
             options.out, result.prediction, graph, nodes=nodes, further=_further_columns(result)
         )
-        _print_nodes(result)
+        _print_nodes(result, graph)
     print(f"written: {options.out}")
 
 
@@ -93,6 +101,7 @@ def _check_options(options: argparse.Namespace) -> None:
         raise ConfigError(f"--out {options.out} exists already; use --overwrite to replace it")
     if not options.out.parent.is_dir() or options.out.is_dir():
         raise ConfigError(f"--out {options.out} is not a file in an existing folder")
+    check_suffix(options.out)
     if options.nodes is None and (options.ppr is not None or options.explain):
         raise ConfigError("--ppr and --explain are for single nodes: select them with --nodes FILE")
     if options.nodes is not None and options.ppr is None:
@@ -123,11 +132,15 @@ def _predict_nodes(
 
 
 def read_nodes(path: Path, graph: Graph) -> NodeIds:
-    """Return the node ids in a text file, one per line.
+    """Return the positions of the nodes whose ids are in a text file, one per line.
+
+    Ids are those of the user's tables; a graph without such ids has positions.
 
     Raises:
         ConfigError: the file cannot be read, or an id is not in the graph.
     """
+    if graph.node_names is not None:
+        return _named_nodes(path, graph.node_names)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # an empty file, or an id like 1.5
@@ -144,6 +157,25 @@ def read_nodes(path: Path, graph: Graph) -> NodeIds:
             f"--nodes {path} holds node {wrong[0]}, expected ids in [0, {graph.num_nodes})"
         )
     return nodes
+
+
+def _named_nodes(path: Path, names: NDArray[np.str_]) -> NodeIds:
+    """Return the positions of the nodes that a text file names; the names are the graph's ids."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"--nodes {path} cannot be read ({error}), expected one node id per line"
+        ) from error
+    wanted = [line.strip() for line in lines if line.strip()]
+    position = {str(name): node for node, name in enumerate(names)}
+    unknown = [name for name in wanted if name not in position]
+    if unknown or not wanted:
+        near = difflib.get_close_matches(unknown[0], position, n=3) if unknown else []
+        hint = f"; similar ids are {', '.join(map(repr, near))}" if near else ""
+        given = f"{unknown[0]!r}, which is no id of the graph" if unknown else "no ids"
+        raise ConfigError(f"--nodes {path} holds {given}, expected one id per line{hint}")
+    return np.array([position[name] for name in wanted], np.int64)
 
 
 def _further_columns(result: NodesPrediction) -> dict[str, NDArray[Any]]:
@@ -163,13 +195,14 @@ def _further_columns(result: NodesPrediction) -> dict[str, NDArray[Any]]:
     return columns
 
 
-def _print_nodes(result: NodesPrediction) -> None:
+def _print_nodes(result: NodesPrediction, graph: Graph) -> None:
     print(f"{'node':>10}  class  probability  {'alpha_0':>10}  certified interval of alpha_0")
     prediction = result.prediction
     for i, node in enumerate(result.node[:_PRINTED_NODES]):
         label = prediction.predicted_class[i]
+        name = node if graph.node_names is None else graph.node_names[node]
         print(
-            f"{node:>10}  {label:>5}  {prediction.probabilities[i, label]:>11.3f}  "
+            f"{name:>10}  {label:>5}  {prediction.probabilities[i, label]:>11.3f}  "
             f"{prediction.alpha_0[i]:>10.4g}  "
             f"{result.alpha_0_lower[i]:.4g} to {result.alpha_0_upper[i]:.4g}"
         )

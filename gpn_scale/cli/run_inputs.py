@@ -53,7 +53,7 @@ def row_entries(num_nodes: int) -> int:
     On a small graph a batch encodes most nodes anyway, so long rows cost little; and the less is
     left to the tail, the closer training comes to exact mode (docs/performance.md).
     """
-    return 128 if num_nodes <= _SMALL_GRAPH else 32
+    return min(128, num_nodes) if num_nodes <= _SMALL_GRAPH else 32
 
 
 def build_rows(

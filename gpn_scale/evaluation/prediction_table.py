@@ -1,7 +1,6 @@
-"""Predictions as a Parquet table: one row per node, for all nodes of a graph or for some."""
+"""Predictions as a table: one row per node, for all nodes of a graph or for some."""
 
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.evaluation.p_values import PARTS
 from gpn_scale.evaluation.prediction import Prediction, row_blocks
 from gpn_scale.evaluation.reasons import reasons
-from gpn_scale.files import replacing
+from gpn_scale.evaluation.table_writers import table_writer
 
 _SUBSETS = ["train", "val", "test"]
 
@@ -80,7 +79,7 @@ def write_predictions(
     {'node': 1, 'predicted_class': 0, 'alpha_0': 2.0}
 
     Args:
-        path: The Parquet file to write.
+        path: The file to write; its suffix decides the format (`table_writers.SUFFIXES`).
         prediction: Prediction of all nodes, or of `nodes` in their order.
         graph: The graph, which has the names, labels, split and marks.
         nodes: Ids of the nodes in `prediction`; all nodes by default.
@@ -88,17 +87,12 @@ def write_predictions(
     """
     of_all: dict[str, NDArray[Any]] = {"split": _split_code(graph)}
     of_all |= {f"mark_{name}": _members(ids, graph) for name, ids in graph.marks.items()}
-    with replacing(path) as temporary, ExitStack() as closing:
-        writer = None
+    with table_writer(path) as writer:
         for rows in row_blocks(graph.num_nodes if nodes is None else len(nodes)):
             ids = np.arange(*rows.indices(graph.num_nodes)) if nodes is None else nodes[rows]
             columns = _columns(prediction.rows(rows), graph, ids, of_all)
             columns |= {name: _column(values[rows]) for name, values in (further or {}).items()}
-            table = pa.table(columns)
-            if writer is None:
-                opened = pa.parquet.ParquetWriter(temporary, table.schema)
-                writer = closing.enter_context(opened)
-            writer.write_table(table)
+            writer.write(pa.table(columns))
 
 
 def _columns(

@@ -1,5 +1,7 @@
 """Prediction from the command line: all nodes, some with reasons, and refusals."""
 
+import csv
+import json
 import re
 
 import numpy as np
@@ -189,3 +191,35 @@ def test_a_run_without_a_model_is_refused(tmp_path, capsys):
     (tmp_path / "run" / "model.npy").rename(tmp_path / "run" / "model.safetensors")
     assert predict(tmp_path, tmp_path / "out.parquet") == 2
     assert_one_sentence(capsys, "cannot be read")
+
+
+def test_own_ids_are_read_and_written_and_the_suffix_decides_the_format(tmp_path, capsys):
+    """Two tables with text ids: train, then predict some nodes as CSV, all as JSON lines."""
+    rng = np.random.default_rng(4)
+    folder = tmp_path / "shops"
+    folder.mkdir()
+    labels = [("sea", "land")[i % 2] for i in range(120)]
+    lines = [f"n/{i},{labels[i]},{i % 2 * 3 + rng.normal():.3f}" for i in range(120)]
+    (folder / "nodes.csv").write_text("\n".join(["id,label,size", *lines]) + "\n")
+    edges = [f"n/{i},n/{(i + 2) % 120}" for i in range(120)]
+    (folder / "edges.csv").write_text("\n".join(["source,target", *edges]) + "\n")
+    where = ["--dataset", "shops", "--data-dir", str(tmp_path)]
+    options = ["--epochs", "2", "--threads", "1", "--set", "split.train=0.3"]
+    assert train([*where, *options, "--mode", "minibatch", "--out", str(tmp_path / "run")]) == 0
+    run = ["--run", str(tmp_path / "run"), *where]
+    out = tmp_path / "all.jsonl"
+    assert main([*run, "--out", str(out)]) == 0
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["node_name"] for row in rows] == [f"n/{i}" for i in range(120)]
+    assert {row["predicted_class_name"] for row in rows} <= {"sea", "land"}
+    chosen = tmp_path / "nodes.txt"
+    chosen.write_text("n/7\nn/100\n")
+    rows_of_run = ["--ppr", str(tmp_path / "run" / "store")]
+    some_csv = [*run, "--nodes", str(chosen), *rows_of_run, "--out", str(tmp_path / "some.csv")]
+    assert main(some_csv) == 0
+    with (tmp_path / "some.csv").open(newline="") as file:
+        assert [row["node_name"] for row in csv.DictReader(file)] == ["n/7", "n/100"]
+    assert "n/7" in capsys.readouterr().out
+    chosen.write_text("n/1000\n")
+    assert main([*some_csv, "--overwrite"]) == 2
+    assert "holds 'n/1000', which is no id of the graph" in capsys.readouterr().err

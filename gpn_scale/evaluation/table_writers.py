@@ -1,0 +1,137 @@
+"""Tables on disk in the format that the suffix of a file names: Parquet, CSV or JSON lines."""
+
+import json
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from gpn_scale.errors import ConfigError
+from gpn_scale.files import replacing
+
+SUFFIXES = (".parquet", ".csv", ".jsonl")
+"""Suffixes of tables."""
+
+
+class TableWriter(Protocol):
+    """Takes the rows of a table, some at a time.
+
+    >>> hasattr(TableWriter, "write")
+    True
+    """
+
+    def write(self, table: pa.Table) -> None:
+        """Add rows; all calls have the same columns."""
+
+
+def check_suffix(path: Path) -> None:
+    """Refuse a path whose suffix names no format.
+
+    >>> check_suffix(Path("x.csv"))
+
+    Raises:
+        ConfigError: the suffix is none of `SUFFIXES`.
+    """
+    if path.suffix not in SUFFIXES:
+        raise ConfigError(
+            f"out is {str(path)!r}, expected a file name that ends in {', '.join(SUFFIXES[:-1])} "
+            f"or {SUFFIXES[-1]}, which decides the format",
+            arguments=("out",),
+        )
+
+
+@contextmanager
+def table_writer(path: Path) -> Iterator[TableWriter]:
+    """Open a table for writing; the file appears when the block ends without an error.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     with table_writer(Path(folder, "x.csv")) as writer:
+    ...         writer.write(pa.table({"node": [0, 1], "near": [[5, 6], [7, 8]]}))
+    ...     print(Path(folder, "x.csv").read_text(), end="")
+    "node","near"
+    0,"5 6"
+    1,"7 8"
+
+    Args:
+        path: File whose suffix is one of `SUFFIXES`; lists become texts in CSV.
+
+    Raises:
+        ConfigError: the suffix names no format.
+    """
+    check_suffix(path)
+    kinds: dict[str, type[_ParquetWriter] | type[_CSVWriter] | type[_JSONWriter]] = {
+        ".parquet": _ParquetWriter,
+        ".csv": _CSVWriter,
+        ".jsonl": _JSONWriter,
+    }
+    with replacing(path) as temporary:
+        writer = kinds[path.suffix](temporary)
+        try:
+            yield writer
+        finally:
+            writer.close()
+
+
+class _ParquetWriter:
+    def __init__(self, path: Path) -> None:
+        self._path, self._writer = path, cast(Any, None)
+
+    def write(self, table: pa.Table) -> None:
+        if self._writer is None:
+            self._writer = pa.parquet.ParquetWriter(self._path, table.schema)
+        self._writer.write_table(table)
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+
+class _CSVWriter:
+    def __init__(self, path: Path) -> None:
+        self._path, self._writer = path, cast(Any, None)
+
+    def write(self, table: pa.Table) -> None:
+        flat = pa.table({name: _flat(table[name]) for name in table.column_names})
+        if self._writer is None:
+            self._writer = pa.csv.CSVWriter(self._path, flat.schema)
+        self._writer.write_table(flat)
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+
+class _JSONWriter:
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("w", encoding="utf-8")
+
+    def write(self, table: pa.Table) -> None:
+        for row in table.to_pylist():
+            values = {name: _finite(value) for name, value in row.items()}
+            self._file.write(json.dumps(values, ensure_ascii=False) + "\n")
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _finite(value: Any) -> Any:
+    """Return None for numbers that JSON does not have."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _flat(column: Any) -> Any:
+    """Return a column that CSV can hold: lists and dictionaries become texts."""
+    if pa.types.is_dictionary(column.type):
+        return column.cast(column.type.value_type)
+    if not pa.types.is_list(column.type):
+        return column
+    texts = [
+        None if row is None else " ".join(str(value) for value in row) for row in column.to_pylist()
+    ]
+    return pa.array(texts, pa.string())

@@ -1,0 +1,67 @@
+import csv
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gpn_scale.errors import ConfigError
+from gpn_scale.evaluation.table_writers import SUFFIXES, check_suffix, table_writer
+
+FIRST = {"node": [0, 1], "name": ['a,"b"', "Grüße\nx"], "score": [0.5, float("nan")]}
+SECOND = {"node": [2], "name": ["c"], "score": [1.5]}
+
+
+def table_of(columns):
+    subset = pa.DictionaryArray.from_arrays(
+        pa.array([0] * len(columns["node"]), pa.int32()), pa.array(["train"])
+    )
+    near = pa.array([[1, 2]] * len(columns["node"]), pa.list_(pa.int64()))
+    return pa.table({**columns, "split": subset, "near": near})
+
+
+def written(path):
+    with table_writer(path) as writer:
+        writer.write(table_of(FIRST))
+        writer.write(table_of(SECOND))
+    return path
+
+
+def test_parquet_keeps_types(tmp_path):
+    table = pq.read_table(written(tmp_path / "x.parquet"))
+    assert table.num_rows == 3
+    assert table["near"].to_pylist() == [[1, 2]] * 3
+
+
+def test_csv_has_texts_for_lists(tmp_path):
+    with written(tmp_path / "x.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["name"] for row in rows] == ['a,"b"', "Grüße\nx", "c"]
+    assert {row["near"] for row in rows} == {"1 2"}
+    assert {row["split"] for row in rows} == {"train"}
+
+
+def test_json_lines_are_json(tmp_path):
+    lines = written(tmp_path / "x.jsonl").read_text(encoding="utf-8").split("\n")
+    rows = [json.loads(line) for line in lines if line]
+    assert [row["node"] for row in rows] == [0, 1, 2]
+    assert [row["score"] for row in rows] == [0.5, None, 1.5]
+    assert rows[0]["near"] == [1, 2]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_an_error_leaves_no_file(tmp_path, suffix):
+    def interrupted():
+        with table_writer(tmp_path / f"x{suffix}") as writer:
+            writer.write(table_of(FIRST))
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        interrupted()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["x", "x.xlsx", "x.CSV"])
+def test_other_suffixes_are_refused(tmp_path, name):
+    with pytest.raises(ConfigError, match=r"a file name that ends in \.parquet, \.csv or \.jsonl"):
+        check_suffix(tmp_path / name)
