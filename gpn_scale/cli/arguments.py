@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gpn_scale import config as config_module
 from gpn_scale import config_sections
+from gpn_scale.cli.remembered import DEFAULT_DATA_DIR, data_dir_of
 from gpn_scale.config import RunConfig, field_types_by_key, override
 from gpn_scale.data.datasets import dataset_help
 from gpn_scale.data.graph import Graph
@@ -16,6 +17,7 @@ from gpn_scale.errors import ConfigError
 from gpn_scale.field_types import parse_assignments
 from gpn_scale.inference.all_nodes import DEFAULT_MEMORY_BYTES
 from gpn_scale.recipes import RECIPES, in_minibatches, left_out_count, recipe_for
+from gpn_scale.train.run_directory import RunDirectory
 
 
 def training_parser() -> argparse.ArgumentParser:
@@ -37,9 +39,8 @@ def training_parser() -> argparse.ArgumentParser:
     add(
         "--data-dir",
         type=Path,
-        default=Path("data"),
         metavar="DIR",
-        help="folder with graphs, and for downloads (default: data)",
+        help="folder with graphs, and for downloads (default: data, or that of a resumed run)",
     )
     add(
         "--model",
@@ -144,6 +145,8 @@ def completed(options: argparse.Namespace) -> argparse.Namespace:
     if options.out is None:
         name = options.dataset.partition(":")[0]
         options.out = Path("runs") / Path(name).name
+    directory = RunDirectory(options.out)
+    options.data_dir = data_dir_of(directory, options.data_dir or _new_data_dir(options))
     if not options.timeout_seconds > 0:
         raise ConfigError(
             f"--timeout-seconds is {options.timeout_seconds}, expected a positive number"
@@ -152,6 +155,11 @@ def completed(options: argparse.Namespace) -> argparse.Namespace:
     if int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0:
         options.resume, options.overwrite = True, False
     return options
+
+
+def _new_data_dir(options: argparse.Namespace) -> Path | None:
+    """Return the default folder of a run that starts anew; None for one that is resumed."""
+    return None if options.resume else DEFAULT_DATA_DIR
 
 
 def checked_threads(threads: int) -> int:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gpn_scale.cli.arguments import add_device, add_memory_budget, checked_threads, memory_bytes
 from gpn_scale.cli.console import exit_code_of, leave
+from gpn_scale.cli.remembered import data_dir_of, store_of
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.data.splits import prepare_graph
@@ -42,9 +43,8 @@ def prediction_parser() -> argparse.ArgumentParser:
     add(
         "--data-dir",
         type=Path,
-        default=Path("data"),
         metavar="DIR",
-        help="folder with the graph (default: data)",
+        help="folder with the graph (default: the one of the run)",
     )
     add(
         "--out",
@@ -60,7 +60,12 @@ def prediction_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="text file of the nodes to predict, one id of your own per line (default: all nodes)",
     )
-    add("--ppr", type=Path, metavar="STORE", help="store with the rows of --nodes")
+    add(
+        "--ppr",
+        type=Path,
+        metavar="STORE",
+        help="store with the rows of --nodes (default: the one of the run)",
+    )
     add(
         "--explain",
         type=int,
@@ -104,8 +109,10 @@ def _check_options(options: argparse.Namespace) -> None:
     check_suffix(options.out)
     if options.nodes is None and (options.ppr is not None or options.explain):
         raise ConfigError("--ppr and --explain are for single nodes: select them with --nodes FILE")
-    if options.nodes is not None and options.ppr is None:
-        raise ConfigError("--nodes needs the rows of these nodes: add --ppr STORE")
+    if options.nodes is not None:
+        options.ppr = store_of(RunDirectory(options.run), options.ppr)
+        if options.ppr is None:
+            raise ConfigError("--nodes needs the rows of these nodes: add --ppr STORE")
     if options.explain < 0:
         raise ConfigError(f"--explain is {options.explain}, expected at least 0")
 
@@ -113,7 +120,7 @@ def _check_options(options: argparse.Namespace) -> None:
 def _load_graph(options: argparse.Namespace, classifier: GPNClassifier) -> Graph:
     trained_on = classifier.config.data.dataset
     name = options.dataset or trained_on
-    graph = load_graph(name, options.data_dir)
+    graph = load_graph(name, data_dir_of(RunDirectory(options.run), options.data_dir))
     # The training graph comes with the run's split and left-out classes.
     return prepare_graph(graph, classifier.config) if name == trained_on else graph
 

@@ -9,6 +9,7 @@ import torch
 
 from gpn_scale.cli.arguments import add_device, add_memory_budget, checked_threads, memory_bytes
 from gpn_scale.cli.console import exit_code_of, leave
+from gpn_scale.cli.remembered import data_dir_of, store_of
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.splits import prepare_graph
@@ -19,7 +20,7 @@ from gpn_scale.page.png import find_browser, write_pngs
 from gpn_scale.page.run_facts import run_facts, unfinished_facts
 from gpn_scale.page.run_page import write_page
 from gpn_scale.page.run_record import RunRecord, read_run
-from gpn_scale.ppr.store import MANIFEST, PPRStore
+from gpn_scale.ppr.store import PPRStore
 from gpn_scale.progress import ProgressMeter
 from gpn_scale.train.run_directory import RunDirectory
 
@@ -36,15 +37,14 @@ def report_parser() -> argparse.ArgumentParser:
     add(
         "--data-dir",
         type=Path,
-        default=Path("data"),
         metavar="DIR",
-        help="folder with the graph (default: data)",
+        help="folder with the graph (default: the one of the run)",
     )
     add(
         "--ppr",
         type=Path,
         metavar="STORE",
-        help="rows that minibatch training used (default: RUN/store, if it exists)",
+        help="rows that minibatch training used (default: those of the run, if they exist)",
     )
     add("--png", action="store_true", help="write the plots as PNG files too (needs Chromium)")
     add_device(parser)
@@ -77,10 +77,11 @@ def _finished_facts(
 ) -> RunFacts:
     budget = memory_bytes(options.memory_budget)
     classifier = GPNClassifier.load(directory.model, device=options.device)
-    graph = prepare_graph(load_graph(record.config.data.dataset, options.data_dir), record.config)
+    data_dir = data_dir_of(directory, options.data_dir)
+    graph = prepare_graph(load_graph(record.config.data.dataset, data_dir), record.config)
     if graph.fingerprint() != fingerprint:
         raise RunError(
-            f"{record.config.data.dataset} in {options.data_dir} is not the graph that "
+            f"{record.config.data.dataset} in {data_dir} is not the graph that "
             f"{directory.path} was trained on: give its folder with --data-dir, or train again"
         )
     store = _store_of_run(options.ppr, directory, classifier, graph)
@@ -97,9 +98,8 @@ def _store_of_run(
     """Return the given store, or the one in the run's directory; None in exact mode."""
     if classifier.config.mode == "exact":
         return None
-    if given is None and not (directory.store / MANIFEST).exists():
-        return None
-    return classifier.open_store(given or directory.store, graph)
+    store = store_of(directory, given)
+    return None if store is None else classifier.open_store(store, graph)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

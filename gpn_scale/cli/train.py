@@ -23,6 +23,7 @@ from gpn_scale.cli.arguments import (
 )
 from gpn_scale.cli.code_fingerprint import code_fingerprint
 from gpn_scale.cli.console import Stopped, exit_code_of, leave, print_summary, stop_requests
+from gpn_scale.cli.remembered import remember_inputs
 from gpn_scale.cli.run_inputs import build_rows, shared_graph
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph
@@ -90,6 +91,7 @@ def _train_in_world(options: argparse.Namespace, world: World) -> None:
     run = _prepare(options, directory, world)
     if world.is_first:
         write_json(directory.config, run.config.to_dict())
+        remember_inputs(directory, options.data_dir, run.store)
     began = time.monotonic()
     seconds = {"precompute": run.trainers[0].task.precompute_seconds, "train": 0.0}
     for trainer in run.trainers:

@@ -17,6 +17,7 @@ class RunDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.config = path / "config.json"
+        self.inputs = path / "inputs.json"
         self.checkpoint = path / "checkpoint.safetensors"
         self.opinion_checkpoint = path / "checkpoint_opinion.safetensors"
         self.model = path / "model.safetensors"

@@ -139,7 +139,6 @@ def test_one_id_and_rows_of_two_lines_are_read(folder, tmp_path):
     [
         (["--explain", "3"], "--ppr and --explain are for single nodes: select them with --nodes"),
         (["--ppr", "store"], "--ppr and --explain are for single nodes"),
-        (["--nodes", "nodes.txt"], "--nodes needs the rows of these nodes: add --ppr STORE"),
         (
             ["--nodes", "nodes.txt", "--ppr", "store", "--explain", "-1"],
             "--explain is -1, expected at least 0",
@@ -191,6 +190,17 @@ def test_a_run_without_a_model_is_refused(tmp_path, capsys):
     (tmp_path / "run" / "model.npy").rename(tmp_path / "run" / "model.safetensors")
     assert predict(tmp_path, tmp_path / "out.parquet") == 2
     assert_one_sentence(capsys, "cannot be read")
+
+
+def test_some_nodes_need_rows_which_the_run_remembers(folder, nodes, tmp_path, capsys):
+    out = tmp_path / "some.csv"
+    assert predict(folder, out, "--nodes", str(nodes)) == 0
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "model.safetensors").write_bytes((folder / "run" / "model.safetensors").read_bytes())
+    capsys.readouterr()
+    assert main(["--run", str(run), "--nodes", str(nodes), "--out", str(out), "--overwrite"]) == 2
+    assert "--nodes needs the rows of these nodes: add --ppr STORE" in capsys.readouterr().err
 
 
 def test_own_ids_are_read_and_written_and_the_suffix_decides_the_format(tmp_path, capsys):

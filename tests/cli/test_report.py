@@ -74,6 +74,9 @@ def test_a_page_made_again_is_the_same(runs, copy, capsys):
 def test_rows_that_are_not_found_are_said_to_be_missing(runs, tmp_path):
     run = Path(shutil.copytree(runs / "minibatch", tmp_path / "run"))
     assert report(run) == 0
+    assert "What stored rows leave out" in (run / "report.html").read_text()
+    (run / "inputs.json").unlink()
+    assert report(run) == 0
     text = (run / "report.html").read_text()
     assert "run gpn-report with --ppr STORE" in text
     assert "What stored rows leave out" not in text

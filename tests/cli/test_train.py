@@ -23,6 +23,7 @@ REPOSITORY = Path(__file__).parents[2]
 SMALL = "synthetic:nodes=300,classes=3,features=8,separation=4"
 RUN_FILES = {
     "config.json",
+    "inputs.json",
     "checkpoint.safetensors",
     "checkpoint_opinion.safetensors",
     "model.safetensors",

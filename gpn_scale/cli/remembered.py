@@ -1,0 +1,48 @@
+"""Where the inputs of a run are: written by training, used by later commands on the same run."""
+
+import json
+from pathlib import Path
+
+from gpn_scale.errors import RunError
+from gpn_scale.files import write_json
+from gpn_scale.ppr.store import MANIFEST
+from gpn_scale.train.run_directory import RunDirectory
+
+DEFAULT_DATA_DIR = Path("data")
+"""Folder of graphs if none is given and none is remembered."""
+
+
+def remember_inputs(directory: RunDirectory, data_dir: Path, store: Path | None) -> None:
+    """Write where the graph and, in minibatch mode, the rows of a run are."""
+    rows = None if store is None else str(store.resolve())
+    write_json(directory.inputs, {"data_dir": str(data_dir.resolve()), "ppr": rows})
+
+
+def data_dir_of(directory: RunDirectory, given: Path | None) -> Path:
+    """Return the given folder of graphs, or else the one of the run, or else the default."""
+    remembered = _remembered(directory, "data_dir")
+    return given or (DEFAULT_DATA_DIR if remembered is None else Path(remembered))
+
+
+def store_of(directory: RunDirectory, given: Path | None) -> Path | None:
+    """Return the given store, or else the one of the run if it still exists; None otherwise."""
+    if given is not None:
+        return given
+    remembered = _remembered(directory, "ppr")
+    candidates = [directory.store, *([] if remembered is None else [Path(remembered)])]
+    return next((path for path in candidates if (path / MANIFEST).exists()), None)
+
+
+def _remembered(directory: RunDirectory, key: str) -> str | None:
+    """Return an entry of the run's inputs; None for a run that remembers none."""
+    if not directory.inputs.exists():
+        return None
+    try:
+        value = json.loads(directory.inputs.read_text(encoding="utf-8"))[key]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunError(
+            f"{directory.inputs} cannot be read ({type(error).__name__}: {error}): remove it, and "
+            "say where the data is",
+            arguments=("data_dir", "store"),
+        ) from error
+    return None if value is None else str(value)
