@@ -19,6 +19,7 @@ from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.data.splits import prepare_graph
 from gpn_scale.errors import ConfigError
 from gpn_scale.estimator import GPNClassifier
+from gpn_scale.evaluation.known_calibration import ELSEWHERE_CONDITION
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.evaluation.prediction_table import write_predictions
 from gpn_scale.evaluation.table_writers import check_suffix
@@ -86,7 +87,7 @@ def predict(options: argparse.Namespace) -> None:
     budget = memory_bytes(options.memory_budget)
     classifier = GPNClassifier.load(RunDirectory(options.run).model, device=options.device)
     graph, notes = classifier.aligned(_load_graph(options, classifier))
-    for note in notes:
+    for note in (*notes, *_p_value_notes(options, classifier)):
         print(f"note: {note}")
     if options.nodes is None:
         prediction = _predict_all(classifier, graph, budget, options.out.parent)
@@ -99,6 +100,13 @@ def predict(options: argparse.Namespace) -> None:
         )
         _print_nodes(result, graph)
     print(f"written: {options.out}")
+
+
+def _p_value_notes(options: argparse.Namespace, classifier: GPNClassifier) -> list[str]:
+    """Return what p-values mean if the graph is not the one of training; [] if it is."""
+    elsewhere = options.dataset not in (None, classifier.config.data.dataset)
+    has_p_values = classifier.trained.calibration is not None
+    return [ELSEWHERE_CONDITION] if elsewhere and has_p_values else []
 
 
 def _check_options(options: argparse.Namespace) -> None:

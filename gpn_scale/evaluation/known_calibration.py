@@ -47,6 +47,12 @@ P_VALUE_CONDITION = (
     "nodes."
 )
 """The condition under which p-values are valid, for pages and reports."""
+ELSEWHERE_CONDITION = (
+    "P-values compare these nodes with the validation nodes of the training graph, which they are "
+    "not exchangeable with: a small one says that a node looks strange beside them, and no rate of "
+    "false alarms is promised."
+)
+"""What p-values say of nodes of another graph, and of nodes that have joined after training."""
 LEAST_NODES = 19
 """Number of validation nodes below which no p-values are given: none could be as small as 5 %."""
 COARSE_NODES = 99

@@ -45,7 +45,10 @@ class NewNodesPrediction:
     """
 
     prediction: Prediction
-    """Prediction from the kept part of the rows."""
+    """Prediction from the kept part of the rows.
+
+    New nodes are not exchangeable with the validation nodes, so a small p-value says that a node
+    looks strange beside them, and no rate of false alarms is promised."""
     alpha_0_lower: NDArray[np.float64]
     """Lower bound on the exact alpha_0, up to the round-off of the dtype, (M,)."""
     alpha_0_upper: NDArray[np.float64]

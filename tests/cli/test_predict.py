@@ -60,9 +60,10 @@ def test_all_nodes_are_what_training_wrote(folder, tmp_path, capsys):
     assert table["split"].null_count < 300
 
 
-def test_another_graph_has_no_split_of_the_run(folder, tmp_path):
+def test_another_graph_has_no_split_of_the_run(folder, tmp_path, capsys):
     other = SMALL.replace("nodes=300", "nodes=200")
     assert predict(folder, tmp_path / "other.parquet", "--dataset", other) == 0
+    assert "no rate of false alarms is promised" in capsys.readouterr().out
     table = pq.read_table(tmp_path / "other.parquet")
     assert table.num_rows == 200
     assert table["split"].null_count == 200
