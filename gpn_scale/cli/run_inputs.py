@@ -18,7 +18,9 @@ from gpn_scale.data.graph import Graph
 from gpn_scale.data.graph_folder import open_graph, save_graph
 from gpn_scale.distributed import World
 from gpn_scale.errors import GpnScaleError, StoreError
+from gpn_scale.inference.stored_rows import open_rows
 from gpn_scale.ppr.store import MANIFEST
+from gpn_scale.ppr.writer import Existing
 
 _SMALL_GRAPH = 50_000
 _POLL_SECONDS = 0.5
@@ -57,7 +59,14 @@ def row_entries(num_nodes: int) -> int:
 
 
 def build_rows(
-    graph: Graph, dataset: str, data_dir: Path, out: Path, diffusion: DiffusionConfig, world: World
+    graph: Graph,
+    dataset: str,
+    data_dir: Path,
+    out: Path,
+    diffusion: DiffusionConfig,
+    world: World,
+    *,
+    overwrite: bool = False,
 ) -> None:
     """Build the PPR store `out` unless it exists; the first process builds it, the others wait.
 
@@ -68,12 +77,14 @@ def build_rows(
         out: Directory of the store.
         diffusion: The diffusion whose rows are needed.
         world: The processes of the run.
+        overwrite: Whether to replace a store that does not fit the graph and the diffusion.
 
     Raises:
         StoreError: the store cannot be built; the message contains the reason.
     """
     build = None
-    if world.is_first and not (out / MANIFEST).exists():
+    misfit = overwrite and not _fits(out, graph, diffusion)
+    if world.is_first and (misfit or not (out / MANIFEST).exists()):
         config = PPRConfig(
             diffusion=DiffusionConfig(
                 teleport=diffusion.teleport,
@@ -86,7 +97,8 @@ def build_rows(
         _say(f"computing rows of {config.k} entries into {out}")
         if world.size > 1:
             _say(f"the other {world.size - 1} rank(s) wait for them")
-        build = _Build.start(_Job(dataset, data_dir, config, out))
+        existing: Existing = "overwrite" if misfit else "resume"
+        build = _Build.start(_Job(dataset, data_dir, config, out, existing))
     try:
         # All ranks poll, because a single sum would run into its timeout.
         while world.totals([float(build is not None and build.is_running())])[0]:
@@ -99,6 +111,15 @@ def build_rows(
             build.check()
 
 
+def _fits(out: Path, graph: Graph, diffusion: DiffusionConfig) -> bool:
+    """Return whether the store `out` is readable and has rows of this graph and diffusion."""
+    try:
+        open_rows(out, graph, diffusion)
+    except StoreError:
+        return False
+    return True
+
+
 class _Job(NamedTuple):
     """Everything that a child process needs to build a store."""
 
@@ -106,6 +127,8 @@ class _Job(NamedTuple):
     data_dir: Path
     config: PPRConfig
     out: Path
+    existing: Existing
+    """What to do with a store that is in `out` already."""
 
 
 class _Failure(NamedTuple):
@@ -169,7 +192,7 @@ def _build_store(job: _Job) -> None:
     from precompute.build import build_store
 
     graph = load_graph(job.dataset, job.data_dir)
-    build_store(graph, job.config, job.out, existing="resume", say=_say)
+    build_store(graph, job.config, job.out, existing=job.existing, say=_say)
 
 
 def _say(text: str) -> None:

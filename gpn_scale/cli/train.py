@@ -119,7 +119,15 @@ def _prepare(options: argparse.Namespace, directory: RunDirectory, world: World)
     store = options.ppr
     if config.mode == "minibatch" and store is None:
         store = directory.store
-        build_rows(graph, options.dataset, options.data_dir, store, config.diffusion, world)
+        build_rows(
+            graph,
+            options.dataset,
+            options.data_dir,
+            store,
+            config.diffusion,
+            world,
+            overwrite=options.overwrite,
+        )
     with world.all_or_none():
         trainers = classifier.trainers(graph, store)
         fingerprint = f"{graph.fingerprint()}{trainers[0].task.rows_fingerprint}"

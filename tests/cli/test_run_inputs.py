@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -66,6 +67,20 @@ def test_a_store_is_built_once_with_the_diffusion_of_the_run(tmp_path, capfd):
     before = (out / MANIFEST).stat().st_mtime_ns
     build(out, tmp_path)
     assert (out / MANIFEST).stat().st_mtime_ns == before
+    assert capfd.readouterr().err == ""
+
+
+def test_a_store_of_another_diffusion_is_replaced_only_on_request(tmp_path, capfd):
+    out = tmp_path / "store"
+    graph = build(out, tmp_path)
+    other = replace(DIFFUSION, teleport=0.5)
+    inputs = (graph, SMALL, tmp_path, out, other, World())
+    build_rows(*inputs)
+    assert PPRStore.open(out).parameters["teleport"] == DIFFUSION.teleport
+    build_rows(*inputs, overwrite=True)
+    assert PPRStore.open(out).parameters["teleport"] == 0.5
+    capfd.readouterr()
+    build_rows(*inputs, overwrite=True)
     assert capfd.readouterr().err == ""
 
 
