@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -42,21 +41,9 @@ from gpn_scale.inference.trained_model import TrainedModel, TrainedOpinion
 from gpn_scale.nn.aggregation import ClusterEvidence
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import AbstractTail, make_tail
+from gpn_scale.train.model_file import GraphSurprise
 from gpn_scale.train.model_parts import ModelParts
 from gpn_scale.train.task import checked_split
-
-
-class GraphSurprise(NamedTuple):
-    """The surprise of all nodes of a graph, which p-values of some nodes need.
-
-    >>> GraphSurprise("fingerprint", np.zeros(3, np.float32)).values.shape
-    (3,)
-    """
-
-    fingerprint: str
-    """Fingerprint of the graph."""
-    values: NDArray[np.float32] | None
-    """Surprise, (N,); None if there are no p-values."""
 
 
 class AbstractPredictor:
