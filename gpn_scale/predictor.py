@@ -59,6 +59,9 @@ class AbstractPredictor:
         device: `auto`, `cpu`, `cuda`, ...
         dtype: Type of all real numbers; float64 is for tests and studies of round-off.
         world: Processes that train and predict together, each making the same calls.
+
+    Raises:
+        ConfigError: the model cannot predict with `predicts_with`.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class AbstractPredictor:
     ) -> None:
         self.config = config or RunConfig()
         self.predicts_with = predicts_with or self.config.diffusion
+        replace(self.config, diffusion=self.predicts_with)  # refuses what the model cannot diffuse
         self.world = world or World()
         self.device = pick_device(device) if self.world.size == 1 else self.world.device
         self.dtype = dtype
