@@ -123,7 +123,13 @@ class AbstractPredictor:
         """
         return open_rows(path, graph, self.predicts_with)
 
-    def calibrate(self, graph: Graph, prediction: Prediction | None = None) -> Prediction:
+    def calibrate(
+        self,
+        graph: Graph,
+        prediction: Prediction | None = None,
+        *,
+        memory_bytes: int = DEFAULT_MEMORY_BYTES,
+    ) -> Prediction:
         """Fit the temperature and the p-values of a GPN+ to the validation nodes.
 
         A GPN has neither, so its prediction is returned as it is.
@@ -132,16 +138,24 @@ class AbstractPredictor:
             graph: Graph with a split.
             prediction: Prediction of all nodes that is not calibrated, whose probabilities are
                 changed in place; None to compute it.
+            memory_bytes: Memory budget in addition to graph and model.
 
         Returns:
             The calibrated prediction of all nodes.
+
+        Raises:
+            GraphError: the graph has no validation nodes.
         """
         if prediction is None:
-            prediction = predict_all(self.trained, graph, world=self.world)
+            prediction = predict_all(
+                self.trained, graph, memory_bytes=memory_bytes, world=self.world
+            )
         if self.trained.opinion is None:
             return prediction
         nodes = calibration_nodes(checked_split(graph).val, self.config.train.rng_seed)
-        calibration, prediction = calibrated(self.trained, graph, nodes, prediction, self.world)
+        calibration, prediction = calibrated(
+            self.trained, graph, nodes, prediction, memory_bytes=memory_bytes, world=self.world
+        )
         self._keep(replace(self._parts, calibration=calibration), self._clusters_fingerprint)
         self._surprise = GraphSurprise(graph.fingerprint(), prediction.surprise)
         return prediction
@@ -195,7 +209,7 @@ class AbstractPredictor:
         evidence = EvidenceSummary.empty(graph.num_nodes)
         raw = self._predict(graph, evidence, store, memory_bytes, scratch, progress)
         if calibrate:
-            return self.calibrate(graph, raw), evidence
+            return self.calibrate(graph, raw, memory_bytes=memory_bytes), evidence
         return self._finished(graph, raw, memory_bytes), evidence
 
     def predict_nodes(

@@ -128,6 +128,15 @@ def test_calibration_takes_a_prediction_that_is_there_already(small_graph, class
         assert all(torch.equal(state[name], states[0][name]) for name in states[0])
 
 
+def test_calibration_stays_within_the_memory_budget(small_graph, classifier, tmp_path):
+    again = fitted(small_graph)
+    budget = {"memory_bytes": 29 << 20, "scratch": tmp_path}
+    got, _ = again.predict_with_evidence(small_graph, **budget, calibrate=True)
+    np.testing.assert_array_equal(got.p.known, classifier.predict(small_graph).p.known)
+    with pytest.raises(ConfigError, match="too little memory"):
+        again.calibrate(small_graph, predict_all(again.trained, small_graph), memory_bytes=1 << 10)
+
+
 def test_predictions_of_gpn_plus_refuse_a_diffusion_of_logarithms():
     logs = replace(PLUS.diffusion, of="log_evidence")
     with pytest.raises(ConfigError, match="expected 'evidence' for model='GPN\\+'"):
