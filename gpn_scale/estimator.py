@@ -61,6 +61,9 @@ class GPNClassifier(AbstractPredictor):
         device: `auto`, `cpu`, `cuda`, ...
         dtype: Type of all real numbers; float64 is for tests and studies of round-off.
         world: Processes that train and predict together, each making the same calls.
+
+    Raises:
+        ConfigError: the model cannot predict with `predicts_with`.
     """
 
     def check(self, graph: Graph) -> None:

@@ -53,15 +53,7 @@ class AbstractPredictor:
     >>> issubclass(GPNClassifier, AbstractPredictor)
     True
 
-    Args:
-        config: What to build and how to train it; `gpn_scale.recipes` has the paper's settings.
-        predicts_with: Diffusion of predictions; None for that of training.
-        device: `auto`, `cpu`, `cuda`, ...
-        dtype: Type of all real numbers; float64 is for tests and studies of round-off.
-        world: Processes that train and predict together, each making the same calls.
-
-    Raises:
-        ConfigError: the model cannot predict with `predicts_with`.
+    Arguments and errors are those of `GPNClassifier`.
     """
 
     def __init__(
@@ -217,7 +209,8 @@ class AbstractPredictor:
     ) -> NodesPrediction:
         """Return the prediction of some nodes from stored rows, with an interval for alpha_0.
 
-        Cluster evidence of the graph is computed first, unless the model has it already.
+        Cluster evidence of the graph and, for p-values, the surprise of all its nodes are computed
+        first, unless the model has them already.
 
         Args:
             graph: Graph with features.
@@ -258,6 +251,8 @@ class AbstractPredictor:
         tolerance: float = 1e-6,
     ) -> NewNodesPrediction:
         """Return the prediction of nodes that joined `graph` after training.
+
+        P-values need the surprise of all nodes, which is computed unless the model has it already.
 
         Args:
             graph: Graph of the existing nodes.
