@@ -138,6 +138,7 @@ class AbstractPredictor:
         Raises:
             GraphError: the graph has no validation nodes.
         """
+        graph = self.aligned(graph).graph
         if prediction is None:
             prediction = predict_all(
                 self.trained, graph, memory_bytes=memory_bytes, world=self.world
