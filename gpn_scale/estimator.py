@@ -12,7 +12,7 @@ from gpn_scale.data.graph import Graph
 from gpn_scale.data.splits import prepare_graph
 from gpn_scale.inference.stored_rows import StoreLike
 from gpn_scale.nn.opinion import Opinion
-from gpn_scale.predictor import AbstractPredictor, GraphSurprise
+from gpn_scale.predictor import AbstractPredictor
 from gpn_scale.train.model_file import SavedModel, load_model, save_model
 from gpn_scale.train.model_parts import ModelParts, NetworkSizes
 from gpn_scale.train.new_trainer import check_trainable, new_opinion_trainer, new_trainer
@@ -61,6 +61,9 @@ class GPNClassifier(AbstractPredictor):
         device: `auto`, `cpu`, `cuda`, ...
         dtype: Type of all real numbers; float64 is for tests and studies of round-off.
         world: Processes that train and predict together, each making the same calls.
+
+    Raises:
+        ConfigError: the model cannot predict with `predicts_with`.
     """
 
     def check(self, graph: Graph) -> None:
@@ -162,10 +165,13 @@ class GPNClassifier(AbstractPredictor):
         self._keep(ModelParts.restored(self.config, sizes, self.dtype, tensors, source))
 
     def save(self, path: Path | str) -> None:
-        """Write weights, calibration, cluster means and configuration to one safetensors file."""
+        """Write weights, calibration, cluster means and configuration to one safetensors file.
+
+        The file of a GPN+ also holds the surprise of the nodes of one graph, 4 bytes per node: the
+        graph of calibration, or the one whose nodes were last predicted one by one.
+        """
         facts = (self.config, self.predicts_with, self._clusters_fingerprint, self.dtype)
-        surprise = self._surprise or GraphSurprise("", None)
-        save_model(Path(path), SavedModel(self._parts, *facts, self.contract, *surprise))
+        save_model(Path(path), SavedModel(self._parts, *facts, self.contract, self._surprise))
 
     @classmethod
     def load(cls, path: Path | str, *, device: str = "auto") -> Self:
@@ -180,6 +186,5 @@ class GPNClassifier(AbstractPredictor):
         )
         classifier._keep(saved.parts, saved.clusters_of)
         classifier._contract = saved.contract
-        if saved.surprise is not None:
-            classifier._surprise = GraphSurprise(saved.surprise_of, saved.surprise)
+        classifier._surprise = saved.surprise
         return classifier

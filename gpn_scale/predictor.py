@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -42,21 +41,9 @@ from gpn_scale.inference.trained_model import TrainedModel, TrainedOpinion
 from gpn_scale.nn.aggregation import ClusterEvidence
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import AbstractTail, make_tail
+from gpn_scale.train.model_file import GraphSurprise
 from gpn_scale.train.model_parts import ModelParts
 from gpn_scale.train.task import checked_split
-
-
-class GraphSurprise(NamedTuple):
-    """The surprise of all nodes of a graph, which p-values of some nodes need.
-
-    >>> GraphSurprise("fingerprint", np.zeros(3, np.float32)).values.shape
-    (3,)
-    """
-
-    fingerprint: str
-    """Fingerprint of the graph."""
-    values: NDArray[np.float32] | None
-    """Surprise, (N,); None if there are no p-values."""
 
 
 class AbstractPredictor:
@@ -66,12 +53,7 @@ class AbstractPredictor:
     >>> issubclass(GPNClassifier, AbstractPredictor)
     True
 
-    Args:
-        config: What to build and how to train it; `gpn_scale.recipes` has the paper's settings.
-        predicts_with: Diffusion of predictions; None for that of training.
-        device: `auto`, `cpu`, `cuda`, ...
-        dtype: Type of all real numbers; float64 is for tests and studies of round-off.
-        world: Processes that train and predict together, each making the same calls.
+    Arguments and errors are those of `GPNClassifier`.
     """
 
     def __init__(
@@ -85,6 +67,7 @@ class AbstractPredictor:
     ) -> None:
         self.config = config or RunConfig()
         self.predicts_with = predicts_with or self.config.diffusion
+        replace(self.config, diffusion=self.predicts_with)  # refuses what the model cannot diffuse
         self.world = world or World()
         self.device = pick_device(device) if self.world.size == 1 else self.world.device
         self.dtype = dtype
@@ -132,7 +115,13 @@ class AbstractPredictor:
         """
         return open_rows(path, graph, self.predicts_with)
 
-    def calibrate(self, graph: Graph, prediction: Prediction | None = None) -> Prediction:
+    def calibrate(
+        self,
+        graph: Graph,
+        prediction: Prediction | None = None,
+        *,
+        memory_bytes: int = DEFAULT_MEMORY_BYTES,
+    ) -> Prediction:
         """Fit the temperature and the p-values of a GPN+ to the validation nodes.
 
         A GPN has neither, so its prediction is returned as it is.
@@ -141,16 +130,25 @@ class AbstractPredictor:
             graph: Graph with a split.
             prediction: Prediction of all nodes that is not calibrated, whose probabilities are
                 changed in place; None to compute it.
+            memory_bytes: Memory budget in addition to graph and model.
 
         Returns:
             The calibrated prediction of all nodes.
+
+        Raises:
+            GraphError: the graph has no validation nodes.
         """
+        graph = self.aligned(graph).graph
         if prediction is None:
-            prediction = predict_all(self.trained, graph, world=self.world)
+            prediction = predict_all(
+                self.trained, graph, memory_bytes=memory_bytes, world=self.world
+            )
         if self.trained.opinion is None:
             return prediction
         nodes = calibration_nodes(checked_split(graph).val, self.config.train.rng_seed)
-        calibration, prediction = calibrated(self.trained, graph, nodes, prediction, self.world)
+        calibration, prediction = calibrated(
+            self.trained, graph, nodes, prediction, memory_bytes=memory_bytes, world=self.world
+        )
         self._keep(replace(self._parts, calibration=calibration), self._clusters_fingerprint)
         self._surprise = GraphSurprise(graph.fingerprint(), prediction.surprise)
         return prediction
@@ -204,7 +202,7 @@ class AbstractPredictor:
         evidence = EvidenceSummary.empty(graph.num_nodes)
         raw = self._predict(graph, evidence, store, memory_bytes, scratch, progress)
         if calibrate:
-            return self.calibrate(graph, raw), evidence
+            return self.calibrate(graph, raw, memory_bytes=memory_bytes), evidence
         return self._finished(graph, raw, memory_bytes), evidence
 
     def predict_nodes(
@@ -212,7 +210,8 @@ class AbstractPredictor:
     ) -> NodesPrediction:
         """Return the prediction of some nodes from stored rows, with an interval for alpha_0.
 
-        Cluster evidence of the graph is computed first, unless the model has it already.
+        Cluster evidence of the graph and, for p-values, the surprise of all its nodes are computed
+        first, unless the model has them already.
 
         Args:
             graph: Graph with features.
@@ -253,6 +252,8 @@ class AbstractPredictor:
         tolerance: float = 1e-6,
     ) -> NewNodesPrediction:
         """Return the prediction of nodes that joined `graph` after training.
+
+        P-values need the surprise of all nodes, which is computed unless the model has it already.
 
         Args:
             graph: Graph of the existing nodes.

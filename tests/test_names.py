@@ -5,6 +5,7 @@ import pytest
 
 from gpn_scale.config import RunConfig, SplitConfig, TrainConfig
 from gpn_scale.data.building import build_graph
+from gpn_scale.data.graph import Split
 from gpn_scale.errors import GraphError
 from gpn_scale.estimator import GPNClassifier
 
@@ -42,6 +43,16 @@ def test_columns_in_another_order_give_the_same_prediction(model_file):
         prediction = classifier.predict(graph_with(order))
         np.testing.assert_array_equal(prediction.probabilities, expected.probabilities)
         np.testing.assert_array_equal(prediction.alpha_0, expected.alpha_0)
+
+
+def test_calibration_matches_columns_by_name(model_file):
+    classifier = GPNClassifier.load(model_file, device="cpu")
+    split = Split(train=[0, 1], val=np.arange(100, 150), test=[2])
+    expected, got = (
+        classifier.calibrate(graph_with(order).with_split(split)).probabilities
+        for order in ([0, 1, 2], [2, 1, 0])
+    )
+    np.testing.assert_array_equal(got, expected)
 
 
 def test_a_missing_column_is_refused_by_every_question(model_file):

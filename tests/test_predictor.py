@@ -12,7 +12,7 @@ from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Split
 from gpn_scale.data.splits import stratified_split
 from gpn_scale.diffusion.growth import grown_graph, new_nodes
-from gpn_scale.errors import GraphError, MissingScoreError
+from gpn_scale.errors import ConfigError, GraphError, MissingScoreError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.inference.all_nodes import predict_all
 from tests.inference.models import (
@@ -126,6 +126,23 @@ def test_calibration_takes_a_prediction_that_is_there_already(small_graph, class
     again.calibrate(small_graph)
     for state in (*states[1:], again.state()):
         assert all(torch.equal(state[name], states[0][name]) for name in states[0])
+
+
+def test_calibration_stays_within_the_memory_budget(small_graph, classifier, tmp_path):
+    again = fitted(small_graph)
+    budget = {"memory_bytes": 29 << 20, "scratch": tmp_path}
+    got, _ = again.predict_with_evidence(small_graph, **budget, calibrate=True)
+    np.testing.assert_array_equal(got.p.known, classifier.predict(small_graph).p.known)
+    with pytest.raises(ConfigError, match="too little memory"):
+        again.calibrate(small_graph, predict_all(again.trained, small_graph), memory_bytes=1 << 10)
+
+
+def test_predictions_of_gpn_plus_refuse_a_diffusion_of_logarithms():
+    logs = replace(PLUS.diffusion, of="log_evidence")
+    with pytest.raises(ConfigError, match="expected 'evidence' for model='GPN\\+'"):
+        GPNClassifier(PLUS, predicts_with=logs)
+    gpn = replace(PLUS, model="GPN")
+    assert GPNClassifier(gpn, predicts_with=logs).predicts_with is logs
 
 
 def test_predicting_with_evidence_may_calibrate_on_the_way(small_graph, classifier):

@@ -61,8 +61,8 @@ class DataContract:
         """Return the graph with the model's columns in their order, and with its classes.
 
         Columns are matched by name if both have names, else by position. Columns that the model
-        does not have are ignored. The names of classes are always those of the model: labels are
-        matched by name, and a label that the model does not know counts as missing.
+        does not have are ignored. Labels are matched in the same way, and a label that the model
+        does not know counts as missing. If the model has names of classes, the graph gets them.
 
         Raises:
             GraphError: feature columns are missing.
@@ -82,7 +82,8 @@ class DataContract:
                 "was trained on: add the missing columns, or train again without them"
             )
         notes: tuple[str, ...] = ()
-        if extra := [name for name in names if name not in self.feature_names]:
+        own = set(self.feature_names)
+        if extra := [name for name in names if name not in own]:
             notes = (f"The feature column {_listed(extra)} is not in the model and was ignored.",)
         order = np.array([place[name] for name in self.feature_names], np.int64)
         assert graph.features is not None
@@ -92,6 +93,10 @@ class DataContract:
 
     def _with_classes(self, graph: Graph) -> AlignedGraph:
         names = _texts(graph.class_names)
+        if names and not self.class_names:
+            if len(names) == self.num_classes:
+                return AlignedGraph(graph, ())
+            names, graph = (), replace(graph, class_names=None)
         if names == self.class_names and (names or graph.num_classes <= self.num_classes):
             return AlignedGraph(graph, ())
         own = {name: label for label, name in enumerate(self.class_names)}

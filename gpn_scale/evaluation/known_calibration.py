@@ -155,8 +155,8 @@ class KnownCalibration:
             )
         if silent := [part for part in PARTS if part not in self.parts]:
             notes.append(
-                f"The p-value that a node is known leaves out {', '.join(silent)}, which says the "
-                "same of every validation node or needs edges."
+                f"The p-value that a node is known leaves out {', '.join(silent)}: such a part "
+                "says the same of every validation node, or needs edges."
             )
         return tuple(notes)
 

@@ -185,7 +185,7 @@ class Prediction(AbstractPrediction):
     @property
     def entropy(self) -> FloatArray:
         """Differential entropy of the posterior with network, (N,)."""
-        return self._entropies(self.probabilities, self.alpha_0, mean=self.energy is None)
+        return self._entropies(self.probabilities, self.alpha_0, mean=self._has_mean)
 
     @property
     def entropy_no_network(self) -> FloatArray:
@@ -214,8 +214,16 @@ class Prediction(AbstractPrediction):
         """
         blocks = row_blocks(len(self.probabilities))
         return np.concatenate(
-            [_dissonance(self.probabilities[block], self.alpha_0[block]) for block in blocks]
+            [
+                _dissonance(self.probabilities[block], self.alpha_0[block], mean=self._has_mean)
+                for block in blocks
+            ]
         )
+
+    @property
+    def _has_mean(self) -> bool:
+        """Whether `probabilities` are the mean of the posterior, as for GPN, or p of GPN+."""
+        return self.energy is None
 
 
 def row_blocks(num_rows: int) -> Iterator[slice]:
@@ -250,8 +258,13 @@ def _dirichlet_entropy(
     return posterior.entropy().float().numpy()
 
 
-def _dissonance(probability_NC: FloatArray, alpha_0_N: FloatArray) -> FloatArray:
-    belief_NC = np.maximum(probability_NC - 1.0 / alpha_0_N[:, None], 0.0)
+def _dissonance(probability_NC: FloatArray, alpha_0_N: FloatArray, *, mean: bool) -> FloatArray:
+    alpha_0_N1 = alpha_0_N[:, None]
+    if mean:
+        belief_NC = np.maximum(probability_NC - 1.0 / alpha_0_N1, 0.0)
+    else:
+        believed_N1 = np.maximum(1.0 - probability_NC.shape[1] / alpha_0_N1, 0.0)
+        belief_NC = believed_N1 * probability_NC
     dissonance_N = np.zeros(len(belief_NC), np.float32)
     for label in range(belief_NC.shape[1]):
         own_N1 = belief_NC[:, label : label + 1]

@@ -8,7 +8,7 @@ from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.distributed import World
 from gpn_scale.evaluation.known_calibration import KnownCalibration
 from gpn_scale.evaluation.prediction import Prediction
-from gpn_scale.inference.all_nodes import averaged
+from gpn_scale.inference.all_nodes import DEFAULT_MEMORY_BYTES, averaged
 from gpn_scale.inference.trained_model import TrainedModel
 
 
@@ -17,6 +17,8 @@ def calibrated(
     graph: Graph,
     nodes: NodeIds,
     prediction: Prediction,
+    *,
+    memory_bytes: int = DEFAULT_MEMORY_BYTES,
     world: World | None = None,
 ) -> tuple[KnownCalibration, Prediction]:
     """Return the calibration, and the prediction of all nodes with calibrated values.
@@ -37,6 +39,7 @@ def calibrated(
         nodes: The validation nodes to calibrate on.
         prediction: Prediction of all nodes that is not calibrated; its array of probabilities is
             changed in place.
+        memory_bytes: Memory budget in addition to graph and model.
         world: The processes that share the work.
     """
     calibration = KnownCalibration.fitted(
@@ -47,7 +50,7 @@ def calibrated(
     if not surprise:
         return calibration, prediction
     by_part_NM = np.stack(list(surprise.values()), axis=1)
-    around_NM = averaged(trained, graph, by_part_NM, world=world)
+    around_NM = averaged(trained, graph, by_part_NM, memory_bytes=memory_bytes, world=world)
     columns = zip(surprise, around_NM[nodes].T, strict=True)
     around = {part: np.ascontiguousarray(column) for part, column in columns}
     calibration = replace(calibration, surroundings=around)

@@ -66,23 +66,6 @@ class ClusterSummary:
         return clusters
 
 
-def summarise_clusters(trained: TrainedModel, graph: Graph, tail: AbstractTail) -> ClusterEvidence:
-    """Return the cluster evidence of a graph, for callers that do not predict all nodes anyway.
-
-    >>> from gpn_scale import GPNClassifier, load_graph
-    >>> from gpn_scale.config import RunConfig, TrainConfig
-    >>> from gpn_scale.ppr.tails import TruncatedTail
-    >>> graph = load_graph("synthetic:nodes=100,classes=2")
-    >>> trained = GPNClassifier(RunConfig(train=TrainConfig(epochs=5))).fit(graph).trained
-    >>> summarise_clusters(trained, graph, TruncatedTail(graph, trained.diffusion)).mean_PC.shape
-    torch.Size([1, 2])
-    """
-    summary = ClusterSummary(tail, trained.num_classes, trained.device)
-    for start, stop, evidence_NC in node_values(trained, graph):
-        summary.observe(start, stop, evidence_NC)
-    return summary.result(trained.dtype)
-
-
 class OpinionSummary:
     """Mean logits and fraction of training nodes of every cluster, collected as they are computed.
 
@@ -171,6 +154,8 @@ class CollectedClusters:
 def summarise_model(trained: TrainedModel, graph: Graph, tail: AbstractTail) -> None:
     """Put the graph's cluster means of all parts into the model's networks.
 
+    It is for callers that do not predict all nodes anyway.
+
     >>> from gpn_scale import GPNClassifier
     >>> from gpn_scale.config import RunConfig, TrainConfig
     >>> from gpn_scale.ppr.example import example_graph
@@ -184,10 +169,9 @@ def summarise_model(trained: TrainedModel, graph: Graph, tail: AbstractTail) -> 
     collected = CollectedClusters(trained, graph, tail)
     for start, stop, evidence_NC in node_values(trained, graph):
         collected.evidence.observe(start, stop, evidence_NC)
-    if trained.opinion is not None:
-        for observe in collected.opinion_observers:
-            for start, stop, logits_NC in node_values(trained.opinion, graph):
-                observe(start, stop, logits_NC)
+    if trained.opinion is not None and collected.opinion is not None:
+        for start, stop, logits_NC in node_values(trained.opinion, graph):
+            collected.opinion.observe(start, stop, logits_NC)
     collected.store()
 
 

@@ -18,7 +18,9 @@ from gpn_scale.inference.trained_model import CHUNK_ROWS, AbstractTrainedPart, T
 from gpn_scale.scratch import release_pages
 
 Observer = Callable[[int, int, Tensor], None]
-"""Called with (start, stop, feature evidence (stop - start, C)) of each chunk, in order."""
+"""Called with (start, stop, values (stop - start, C)) of each chunk, in order.
+
+Values are feature evidence, or the logits of an opinion, before diffusion."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -93,7 +93,8 @@ def predict_new(
 
     Work grows with the nodes that the rows touch, not with the graph: only `sym` reads all edges
     of a weighted or directed graph once, unless `facts.in_weights` is given. Memory grows with
-    `block_size` times the touched nodes.
+    `block_size` times the touched nodes; GPN+ keeps the rows of all new nodes, and a few bytes for
+    every node of the graph.
 
     >>> from gpn_scale.config import DiffusionConfig, RunConfig
     >>> from gpn_scale.data.building import build_graph

@@ -194,7 +194,7 @@ def row_logits(
         features: Feature rows of all nodes.
         nodes: Nodes with rows in the store, (B,).
         store: The rows.
-        tail: Any tail of these rows; what they have cut does not count.
+        tail: A tail without clusters, since what the rows have cut does not count.
     """
     logits = []
     for batch in _batches(nodes, BatchSource(store=store, tail=tail)):
@@ -221,13 +221,15 @@ def predict_nodes(
     >>> from gpn_scale import GPNClassifier, load_graph
     >>> from gpn_scale.config import PPRConfig, RunConfig, TrainConfig
     >>> from gpn_scale.inference.all_nodes import predict_all
-    >>> from gpn_scale.inference.cluster_summary import summarise_clusters
+    >>> from gpn_scale.inference.cluster_summary import summarise_model
     >>> from gpn_scale.ppr.tails import TruncatedTail
     >>> from precompute.build import build_store
     >>> graph, nodes = load_graph("synthetic:nodes=100,classes=2"), np.array([3, 5])
     >>> trained = GPNClassifier(RunConfig(train=TrainConfig(epochs=5))).fit(graph).trained
-    >>> parts = {"tail": TruncatedTail(graph, trained.diffusion)}
-    >>> parts["clusters"] = summarise_clusters(trained, graph, parts["tail"])
+    >>> tail = TruncatedTail(graph, trained.diffusion)
+    >>> summarise_model(trained, graph, tail)
+    >>> parts = {"tail": tail, "clusters": trained.network.clusters}
+    >>> parts["opinion_clusters"] = trained.opinion.network.cluster_PS
     >>> with TemporaryDirectory() as folder:
     ...     config = PPRConfig(diffusion=trained.diffusion, k=8, clusters=0)
     ...     plan = build_store(graph, config, folder)
@@ -244,7 +246,8 @@ def predict_nodes(
         store: The rows.
         tail: Estimate of what the rows have cut.
         clusters: Exact means and largest evidences of the tail's clusters.
-        opinion_clusters: Exact means of the clusters' logits and training nodes, (P, S), of GPN+.
+        opinion_clusters: Exact means of the clusters' logits and training nodes, (P, S), of GPN+;
+            None to leave out the opinion, so that probabilities are those of feature evidence.
         surprise: `Prediction.surprise` of all nodes, of GPN+; None to leave the surroundings out
             of p-values.
         explain: Number M of contributors to name per node; 0 for none.

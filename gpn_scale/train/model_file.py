@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,6 +18,19 @@ from gpn_scale.train.model_parts import ModelParts, NetworkSizes
 _FACTS = {"config", "num_features", "num_classes", "num_clusters", "summary_of"}
 """Entries that every model file has besides its tensors."""
 _FIRST_WEIGHT, _SURPRISE = "encoder.first.weight", "surprise"
+
+
+class GraphSurprise(NamedTuple):
+    """The surprise of all nodes of a graph, which p-values of some nodes need.
+
+    >>> GraphSurprise("fingerprint", np.zeros(3, np.float32)).values.shape
+    (3,)
+    """
+
+    fingerprint: str
+    """Fingerprint of the graph."""
+    values: NDArray[np.float32] | None
+    """Surprise, (N,); None if there are no p-values."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,10 +49,8 @@ class SavedModel:
     """Type of its real numbers."""
     contract: DataContract
     """Feature columns and classes of its training graph."""
-    surprise_of: str = ""
-    """Fingerprint of the graph that `surprise` belongs to; empty if there is none."""
-    surprise: NDArray[np.float32] | None = None
-    """Surprise of all nodes of that graph, (N,), which p-values of some of its nodes need."""
+    surprise: GraphSurprise | None = None
+    """Surprise of a graph's nodes, of GPN+; None if it is not known."""
 
 
 def save_model(path: Path, model: SavedModel) -> None:
@@ -58,9 +69,9 @@ def save_model(path: Path, model: SavedModel) -> None:
     if model.predicts_with != model.config.diffusion:
         facts["predicts_with"] = asdict(model.predicts_with)
     tensors = model.parts.state()
-    if model.surprise is not None:
-        facts["surprise_of"] = model.surprise_of
-        tensors[_SURPRISE] = torch.from_numpy(model.surprise)
+    if model.surprise is not None and model.surprise.values is not None:
+        facts["surprise_of"] = model.surprise.fingerprint
+        tensors[_SURPRISE] = torch.from_numpy(model.surprise.values)
     save_tensors(path, tensors, facts)
 
 
@@ -86,8 +97,10 @@ def load_model(path: Path) -> SavedModel:
     dtype = torch.float32 if first is None else first.dtype
     sizes = NetworkSizes(facts["num_features"], facts["num_classes"], facts["num_clusters"])
     parts = ModelParts.restored(config, sizes, dtype, tensors, path)
+    of_graph = None
     if surprise is not None:
         check_tensors(path, {_SURPRISE: surprise}, {_SURPRISE: torch.empty(surprise.numel())})
+        of_graph = GraphSurprise(facts.get("surprise_of", ""), surprise.numpy())
     return SavedModel(
         parts,
         config,
@@ -95,8 +108,7 @@ def load_model(path: Path) -> SavedModel:
         facts["summary_of"],
         dtype,
         _contract(path, facts),
-        facts.get("surprise_of", ""),
-        None if surprise is None else surprise.numpy(),
+        of_graph,
     )
 
 

@@ -35,8 +35,13 @@ class Validation:
 
     @classmethod
     def of(cls, mean_NC: Tensor, label_N: Tensor, world: World | None = None) -> "Validation":
-        """Return the scores of class probabilities (N, C), over the nodes of all processes."""
-        label_probability_N = mean_NC.gather(1, label_N.unsqueeze(1))
+        """Return the scores of class probabilities (N, C), over the nodes of all processes.
+
+        A softmax can be 0 in floating point. It counts as the smallest normal number, so that one
+        node that is far off does not make the cross-entropy infinite.
+        """
+        least = torch.finfo(mean_NC.dtype).tiny
+        label_probability_N = mean_NC.gather(1, label_N.unsqueeze(1)).clamp_min(least)
         sums = [
             float(-label_probability_N.log().double().sum()),
             float((mean_NC.argmax(1) == label_N).sum()),

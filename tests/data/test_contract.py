@@ -114,6 +114,21 @@ def test_a_model_without_names_leaves_its_own_kind_of_graph_alone():
     assert notes == ()
 
 
+def test_a_model_without_names_matches_classes_by_number():
+    plain = build_graph([0, 1], [1, 2], features=VALUES, labels=[0, 1, 0])
+    contract, named = DataContract.of(plain), graph_of()
+    graph, notes = contract.aligned(named)
+    assert graph is named
+    assert notes == ()
+    smaller = graph_of(labels=[0, 0, 0], classes=("sea",))
+    assert contract.aligned(smaller).graph.class_names is None
+    larger = graph_of(labels=[0, 2, 1], classes=("sea", "land", "sky"))
+    graph, notes = contract.aligned(larger)
+    assert graph.labels.tolist() == [0, -1, 1]
+    assert (graph.num_classes, graph.class_names) == (2, None)
+    assert notes == ("The model does not know the class '2'; the labels of 1 nodes were ignored.",)
+
+
 def test_repeated_feature_names_are_refused():
     with pytest.raises(GraphError, match="feature_names holds 'a' twice, expected distinct names"):
         build_graph([0], [1], features=VALUES[:2, :2], feature_names=["a", "a"])

@@ -175,7 +175,7 @@ def test_a_part_that_says_the_same_of_every_node_is_left_out():
     calibration = KnownCalibration.fitted(prediction, labels_for(prediction, rng))
     assert calibration.parts == ("features", "neighbourhood", "opinion")
     (note,) = calibration.notes
-    assert note.startswith("The p-value that a node is known leaves out labels, which")
+    assert note.startswith("The p-value that a node is known leaves out labels: such")
     got = applied(calibration, predicted(9, rng))
     assert got.p.labels is None
     assert_counted(got, calibration)

@@ -61,6 +61,21 @@ def test_vacuity_and_dissonance_tell_lack_of_evidence_from_conflict(alpha):
     assert prediction.dissonance == pytest.approx(dissonance_of(alpha[0]), abs=1e-6)
 
 
+@pytest.mark.parametrize("p", [[0.9, 0.1, 0.0], [0.5, 0.5, 0.0], [0.4, 0.3, 0.3]])
+@pytest.mark.parametrize("total", [0.0, 0.5, 60.0])
+def test_dissonance_of_gpn_plus_is_that_of_its_posterior(p, total):
+    probability = np.array([p], np.float32)
+    prediction = Prediction(
+        probabilities=probability,
+        probabilities_no_network=probability,
+        alpha_0=np.array([3.0 + total], np.float32),
+        alpha_0_no_network=np.ones(1, np.float32),
+        energy=np.zeros(1, np.float32),
+    )
+    expected = dissonance_of(1.0 + total * probability[0])
+    assert prediction.dissonance == pytest.approx(expected, abs=1e-6)
+
+
 def test_every_score_of_the_page_can_be_asked_for(small_graph):
     prediction = prediction_for(small_graph)
     nodes = np.array([3, 1, 200])

@@ -19,7 +19,6 @@ from gpn_scale.inference.cluster_summary import (
     OpinionSummary,
     clusters_fingerprint,
     num_tracked_clusters,
-    summarise_clusters,
     summarise_model,
 )
 from gpn_scale.inference.evidence import node_values
@@ -104,7 +103,8 @@ def test_sums_run_in_float64(tmp_path):
 def test_a_graph_is_summarised_chunk_by_chunk(tmp_path, small_graph):
     trained = trained_model(small_graph)
     tail = tail_of(tmp_path, small_graph, "clustered")
-    clusters = summarise_clusters(trained, small_graph, tail)
+    summarise_model(trained, small_graph, tail)
+    clusters = trained.network.clusters
     ((_, _, evidence_NC),) = node_values(trained, small_graph, chunk=1000)
     expected = summarised(tail, evidence_NC, [(0, 300)])
     assert clusters.mean_PC.dtype == trained.dtype
@@ -147,8 +147,9 @@ def test_means_of_logits_and_fractions_of_training_nodes_are_those_of_a_loop(tmp
         expected = np.average(logits[members], axis=0, weights=weight[members])
         labelled = np.average(is_training[members], weights=weight[members])
         assert means[cluster].tolist() == pytest.approx([*expected, labelled], rel=1e-9)
-    evidence = summarise_clusters(trained, small_graph, tail)
-    torch.testing.assert_close(trained.network.clusters.mean_PC, evidence.mean_PC)
+    evidence = trained.evidence(small_graph.features, np.arange(300))
+    expected_PC = summarised(tail, evidence, [(0, 300)]).mean_PC
+    torch.testing.assert_close(trained.network.clusters.mean_PC, expected_PC)
 
 
 def test_without_a_split_there_are_no_training_nodes(tmp_path, small_graph):

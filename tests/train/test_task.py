@@ -65,6 +65,14 @@ def test_scores_are_means_over_the_nodes():
     assert scores.accuracy == pytest.approx(2 / 3)
 
 
+def test_a_probability_of_zero_leaves_the_cross_entropy_finite():
+    certain_NC = torch.tensor([[200.0, 0.0], [0.0, 0.0]]).softmax(1)
+    assert certain_NC[0, 1] == 0.0
+    scores = Validation.of(certain_NC, torch.tensor([1, 0]))
+    least = np.finfo(np.float32).tiny
+    assert scores.cross_entropy == pytest.approx(-np.log([least, 0.5]).mean())
+
+
 def test_graphs_without_split_or_validation_nodes_are_refused(small_graph):
     assert checked_split(small_graph) is small_graph.split
     with pytest.raises(GraphError, match="has no split, expected one to train on"):
