@@ -26,8 +26,8 @@ from gpn_scale.train.objective import EvidenceObjective
 from gpn_scale.train.task import ExactTask
 from gpn_scale.train.trainer import Trainer
 
-Output = tuple[GPNOutput, Tensor]
-"""Posteriors by feature evidence, and diffused logits (N, C)."""
+Output = tuple[GPNOutput | None, Tensor]
+"""Posteriors by feature evidence, None of a frozen GPN, and diffused logits (N, C)."""
 
 
 class SharedEncoder(nn.Module):
@@ -55,12 +55,15 @@ class SharedEncoder(nn.Module):
     def forward(self, inputs: Inputs, aggregate: Aggregation, noise: Noise | None = None) -> Output:
         """Return the posteriors and the diffused logits of all nodes."""
         latent_ND = self.encoder(inputs, noise)
+        logits_NC = aggregate(latent_ND @ self.weight_CD.T + self.bias_C)
+        if self.frozen:
+            return None, logits_NC
         evidence_NC = self.gpn.evidence(self.gpn.flow(latent_ND))
         posteriors = GPNOutput(
             with_network=DirichletPosterior.from_evidence(aggregate(evidence_NC)),
             without_network=DirichletPosterior.from_evidence(evidence_NC),
         )
-        return posteriors, aggregate(latent_ND @ self.weight_CD.T + self.bias_C)
+        return posteriors, logits_NC
 
 
 @dataclass(frozen=True)
@@ -68,18 +71,20 @@ class SharedObjective:
     """GPN's loss plus the cross-entropy of the logits, both summed over the training nodes."""
 
     evidence: EvidenceObjective
-    frozen: bool
 
     def loss(self, output: Output, label_B: Tensor, nodes_B: Tensor) -> Tensor:
         """Return the loss; of a frozen GPN, the cross-entropy alone."""
         posteriors, logits_NC = output
         loss = nn.functional.cross_entropy(logits_NC[nodes_B], label_B, reduction="sum")
-        return loss if self.frozen else loss + self.evidence.loss(posteriors, label_B, nodes_B)
+        if posteriors is None:
+            return loss
+        return loss + self.evidence.loss(posteriors, label_B, nodes_B)
 
     def probabilities(self, output: Output) -> Tensor:
         """Return what early stopping looks at; -log of the root is the mean of both -log p."""
-        own_NC = output[1].softmax(1)
-        return own_NC if self.frozen else (own_NC * output[0].with_network.mean_NC).sqrt()
+        posteriors, logits_NC = output
+        own_NC = logits_NC.softmax(1)
+        return own_NC if posteriors is None else (own_NC * posteriors.with_network.mean_NC).sqrt()
 
 
 def encoders(case: Case) -> dict[Key, float]:
@@ -98,7 +103,7 @@ def _trained(case: Case, gpn: GPN, *, frozen: bool) -> tuple[SharedEncoder, Outp
     config: RunConfig = case.classifier.config
     generator = torch.Generator().manual_seed(config.train.rng_seed)
     model = SharedEncoder(copy.deepcopy(gpn), generator, frozen=frozen)
-    objective = SharedObjective(EvidenceObjective(config.train.entropy_weight), frozen)
+    objective = SharedObjective(EvidenceObjective(config.train.entropy_weight))
     task = ExactTask(case.graph, config, objective, torch.device("cpu"))
     trainer = Trainer(model, task, config.train, generator)
     for _ in trainer.records():
@@ -110,7 +115,8 @@ def _trained(case: Case, gpn: GPN, *, frozen: bool) -> tuple[SharedEncoder, Outp
 
 def _predictions(case: Case, output: Output) -> tuple[Prediction, Prediction]:
     """Return the predictions by both parts and by feature evidence alone, of all nodes."""
-    gpn, logits_NC = Prediction.from_output(output[0]), output[1]
+    posteriors, logits_NC = output
+    gpn = case.gpn if posteriors is None else Prediction.from_output(posteriors)
     probability_NC = logits_NC.softmax(1).numpy()
     own = case.calibration
     temperature = fitted_temperature(probability_NC[own], case.calibration_labels)

@@ -17,6 +17,7 @@ import argparse
 import json
 import math
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -58,8 +59,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    default = "synthetic:nodes=2000,classes=6,unseen_classes=0"
-    parser.add_argument("--datasets", default=default, help="names of graphs, with commas")
+    parser.add_argument(
+        "--datasets",
+        default="synthetic:nodes=2000,classes=6,unseen_classes=0",
+        help="names of graphs, with commas",
+    )
     parser.add_argument("--data-dir", type=Path, default=Path("data"))
     parser.add_argument("--splits", type=int, default=3, help="number of splits")
     parser.add_argument("--class-sets", default="0,1,2,3,4", help="sets of left-out classes")
@@ -69,16 +73,16 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, help="maximum number; default: the recipe's")
     parser.add_argument("--values", type=Path, help="JSON lines of all measurements")
     options = parser.parse_args()
-    values: Values = {}
-    for dataset in split_datasets(options.datasets):
-        graph = load_graph(dataset, options.data_dir)
-        values[dataset] = stored(options.values, dataset)
-        for split in range(1, options.splits + 1):
-            for class_set in map(int, options.class_sets.split(",")):
-                if (split, class_set) not in values[dataset]:
-                    case = trained_case(graph, dataset, split, class_set, options)
-                    values[dataset][split, class_set] = measured(case)
-                    store(options.values, dataset, split, class_set, values)
+    names = list(split_datasets(options.datasets))
+    graphs = {dataset: load_graph(dataset, options.data_dir) for dataset in names}
+    values: Values = {dataset: stored(options.values, dataset) for dataset in names}
+    class_sets = [int(class_set) for class_set in options.class_sets.split(",")]
+    for split, class_set in product(range(1, options.splits + 1), class_sets):
+        for dataset in names:
+            if (split, class_set) not in values[dataset]:
+                case = trained_case(graphs[dataset], dataset, split, class_set, options)
+                values[dataset][split, class_set] = measured(case)
+                store(options.values, dataset, split, class_set, values)
     print("\n".join(tables(values)))
 
 
