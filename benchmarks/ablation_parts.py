@@ -21,7 +21,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from ablation_case import DEFAULT, Case, Key
+from ablation_case import Case, Key
 from ablation_encoders import encoders
 from ablation_measures import (
     joins,
@@ -156,33 +156,40 @@ def tables(values: Values) -> list[str]:
 
 
 def _table(values: Values, keys: list[Key]) -> list[str]:
-    """Return a line per graph and line of the table, then the means over graphs."""
-    columns = list(dict.fromkeys(column for _, _, column in keys))
+    """Return the means of each graph and over graphs, then differences from the first line."""
+    table, columns = keys[0][0], list(dict.fromkeys(column for _, _, column in keys))
     names = list(dict.fromkeys(line for _, line, _ in keys))
     if "auroc" in columns:
-        return _by_graph(values, keys[0][0], names, [c for c in columns if c != "auroc"])
-    lines = [["graph", keys[0][0], *columns], ["---"] * (2 + len(columns))]
+        return _by_graph(values, table, names, [c for c in columns if c != "auroc"])
+    lines = [["graph", table, *columns], ["---"] * (2 + len(columns))]
     for dataset in (*values, "mean") if len(values) > 1 else values:
         for name in names:
-            cells = [_cell(_runs(values, (keys[0][0], name, c), dataset)) for c in columns]
+            cells = [_cell(_runs(values, (table, name, c), dataset)) for c in columns]
             lines.append([dataset, name, *cells])
+    for name in names[1:]:
+        cells = [_cell(_differences(values, (table, name, c), names[0])) for c in columns]
+        lines.append([f"mean minus {names[0]}, paired", name, *cells])
     return [f"| {' | '.join(line)} |" for line in lines]
 
 
 def _by_graph(values: Values, table: str, names: list[str], others: list[str]) -> list[str]:
     """Return a column of AUC-ROC per graph, the mean, paired differences, and other means."""
-    paired = DEFAULT in names
-    heads = [table, *values, "mean", *(["mean minus default, paired"] if paired else []), *others]
+    heads = [table, *values, "mean", "mean minus first line, paired", *others]
     lines = [heads, ["---"] * len(heads)]
     for name in names:
-        runs = [_runs(values, (table, name, "auroc"), place) for place in (*values, "mean")]
-        line = [name, *map(_cell, runs)]
-        if paired:
-            default = _runs(values, (table, DEFAULT, "auroc"), "mean")
-            line.append(_cell({seeds: runs[-1][seeds] - value for seeds, value in default.items()}))
-        line += [_cell(_runs(values, (table, name, other), "mean")) for other in others]
-        lines.append(line)
+        key = (table, name, "auroc")
+        cells = [_cell(_runs(values, key, place)) for place in (*values, "mean")]
+        cells.append(_cell(_differences(values, key, names[0])) if name != names[0] else "")
+        cells += [_cell(_runs(values, (table, name, other), "mean")) for other in others]
+        lines.append([name, *cells])
     return [f"| {' | '.join(line)} |" for line in lines]
+
+
+def _differences(values: Values, key: Key, first: str) -> dict[Seeds, float]:
+    """Return the mean over graphs of a value minus that of the first line of its table."""
+    table, _, column = key
+    subtracted = _runs(values, (table, first, column), "mean")
+    return {seeds: v - subtracted[seeds] for seeds, v in _runs(values, key, "mean").items()}
 
 
 def _runs(values: Values, key: Key, dataset: str) -> dict[Seeds, float]:
