@@ -56,7 +56,12 @@ WITH_JSON = {
     ),
 }
 """Arguments of scripts that print JSON, and a key of the last line."""
+ABLATION = (
+    "--datasets synthetic:nodes=600,classes=4,unseen_classes=0,features=8 --splits 1 "
+    "--class-sets 0 --left-out-classes 1 --epochs 2 --values VALUES"
+)
 WITH_TABLES = {
+    "ablation_parts": (ABLATION, "| all parts (the default) | "),
     "bench_models": (
         f"--dataset {DATASET} --work WORK --models LP --left-out-classes 1",
         "| LP | 9",
@@ -70,6 +75,9 @@ WITH_TABLES = {
 """Arguments of scripts that print Markdown, and a piece of it."""
 SLOW = pytest.mark.slow
 NOT_RUN = {
+    "ablation_case": "it is called by ablation_parts",
+    "ablation_encoders": "it is called by ablation_parts",
+    "ablation_measures": "it is called by ablation_parts",
     "bench_ranks": "several runs of torchrun take longer",
     "kill_trials": "several runs of torchrun take longer",
     "matrix_kill_trials": "two matrices of runs take longer",
@@ -167,7 +175,7 @@ def run(inputs, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
 
     def run_script(name, arguments):
-        places = inputs | {"WORK": tmp_path / "work"}
+        places = inputs | {"WORK": tmp_path / "work", "VALUES": tmp_path / "values.jsonl"}
         words = [str(places.get(word, word)) for word in arguments.split()]
         script = REPOSITORY / "benchmarks" / f"{name}.py"
         monkeypatch.setattr(sys, "argv", [str(script), *words])
@@ -209,6 +217,28 @@ def test_measurements_of_growth_become_a_page(run, tmp_path):
     run("bench_minibatch_scaling", f"--work WORK --report {tmp_path}")
     assert "| 600 | precompute |" in next(tmp_path.glob("*.md")).read_text(encoding="utf-8")
     assert next(tmp_path.glob("*.svg")).read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_the_parts_of_the_ablation_are_joined_as_the_model_joins_them(run, tmp_path):
+    printed = run("ablation_parts", ABLATION)
+    (record,) = (tmp_path / "values.jsonl").read_text(encoding="utf-8").splitlines()
+    value = {tuple(key): v for *key, v in json.loads(record)["values"]}
+    default = "parts", "all parts (the default)"
+    assert value[(*default, "auroc")] == pytest.approx(value["surroundings", "1", "left-out"])
+    for noise in ("bernoulli", "normal"):
+        by_model = value["surroundings", "1", f"{noise} p_known"]
+        assert value[(*default, noise)] == pytest.approx(by_model, abs=0.01)
+    assert value["encoders", "separate", "left-out p_known"] == value[(*default, "auroc")]
+    assert (
+        value["encoders", "separate", "accuracy"] == value["probabilities", "opinion", "accuracy"]
+    )
+    assert run("ablation_parts", ABLATION) == printed  # nothing is measured twice
+
+
+def test_without_left_out_classes_the_ablation_compares_probabilities_alone(run):
+    printed = run("ablation_parts", ABLATION.replace("classes 1", "classes 0"))
+    assert "| opinion and GPN, pooled in logs | " in printed
+    assert "| all parts (the default) | " not in printed
 
 
 def test_batches_that_are_too_few_are_refused(run, capfd):
