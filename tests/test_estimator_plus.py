@@ -186,6 +186,15 @@ def test_saved_and_loaded_it_predicts_the_same(small_graph, store, tmp_path, dty
     assert_same(again.predict(small_graph), prediction)
 
 
+def test_a_loaded_model_knows_the_surprise_of_its_graph(small_graph, plus, tmp_path, monkeypatch):
+    plus.save(tmp_path / "model")
+    loaded = GPNClassifier.load(tmp_path / "model", device="cpu")
+    monkeypatch.setattr(loaded, "predict", None)  # predicting all nodes again would fail
+    new = small_graph.features[:1], [[0, 1]]
+    got, expected = (each.predict_new(small_graph, *new).prediction for each in (loaded, plus))
+    np.testing.assert_array_equal(got.p.known, expected.p.known)
+
+
 @pytest.mark.parametrize(
     ("edit", "message"),
     [

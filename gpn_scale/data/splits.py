@@ -132,7 +132,7 @@ def leave_out_classes(graph: Graph, count: int, class_set: int = 0) -> Graph:
         raise GraphError(
             f"graph {graph.name!r} has {graph.num_classes} classes, got class set {class_set} to "
             f"leave out, expected 0 to {min(CLASS_SETS, graph.num_classes) - 1}",
-            arguments=("class_sets",),
+            arguments=("data.left_out_set", "class_sets"),
         )
     hidden = left_out_class_set(graph.num_classes, count, class_set)
     kept = np.setdiff1d(np.arange(graph.num_classes), hidden)

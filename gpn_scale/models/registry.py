@@ -118,7 +118,8 @@ def setting_of(
         graph: Graph to train on.
 
     Raises:
-        ConfigError: a model or a field does not exist, or a value cannot be parsed.
+        ConfigError: a model or a field does not exist, a value cannot be parsed, or `model` is to
+            be changed.
 
     Example:
         >>> from gpn_scale.config import RunConfig
@@ -128,7 +129,14 @@ def setting_of(
         5
     """
     kind, own = parse_model(name)
-    return MODELS[kind].setting(kind, recipe, [*changes, *own], graph)
+    changes = [*changes, *own]
+    if (model := dict(changes).get("model")) is not None:
+        raise ConfigError(
+            f"model is to be {model!r}, expected no such change of {kind}, which would then be "
+            "another model under this name: choose models by name",
+            arguments=("models",),
+        )
+    return MODELS[kind].setting(kind, recipe, changes, graph)
 
 
 def parse_model(name: str) -> tuple[str, list[tuple[str, str]]]:

@@ -168,7 +168,7 @@ def test_a_class_set_that_the_graph_does_not_have_is_refused(class_set):
     graph = stratified_split(labelled_graph(LABELS), rng_seed=1)
     with pytest.raises(GraphError, match=f"got class set {class_set} .* expected 0 to 3") as caught:
         leave_out_classes(graph, 1, class_set)
-    assert caught.value.arguments == ("class_sets",)
+    assert caught.value.arguments == ("data.left_out_set", "class_sets")
 
 
 @pytest.mark.parametrize("needs_split", [class_prior, lambda graph: leave_out_classes(graph, 1)])

@@ -50,6 +50,13 @@ def test_names_in_tables_are_those_of_the_registry():
         assert getattr(setting.new(), "name", name) == name
 
 
+@pytest.mark.parametrize("name", ["GPN", "GPN+-minibatch", "APPNP"])
+def test_a_name_stands_for_one_model(name):
+    for changes, own in (([("model", "GPN+")], ""), ([], "[model=GPN+]")):
+        with pytest.raises(ConfigError, match=r"model is to be 'GPN\+'.*choose models by name"):
+            setting_of(f"{name}{own}", RunConfig(), changes, GRAPH)
+
+
 def test_unknown_fields_are_refused():
     with pytest.raises(ConfigError, match=r"the configuration has no field 'train\.epoch'"):
         setting_of("GPN[train.epoch=1]", RunConfig(model="GPN"), [], GRAPH)
