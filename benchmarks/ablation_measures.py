@@ -84,7 +84,8 @@ def surroundings(case: Case) -> dict[Key, float]:
         line = f"{weight:g}"
         with patch.object(known_calibration, "AROUND_WEIGHT", weight):
             before = perturbed.unchanged()
-            values["surroundings", line, "left-out"] = case.auroc(-before.p_value("known"))
+            if len(case.unknown):
+                values["surroundings", line, "left-out"] = case.auroc(-before.p_value("known"))
             for kind in NOISES:
                 after, _ = case.isolated(kind)
                 for p in ("known", "features"):

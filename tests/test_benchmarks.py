@@ -239,6 +239,7 @@ def test_without_left_out_classes_the_ablation_compares_probabilities_alone(run)
     printed = run("ablation_parts", ABLATION.replace("classes 1", "classes 0"))
     assert "| opinion and GPN, pooled in logs | " in printed
     assert "| all parts (the default) | " not in printed
+    assert "nan" not in printed
 
 
 def test_batches_that_are_too_few_are_refused(run, capfd):
