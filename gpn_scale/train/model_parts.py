@@ -82,13 +82,16 @@ class ModelParts:
         opinion_tensors = _below(_OPINION, tensors)
         calibration_tensors = _below(_CALIBRATION, tensors)
         is_plus = config.model == "GPN+"
+        if is_plus and not opinion_tensors:
+            raise RunError(
+                f"{source} has no opinion, expected one for model='GPN+': it was saved before all "
+                "parts were trained, train again"
+            )
         others = (_OPINION, _CALIBRATION) if is_plus else ()
         own = {name: t for name, t in tensors.items() if not name.startswith(others)}
         return cls(
             network=_network(config, sizes, dtype, own, source),
-            opinion=_opinion(config, sizes, dtype, opinion_tensors, source)
-            if is_plus and opinion_tensors
-            else None,
+            opinion=_opinion(config, sizes, dtype, opinion_tensors, source) if is_plus else None,
             calibration=_calibration(calibration_tensors, source)
             if is_plus and calibration_tensors
             else None,

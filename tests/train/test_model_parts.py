@@ -131,3 +131,9 @@ def test_damaged_and_foreign_tensors_are_refused_in_one_sentence(changes, messag
     assert str(caught.value).startswith("memory has ")
     assert "\n" not in str(caught.value)
     assert "train again" in str(caught.value)
+
+
+def test_a_gpn_plus_without_its_opinion_is_refused():
+    features_alone = ModelParts(parts_of().network).state()
+    with pytest.raises(RunError, match=r"this file has no opinion, expected one for model='GPN\+'"):
+        ModelParts.restored(PLUS, SIZES, torch.float64, features_alone, "this file")
