@@ -35,10 +35,10 @@ def predicted_names(path, graph, classes) -> list[str]:
 
 
 def test_predictions_name_the_class(tmp_path, graph):
-    assert predicted_names(tmp_path / "p", graph, [2, 0, 1]) == ["eel", "cat", "dog"]
+    assert predicted_names(tmp_path / "p.parquet", graph, [2, 0, 1]) == ["eel", "cat", "dog"]
 
 
 def test_left_out_classes_lose_their_name_only(tmp_path, graph):
     known = leave_out_classes(graph, 1)
     assert known.class_names.tolist() == ["cat", "dog"]
-    assert predicted_names(tmp_path / "p", known, [1, 1, 0]) == ["dog", "dog", "cat"]
+    assert predicted_names(tmp_path / "p.parquet", known, [1, 1, 0]) == ["dog", "dog", "cat"]
