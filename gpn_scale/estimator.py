@@ -102,7 +102,13 @@ class GPNClassifier(AbstractPredictor):
         if self.config.model == "GPN":
             return (first,)
         second = new_opinion_trainer(
-            self.config, graph, store, device=self.device, dtype=self.dtype, world=self.world
+            self.config,
+            graph,
+            store,
+            device=self.device,
+            dtype=self.dtype,
+            world=self.world,
+            beside=first,
         )
         return first, second
 

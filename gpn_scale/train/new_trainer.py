@@ -71,14 +71,22 @@ def new_opinion_trainer(
     device: torch.device,
     dtype: torch.dtype,
     world: World,
+    beside: Trainer | None = None,
 ) -> Trainer:
-    """Return a trainer of the opinion of GPN+; arguments and errors are those of `new_trainer`."""
+    """Return a trainer of the opinion of GPN+; arguments and errors are those of `new_trainer`.
+
+    In exact mode it shares the features and the diffusion of the trainer `beside` it, which must
+    be of the same graph and configuration.
+    """
     graph = _prepared(config, graph)
     task: AbstractTask
     if config.mode == "exact":
         _check_one_rank(world)
         objective = OpinionObjective(len(checked_split(graph).train))
-        task = ExactTask(graph, config, objective, device, dtype)
+        if beside is not None and isinstance(beside.task, ExactTask):
+            task = beside.task.with_objective(objective)
+        else:
+            task = ExactTask(graph, config, objective, device, dtype)
     else:
         task = OpinionMinibatchTask(
             graph, config, _rows(config, graph, store), device, dtype, world

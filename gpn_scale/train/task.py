@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,6 +136,12 @@ class ExactTask(AbstractTask):
         self.objective = objective
         self.train_nodes, self.train_labels = labelled(graph, split.train, device)
         self.val_nodes, self.val_labels = labelled(graph, split.val, device)
+
+    def with_objective(self, objective: Objective) -> "ExactTask":
+        """Return a task with another objective that shares the features and the diffusion."""
+        other = copy(self)
+        other.objective, other.roots_seen = objective, 0
+        return other
 
     @property
     def num_steps(self) -> int:

@@ -11,7 +11,7 @@ from gpn_scale.errors import GraphError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.nn.noise import Noise
 from gpn_scale.nn.posterior import DirichletPosterior
-from gpn_scale.train.objective import EvidenceObjective
+from gpn_scale.train.objective import EvidenceObjective, OpinionObjective
 from gpn_scale.train.task import ExactTask, Validation, checked_split, labelled
 
 CPU = torch.device("cpu")
@@ -88,3 +88,16 @@ def test_labels_come_with_their_nodes(small_graph):
     assert nodes.tolist() == small_graph.split.val.tolist()
     assert labels.dtype == torch.int64
     assert labels.tolist() == small_graph.labels[small_graph.split.val].tolist()
+
+
+def test_another_objective_shares_features_and_diffusion(small_graph):
+    config = RunConfig(model="GPN")
+    evidence = EvidenceObjective(config.train.entropy_weight)
+    task = ExactTask(small_graph, config, evidence, torch.device("cpu"))
+    model = GPNClassifier(config, device="cpu").trainer(small_graph).model
+    next(task.losses(model, None, 1))
+    other = task.with_objective(OpinionObjective(len(small_graph.split.train)))
+    assert other.inputs is task.inputs
+    assert other.diffusion is task.diffusion
+    assert (other.roots_seen, task.roots_seen) == (0, len(small_graph.split.train))
+    assert task.objective is evidence
