@@ -2,7 +2,7 @@
 
     python benchmarks/leaderboard.py [--matrix DIR] [--write docs/leaderboard.md] [--page FILE]
 
-Reads the file --cells, which is part of the repository, and the finished cells of a matrix of
+Reads the folder --cells, which is part of the repository, and the finished cells of a matrix of
 `launch/evaluate.py` if there is one (`make leaderboard` does both). Where both have a result, that
 of the matrix counts. Then writes --cells, the tables and the page again. Trains nothing.
 """
@@ -10,10 +10,11 @@ of the matrix counts. Then writes --cells, the tables and the page again. Trains
 import argparse
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import quote
 
 from results_paper import put
 
-from gpn_scale.experiments.cells import Cell
+from gpn_scale.experiments.cells import Cell, CellResult
 from gpn_scale.experiments.leaderboard import REFERENCE, Leaderboard, is_shown
 from gpn_scale.experiments.leaderboard_document import sections, table_csv
 from gpn_scale.experiments.measured_cells import (
@@ -25,7 +26,24 @@ from gpn_scale.experiments.measured_cells import (
 from gpn_scale.files import write_text
 from gpn_scale.page.leaderboard_page import write_leaderboard_page, write_pictures
 
-CELLS = Path("benchmarks/results/leaderboard.csv")
+CELLS = Path("benchmarks/results/leaderboard")
+
+
+def read_cells(folder: Path) -> dict[Cell, CellResult]:
+    """Return the measured cells in a folder, which has one table per graph."""
+    cells: dict[Cell, CellResult] = {}
+    for path in sorted(folder.glob("*.csv")):
+        cells |= cells_from_csv(path.read_text(encoding="utf-8"), path)
+    return cells
+
+
+def write_cells(folder: Path, cells: dict[Cell, CellResult]) -> None:
+    """Write the measured cells, one table per graph."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for dataset in sorted({cell.dataset for cell in cells}):
+        of_graph = {cell: result for cell, result in cells.items() if cell.dataset == dataset}
+        path = folder / f"{quote(dataset, safe='')}.csv"
+        write_text(path, cells_to_csv(of_graph, is_shown))
 
 
 def is_wanted(options: argparse.Namespace) -> Callable[[Cell], bool]:
@@ -50,7 +68,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     add = parser.add_argument
-    add("--cells", type=Path, default=CELLS, help=f"measured cells (default: {CELLS})")
+    add("--cells", type=Path, default=CELLS, help=f"folder of measured cells (default: {CELLS})")
     add("--matrix", type=Path, help="--out of launch/evaluate.py, whose cells are added")
     add("--write", type=Path, help="Markdown file with the markers")
     add("--pictures", type=Path, default=Path("docs/pictures"), help="folder of its pictures")
@@ -61,14 +79,12 @@ def main() -> None:
     add("--splits", type=int, help="show the first N splits only")
     add("--class-sets", help="sets of left-out classes to show, as 0,1 (default: all)")
     options = parser.parse_args()
-    cells = {}
-    if options.cells.exists():
-        cells = cells_from_csv(options.cells.read_text(encoding="utf-8"), options.cells)
+    cells = read_cells(options.cells)
     if options.matrix is not None:
         cells = merged_cells(cells, matrix_cells(options.matrix))
-        write_text(options.cells, cells_to_csv(cells, is_shown))
+        write_cells(options.cells, cells)
         # Read again, so that the same numbers are shown with and without the matrix.
-        cells = cells_from_csv(options.cells.read_text(encoding="utf-8"), options.cells)
+        cells = read_cells(options.cells)
     wanted = is_wanted(options)
     shown = {cell: result for cell, result in cells.items() if wanted(cell)}
     board = Leaderboard(shown, options.reference)
