@@ -12,7 +12,7 @@ COMPARED := LP,GKDE,VGCN,APPNP,RGCN,DropEdge,VGCN-Dropout,VGCN-Energy,GKDE-GCN,V
 BOARD := runs/leaderboard
 BOARD_TASKS := clean,misclassification,isolated,left-out-classes,left-out-false-alarms
 BOARD_GRAPHS ?= CoraML,CiteSeer,AmazonPhotos,CoauthorCS
-BOARD_MODELS ?= GPN+,GPN,APPNP,APPNP+GNNSafe,APPNP+GEBM,LP,LOP-GPN,EDL-GCN,CUQ-GNN,VGCN+EPN,VGCN-Energy
+BOARD_MODELS ?= GPN+,GPN+-minibatch,GPN,APPNP,APPNP+GNNSafe,APPNP+GEBM,LP,LOP-GPN,EDL-GCN,CUQ-GNN,VGCN+EPN,VGCN-Energy
 BOARD_SPLITS ?= 5
 BOARD_SETS ?= 0,1,2,3,4
 
