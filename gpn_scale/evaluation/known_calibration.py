@@ -4,8 +4,9 @@ Validation nodes belong to known classes, so no unknown node is looked at. The p
 average over the draw of validation and test nodes, **if a known node is exchangeable with the
 validation nodes**: drawn at random from the same graph, and in it during training. Early stopping
 and the temperature have seen the validation nodes, which is a small bias, and the surroundings in
-`p_known` make it approximate (docs/posterior.md). For nodes that join later, for another graph or after a shift nothing is promised: a small
-p-value then says that a node looks strange compared with the validation nodes, for whatever reason.
+`p_known` make it approximate (docs/posterior.md). For nodes that join later, for another graph or
+after a shift nothing is promised: a small p-value then says that a node looks strange compared with
+the validation nodes, for whatever reason.
 
 Shapes: N nodes, V validation nodes, C classes.
 """
