@@ -1,4 +1,4 @@
-"""Faults of tables: everything that is wrong with a user's files, collected before it is reported."""
+"""Faults of tables: all that is wrong with a user's files, collected before it is reported."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -12,7 +12,7 @@ def test_the_message_has_a_line_per_fault():
     error = TableFaults(faults, arguments=("kinds",))
     lines = str(error).splitlines()
     assert lines[0] == "2 faults in the tables:"
-    assert lines[2].split() == "nodes.csv 3 and 3 more age 'old' write a number".split()
+    assert " ".join(lines[2].split()) == "nodes.csv 3 and 3 more age 'old' write a number"
     assert lines[3].split() == ["edges.csv", "all", "to", "add", "the", "column"]
     assert error.faults == tuple(faults)
     assert error.arguments == ("kinds",)
