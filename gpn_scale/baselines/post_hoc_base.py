@@ -24,11 +24,26 @@ class AbstractPostHoc(AbstractBaseline):
     Base: ClassVar[type[AbstractSoftmaxNetwork]]
     """Class of the network."""
     _base: AbstractSoftmaxNetwork | None = None
+    _given_base: AbstractSoftmaxNetwork | None = None
 
     def fit_view(self, view: GraphView, store: Path | None) -> None:
-        """Train the network, then adjust the method to it."""
-        self._base = self._new_base().fit_on(view, store)
+        """Train the network unless `use_base` gave a trained one, then adjust the method to it."""
+        self._base = self._given_base or self._new_base().fit_on(view, store)
+        self._given_base = None
         self.adjust(view)
+
+    def use_base(self, graph: Graph, tensors: dict[str, Tensor], source: Path) -> None:
+        """Take a trained network, which the next `fit` then does not train again.
+
+        Args:
+            graph: The graph that the network was trained on.
+            tensors: What `state` of the network returned.
+            source: The file of the tensors, for messages.
+
+        Raises:
+            RunError: the tensors belong to another model.
+        """
+        self._given_base = self._restored_base(graph, tensors, source)
 
     def state(self) -> dict[str, Tensor]:
         """Return the tensors of the network, and those of the method under names of their own."""
@@ -37,9 +52,8 @@ class AbstractPostHoc(AbstractBaseline):
 
     def restore(self, graph: Graph, tensors: dict[str, Tensor], source: Path) -> None:  # noqa: D102
         own = {name: value for name, value in tensors.items() if name.startswith(_PREFIX)}
-        base = self._new_base()
-        base.load_state(graph, {n: v for n, v in tensors.items() if n not in own}, source)
-        self._base = base
+        of_base = {name: value for name, value in tensors.items() if name not in own}
+        self._base = self._restored_base(graph, of_base, source)
         own = {name.removeprefix(_PREFIX): value for name, value in own.items()}
         self.restore_own(graph, own, source)
 
@@ -72,3 +86,10 @@ class AbstractPostHoc(AbstractBaseline):
 
     def _new_base(self) -> AbstractSoftmaxNetwork:
         return self.Base(self.config, device=str(self.device), dtype=self.dtype)
+
+    def _restored_base(
+        self, graph: Graph, tensors: dict[str, Tensor], source: Path
+    ) -> AbstractSoftmaxNetwork:
+        base = self._new_base()
+        base.load_state(graph, tensors, source)
+        return base

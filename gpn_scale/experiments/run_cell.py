@@ -7,7 +7,11 @@ matrix that is later asked for more experiments trains nothing again.
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
+from torch import Tensor
+
+from gpn_scale.baselines.post_hoc_base import AbstractPostHoc
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.splits import prepare_graph
 from gpn_scale.errors import NumericalError
@@ -54,7 +58,8 @@ def run_cell(
         return result
     graph = prepare_graph(load(), setting.config)
     record = partial(directory.write_cost, cell)
-    classifier = fitted_model(directory.model_file(cell), setting, graph, store, record)
+    base = stored_base(directory, cell, setting)
+    classifier = fitted_model(directory.model_file(cell), setting, graph, store, record, base)
     trained = Trained(classifier, graph, experiment_seed(cell), store, fractions)
     for name in unfinished:
         try:
@@ -71,12 +76,39 @@ def experiment_seed(cell: Cell) -> int:
     return cell.split * 1000 + cell.init
 
 
+class StoredBase(NamedTuple):
+    """The trained network of a post-hoc method, from another cell of the matrix."""
+
+    path: Path
+    """File of its tensors."""
+    tensors: dict[str, Tensor]
+    cost: TrainingCost
+    """What it took to train the network."""
+
+
+def stored_base(directory: MatrixDirectory, cell: Cell, setting: ModelSetting) -> StoredBase | None:
+    """Return the network of a post-hoc method that another cell has trained with the same seeds.
+
+    None if the model has no such network, has changes of its own, or the other cell is not there.
+    """
+    if setting.base is None or cell.model != setting.kind:
+        return None
+    other = cell._replace(model=setting.base.kind)
+    path, cost = directory.model_file(other), directory.cost(other)
+    if cost is None or not path.exists():
+        return None
+    tensors, facts = load_tensors(path)
+    is_same = facts.get("fingerprint") == setting.base.fingerprint
+    return StoredBase(path, tensors, cost) if is_same else None
+
+
 def fitted_model(
     path: Path,
     setting: ModelSetting,
     graph: Graph,
     store: Path | None,
     record: Callable[[TrainingCost], None] = lambda cost: None,
+    base: StoredBase | None = None,
 ) -> NodeClassifier:
     """Return the model whose state is in `path`; fit and save it if the file has no such model.
 
@@ -86,6 +118,8 @@ def fitted_model(
         graph: Graph with the split of the setting.
         store: PPR store for models that train on rows.
         record: Called with the cost of the training, if there is one.
+        base: The network of a post-hoc method, which is then not trained again; the cost is that
+            of both steps.
     """
     model = setting.new()
     if path.exists():
@@ -94,7 +128,11 @@ def fitted_model(
             model.load_state(graph, tensors, path)
             return model
     rows = store if setting.needs_rows else None
-    record(measured_cost(lambda: model.fit(graph, store=rows)))
+    if base is not None:
+        assert isinstance(model, AbstractPostHoc)
+        model.use_base(graph, base.tensors, base.path)
+    cost = measured_cost(lambda: model.fit(graph, store=rows))
+    record(cost if base is None else cost.after(base.cost))
     facts = {
         "model": setting.kind,
         "fingerprint": setting.fingerprint,

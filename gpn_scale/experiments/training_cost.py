@@ -21,6 +21,14 @@ class TrainingCost:
     What is resident before training is the same for all models: libraries and the graph.
     """
 
+    def after(self, earlier: "TrainingCost") -> "TrainingCost":
+        """Return the cost of a training in two steps, of which this was the second."""
+        return TrainingCost(
+            seconds=earlier.seconds + self.seconds,
+            cpu_seconds=earlier.cpu_seconds + self.cpu_seconds,
+            added_bytes=max(earlier.added_bytes, self.added_bytes),
+        )
+
 
 def measured_cost(train: Callable[[], object]) -> TrainingCost:
     """Call `train` and return what it took."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from gpn_scale.baselines.baseline import AbstractBaseline
 from gpn_scale.baselines.options import NoOptions, fingerprint_values
+from gpn_scale.baselines.post_hoc_base import AbstractPostHoc
 from gpn_scale.config import DiffusionConfig, RunConfig
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.splits import prepare_graph
@@ -47,6 +48,11 @@ class ModelSetting(ABC):
     @abstractmethod
     def row_diffusion(self) -> DiffusionConfig | None:
         """Diffusion of the rows that the model can use; None for a model that uses no rows."""
+
+    @property
+    def base(self) -> "ModelSetting | None":
+        """Setting of the network that a post-hoc method stands on; None for all other models."""
+        return None
 
     @abstractmethod
     def new(self) -> NodeClassifier:
@@ -123,6 +129,14 @@ class BaselineSetting(ModelSetting):
             facts["revision"] = self.model.revision
         text = json.dumps(facts, sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+    @property
+    def base(self) -> ModelSetting | None:
+        """Setting of the network, which is registered under the name before the last `+`."""
+        if not issubclass(self.model, AbstractPostHoc):
+            return None
+        kind = self.kind.rpartition("+")[0]
+        return BaselineSetting(kind=kind, config=self.config, model=self.model.Base)
 
     @property
     def needs_rows(self) -> bool:  # noqa: D102

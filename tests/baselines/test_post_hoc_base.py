@@ -42,6 +42,18 @@ def test_a_method_is_saved_and_restored_with_its_network(tmp_path):
     )
 
 
+def test_a_given_network_is_used_once(tmp_path):
+    graph = small_graph()
+    network = VGCN(CONFIG).fit(graph).state()
+    changed = {name: value + 1.0 for name, value in network.items()}
+    model = Shifted(CONFIG)
+    model.use_base(graph, changed, tmp_path)
+    model.fit(graph)
+    assert all(torch.equal(model.base.state()[name], value) for name, value in changed.items())
+    model.fit(graph)  # trains
+    assert all(torch.equal(model.base.state()[name], value) for name, value in network.items())
+
+
 def test_there_is_no_network_before_training():
     with pytest.raises(RunError, match=r"this VGCN\+shift has not been trained yet: call fit"):
         _ = Shifted(CONFIG).base

@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gpn_scale.baselines.appnp import APPNP
 from gpn_scale.baselines.gcn import VGCN
 from gpn_scale.config import DiffusionConfig
 from gpn_scale.data.splits import prepare_graph
@@ -147,3 +148,30 @@ def test_the_cost_of_a_training_is_recorded_once(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "measured_cost", refuse_to_train)
     run_cell(directory, CELL, ["clean", "misclassification"], setting(), graph)
     assert directory.cost(CELL) == cost
+
+
+def test_a_post_hoc_method_uses_the_network_of_another_cell(tmp_path, monkeypatch):
+    methods = {name: setting_of(name, CONFIG, [], graph()) for name in ("APPNP", "APPNP+GEBM")}
+    cells = {name: Cell("G", name, False, 1, 1) for name in methods}
+    alone = MatrixDirectory(tmp_path / "alone")
+    expected = run_cell(alone, cells["APPNP+GEBM"], ["clean"], methods["APPNP+GEBM"], graph)
+    directory = MatrixDirectory(tmp_path / "shared")
+    run_cell(directory, cells["APPNP"], ["clean"], methods["APPNP"], graph)
+    monkeypatch.setattr(APPNP, "fit_view", refuse_to_train)
+    result = run_cell(directory, cells["APPNP+GEBM"], ["clean"], methods["APPNP+GEBM"], graph)
+    assert result == expected
+    base, whole = (directory.cost(cells[name]) for name in ("APPNP", "APPNP+GEBM"))
+    assert whole.cpu_seconds > base.cpu_seconds
+    assert whole.added_bytes >= base.added_bytes
+
+
+@pytest.mark.parametrize("change", ["seed", "name"])
+def test_the_network_of_another_setting_is_not_used(tmp_path, monkeypatch, change):
+    directory, cell = MatrixDirectory(tmp_path), Cell("G", "APPNP", False, 1, 1)
+    run_cell(directory, cell, ["clean"], setting_of("APPNP", CONFIG, [], graph()), graph)
+    changes = [("train.rng_seed", "7")] if change == "seed" else []
+    name = "APPNP+GEBM" if change == "seed" else "APPNP+GEBM[train.epochs=1]"
+    own = setting_of(name, CONFIG, changes, graph())
+    monkeypatch.setattr(APPNP, "fit_view", refuse_to_train)
+    with pytest.raises(AssertionError, match="trained again"):
+        run_cell(directory, cell._replace(model=name), ["clean"], own, graph)
