@@ -54,7 +54,7 @@ _FORMER_FIELDS = {"minibatch.order": "random", "minibatch.tail_walks": 8}
 Stored files may contain them, and fingerprints include their defaults, so that earlier runs and
 results stay valid.
 """
-_LATER_FIELDS = {"data.left_out_set": 0}
+_LATER_FIELDS = {"data.left_out_set": 0, "opinion.schedule": "constant"}
 """Fields that earlier versions did not have; fingerprints leave them out at these defaults."""
 
 
@@ -94,7 +94,7 @@ class RunConfig:
             patience=self.opinion.patience,
             weight_decay=self.opinion.weight_decay,
             warmup_steps=0,
-            schedule="constant",
+            schedule=self.opinion.schedule,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -130,12 +130,12 @@ class RunConfig:
         False
         """
         values = self.to_dict()
-        if self.model == "GPN":  # as it was when there was no other model
-            del values["model"], values["opinion"]
         for key, default in _LATER_FIELDS.items():
             section, _, name = key.partition(".")
             if values[section][name] == default:
                 del values[section][name]
+        if self.model == "GPN":  # as it was when there was no other model
+            del values["model"], values["opinion"]
         return values
 
     def fingerprint(self) -> str:

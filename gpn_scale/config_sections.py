@@ -260,7 +260,7 @@ class OpinionConfig:
     """The opinion of GPN+: a perceptron beside GPN's encoder, whose logits are diffused.
 
     >>> OpinionConfig(patience=20)
-    OpinionConfig(dropout=0.5, weight_decay=0.0001, epochs=100000, patience=20)
+    OpinionConfig(dropout=0.5, weight_decay=0.0001, epochs=100000, patience=20, schedule='constant')
     """
 
     dropout: float = 0.5
@@ -271,6 +271,8 @@ class OpinionConfig:
     """Maximum number of epochs; `train.epochs` limits them as well."""
     patience: int = 50
     """Number of epochs without a better validation cross-entropy after which training stops."""
+    schedule: Literal["constant", "cosine"] = "constant"
+    """`cosine` lowers the learning rate to 0 over all epochs, which averages out noise of steps."""
 
     def __post_init__(self) -> None:
         require(0.0 <= self.dropout < 1.0, "opinion.dropout", self.dropout, "a fraction in [0, 1)")

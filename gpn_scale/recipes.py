@@ -39,8 +39,8 @@ LEFT_OUT_CLASSES = {
 """Number of left-out classes per dataset in the paper's experiments (table of dataset details)."""
 MINIBATCH_EPOCHS = 30
 """Maximum number of epochs when an epoch has several steps; see docs/performance.md."""
-OPINION_PATIENCE = 5
-"""Epochs without improvement that end the opinion's training when an epoch has several steps."""
+OPINION_EPOCHS = 12
+"""Maximum number of epochs of the opinion when an epoch has several steps."""
 MINIBATCH: dict[str, Any] = {"batch_size": 512, "tail_nodes": 2048}
 """Fields of `MinibatchConfig` when an epoch has several steps; see docs/performance.md."""
 
@@ -188,7 +188,10 @@ def in_minibatches(config: RunConfig, graph: Graph) -> RunConfig:
     epochs = min(config.train.epochs, MINIBATCH_EPOCHS)
     train = replace(config.train, schedule="cosine", epochs=epochs, patience=epochs)
     minibatch = replace(config.minibatch, **MINIBATCH)
-    opinion = replace(config.opinion, epochs=epochs, patience=OPINION_PATIENCE)
+    opinion_epochs = min(epochs, OPINION_EPOCHS)
+    opinion = replace(
+        config.opinion, epochs=opinion_epochs, patience=opinion_epochs, schedule="cosine"
+    )
     return replace(config, train=train, minibatch=minibatch, opinion=opinion)
 
 

@@ -105,6 +105,7 @@ def test_the_opinion_is_trained_by_its_own_fields_and_no_longer_than_the_rest():
     training = config.opinion_training
     assert (training.patience, training.weight_decay, training.warmup_steps) == (7, 0.5, 0)
     assert training.schedule == "constant"
+    assert changed("opinion.schedule=cosine").opinion_training.schedule == "cosine"
     assert training.learning_rate == config.train.learning_rate
     assert changed("train.epochs=3", "opinion.epochs=5").opinion_training.epochs == 3
     assert changed("train.epochs=5", "opinion.epochs=3").opinion_training.epochs == 3

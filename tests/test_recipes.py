@@ -124,3 +124,5 @@ def test_many_training_nodes_are_taken_in_falling_steps(public):
     assert config.train.learning_rate == recipe.train.learning_rate
     assert config.train.schedule == "cosine"
     assert config.train.epochs == config.train.patience < recipe.train.epochs
+    assert config.opinion_training.schedule == "cosine"
+    assert config.opinion_training.epochs == config.opinion_training.patience <= config.train.epochs

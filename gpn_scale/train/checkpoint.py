@@ -162,7 +162,8 @@ def _check_same_run(path: Path, facts: dict[str, Any], config: RunConfig, graph:
     configs = (RunConfig.from_dict(facts["config"]), config)
     saved, now = (_flat(each.to_dict()) for each in configs)
     may_differ = _MAY_DIFFER
-    if config.train.schedule == "constant":  # else the learning rate depends on them
+    if "cosine" not in (config.train.schedule, config.opinion.schedule):
+        # Otherwise the learning rate depends on the number of epochs.
         may_differ = may_differ | {"train.epochs", "opinion.epochs"}
     for key in sorted(saved.keys() | now.keys()):
         if key not in may_differ and saved.get(key) != now.get(key):

@@ -62,6 +62,15 @@ def test_another_run_is_refused(small_graph, tmp_path):
         restore_checkpoint(tmp_path / "c", trainer, other, "graph")
 
 
+def test_the_number_of_epochs_is_part_of_a_falling_learning_rate(small_graph, tmp_path):
+    falling = replace(CONFIG, opinion=replace(CONFIG.opinion, schedule="cosine"))
+    trainer = GPNClassifier(falling).trainer(small_graph)
+    save_checkpoint(tmp_path / "c", trainer, falling, "graph")
+    longer = replace(falling, opinion=replace(falling.opinion, epochs=9))
+    with pytest.raises(RunError, match=r"opinion.epochs=\d+, now it is 9"):
+        restore_checkpoint(tmp_path / "c", trainer, longer, "graph")
+
+
 def test_files_that_are_no_checkpoints_are_refused(tmp_path):
     with pytest.raises(RunError, match="does not exist"):
         load_tensors(tmp_path / "none")
