@@ -1,7 +1,9 @@
 """Preparation of raw columns: laws, faults and surprises."""
 
+import doctest
 import json
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -303,3 +305,10 @@ def test_rows_must_be_those_of_the_graph():
 def test_damaged_values_are_refused(edit, message):
     with pytest.raises(GraphError, match=f"the preparation of columns is damaged: {message}"):
         Preparation.from_dict(edit(FITTED.to_dict()))
+
+
+def test_the_example_of_the_documentation_runs():
+    page = Path(__file__).parents[2] / "docs" / "raw_columns.md"
+    results = doctest.testfile(str(page), module_relative=False)
+    assert results.attempted > 0
+    assert results.failed == 0
