@@ -146,8 +146,8 @@ class Prediction(AbstractPrediction):
                 len(ids) and ids.max() >= graph.num_nodes
             ):
                 raise GraphError(
-                    f"graph {graph.name!r} has {graph.num_nodes} nodes, which are not the {len(ids)} "
-                    "predicted ones: pass the graph that was predicted, or none",
+                    f"graph {graph.name!r} has {graph.num_nodes} nodes, which are not the "
+                    f"{len(ids)} predicted ones: pass the graph that was predicted, or none",
                     arguments=("graph",),
                 )
         return prediction_frame(self, facts)

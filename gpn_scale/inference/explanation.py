@@ -145,7 +145,7 @@ def explain_nodes(
     if count < 1:
         raise ConfigError(f"count is {count}, expected at least 1", arguments=("count",))
     ids = node_positions(graph, nodes)
-    names = {"node_names": graph.node_names, "class_names": graph.class_names}
+    names: dict[str, Any] = {"node_names": graph.node_names, "class_names": graph.class_names}
     if graph.num_nodes <= MAX_EXACT_NODES and graph.num_edges <= MAX_EXACT_EDGES:
         summary = evidence or summarise_evidence(trained, graph)
         return replace(explain_exactly(trained, graph, ids, summary, count), **names)
