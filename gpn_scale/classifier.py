@@ -107,9 +107,6 @@ class AbstractClassifier(AbstractPredictor):
     def _default_parameters(cls) -> dict[str, Any]:
         """Return the default value of every argument of the constructor."""
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return self._trained is not None
-
     @property
     def classes_(self) -> NDArray[Any]:
         """The classes, (C,): their names, or 0..C-1 if they have none."""
