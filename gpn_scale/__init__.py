@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from gpn_scale.data.building import build_graph
     from gpn_scale.data.datasets import load_graph
     from gpn_scale.data.graph import Graph
+    from gpn_scale.data.networkx_graph import graph_from_networkx
+    from gpn_scale.data.pyg import graph_from_pyg
+    from gpn_scale.data.scipy_graph import graph_from_scipy
     from gpn_scale.estimator import GPNClassifier
     from gpn_scale.evaluation.prediction import Prediction
     from gpn_scale.ppr.store import PPRStore
@@ -25,6 +28,9 @@ __all__ = [
     "Prediction",
     "__version__",
     "build_graph",
+    "graph_from_networkx",
+    "graph_from_pyg",
+    "graph_from_scipy",
     "load_graph",
     "recipes",
 ]
@@ -35,6 +41,9 @@ _MODULE_OF = {
     "PPRStore": "gpn_scale.ppr.store",
     "Prediction": "gpn_scale.evaluation.prediction",
     "build_graph": "gpn_scale.data.building",
+    "graph_from_networkx": "gpn_scale.data.networkx_graph",
+    "graph_from_pyg": "gpn_scale.data.pyg",
+    "graph_from_scipy": "gpn_scale.data.scipy_graph",
     "load_graph": "gpn_scale.data.datasets",
 }
 

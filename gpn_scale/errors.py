@@ -66,7 +66,18 @@ class RunError(GpnScaleError):
     >>> GPNClassifier().save("model.safetensors")
     Traceback (most recent call last):
         ...
-    gpn_scale.errors.RunError: this classifier has no model yet: call fit or load first
+    gpn_scale.errors.UnfittedError: this classifier has no model yet: call fit or load first
+    """
+
+
+class UnfittedError(RunError, ValueError, AttributeError):
+    """A classifier was asked for something that only a trained one has.
+
+    It is an `AttributeError` so that `hasattr(classifier, "classes_")` works.
+
+    >>> from gpn_scale import GPNClassifier
+    >>> hasattr(GPNClassifier(), "classes_")
+    False
     """
 
 

@@ -1,35 +1,65 @@
 """`GPNClassifier`: fit on a graph, predict classes and uncertainty, explain, save and load."""
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
+import numpy as np
+import torch
 from torch import Tensor
 
+from gpn_scale.classifier import AbstractClassifier
+from gpn_scale.config import DiffusionConfig, RunConfig
 from gpn_scale.data.contract import DataContract
+from gpn_scale.data.conversion import GraphLike, as_graph
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.splits import prepare_graph
+from gpn_scale.distributed import World
+from gpn_scale.evaluation.report import Report
 from gpn_scale.inference.stored_rows import StoreLike
 from gpn_scale.nn.opinion import Opinion
-from gpn_scale.predictor import AbstractPredictor
+from gpn_scale.progress import ProgressMeter
 from gpn_scale.train.model_file import SavedModel, load_model, save_model
 from gpn_scale.train.model_parts import ModelParts, NetworkSizes
 from gpn_scale.train.new_trainer import check_trainable, new_opinion_trainer, new_trainer
 from gpn_scale.train.trainer import EpochRecord, Trainer
 
+Observer = Callable[[EpochRecord], bool | None]
+"""Called after every epoch; returns True to end the training of the part."""
 
-class GPNClassifier(AbstractPredictor):
+ENDLESS_EPOCHS = 10_000
+"""Number of epochs above which a limit is never reached, so that progress shows no total."""
+
+
+class GPNClassifier(AbstractClassifier):
     """A Graph Posterior Network, trained on the whole graph or on batches of stored rows.
 
     >>> from tempfile import TemporaryDirectory
-    >>> from gpn_scale.config import RunConfig, TrainConfig
-    >>> from gpn_scale.ppr.example import EXAMPLE_DIFFUSION, example_graph, example_store
+    >>> from gpn_scale.ppr.example import example_graph, example_store
     >>> graph = example_graph()
-    >>> config = RunConfig(diffusion=EXAMPLE_DIFFUSION, train=TrainConfig(epochs=1))
-    >>> classifier = GPNClassifier(config, device="cpu")
+    >>> classifier = GPNClassifier(epochs=1, teleport=0.5, device="cpu")
     >>> classifier.check(graph)
     >>> classifier = classifier.fit(graph)
+    >>> classifier
+    GPNClassifier(epochs=1, teleport=0.5, device='cpu'), fitted: GPN+, 1 features, 2 classes
+    >>> classifier.predict(graph).to_frame()[["node", "predicted_class"]].shape
+    (3, 2)
+    >>> classifier.predict_proba(graph).shape, classifier.classes_.tolist()
+    ((3, 2), [0, 1])
+    >>> classifier.score(graph, nodes=[0, 1, 2]) >= 0.0
+    True
+
+    Configurations, explanations, files:
+
+    >>> from gpn_scale.ppr.example import EXAMPLE_DIFFUSION
+    >>> from gpn_scale.config import RunConfig, TrainConfig
+    >>> config = RunConfig(diffusion=EXAMPLE_DIFFUSION, train=TrainConfig(epochs=1))
+    >>> classifier = GPNClassifier(config, device="cpu").fit(graph)
+    >>> sorted(classifier.history_), len(classifier.history_["opinion"])
+    (['features', 'opinion'], 1)
     >>> classifier.aligned(graph).notes
     ()
     >>> prediction, evidence = classifier.predict_with_evidence(graph)
@@ -42,12 +72,20 @@ class GPNClassifier(AbstractPredictor):
     >>> with TemporaryDirectory() as folder:
     ...     rows = classifier.open_store(example_store(folder).path, graph)
     ...     classifier.predict_nodes(graph, [2], rows).node.tolist()
+    ...     classifier.report(graph, f"{folder}/report").metrics["val"].keys() > {"accuracy"}
     ...     classifier.save(f"{folder}/model.safetensors")
     ...     loaded = GPNClassifier.load(f"{folder}/model.safetensors", device="cpu")
     [2]
+    True
     >>> bool((loaded.predict(graph).alpha_0 == prediction.alpha_0).all())
     True
-    >>> loaded = loaded.fit_trainer(loaded.trainer(graph))  # train again, part by part
+
+    Parameters, and training part by part:
+
+    >>> loaded.get_params()["config"] == config
+    True
+    >>> loaded = loaded.set_params(learning_rate=0.1)
+    >>> loaded = loaded.fit_trainer(loaded.trainer(graph))
     >>> for trainer in loaded.trainers(graph)[1:]:
     ...     loaded = loaded.fit_trainer(trainer)
     >>> calibrated = loaded.calibrate(graph)
@@ -56,25 +94,72 @@ class GPNClassifier(AbstractPredictor):
     True
 
     Args:
-        config: What to build and how to train it; `gpn_scale.recipes` has the paper's settings.
+        config: What to build and how to train it; None for the recipe that `gpn-train` takes for a
+            graph of this name (`gpn_scale.recipes`). The keywords up to `random_state` change
+            single fields of it; None leaves a field as it is.
+        model: `GPN+` or `GPN`.
+        mode: `exact` or `minibatch`.
+        epochs: Maximum number of epochs after the warm-up.
+        patience: Number of epochs without a better validation cross-entropy that end training.
+        learning_rate: Learning rate of the Adam optimiser.
+        weight_decay: Weight decay of the encoder's parameters.
+        hidden: Width of the hidden layers.
+        layers: Number of linear layers, the last one into the latent space.
+        latent: Dimension of the latent space.
+        dropout: Fraction of hidden units of the encoder dropped in training.
+        teleport: Probability of returning to the root in the diffusion.
+        steps: Number of diffusion steps, or `inf`.
+        random_state: Seed of initial values and dropout, at least 0.
+        verbose: Whether `fit` shows a progress bar for each part of the model.
         predicts_with: Diffusion of predictions; None for that of training.
         device: `auto`, `cpu`, `cuda`, ...
         dtype: Type of all real numbers; float64 is for tests and studies of round-off.
         world: Processes that train and predict together, each making the same calls.
 
     Raises:
-        ConfigError: the model cannot predict with `predicts_with`.
+        ConfigError: a value is not allowed, or the model cannot predict with `predicts_with`.
     """
 
-    def check(self, graph: Graph) -> None:
+    def __init__(
+        self,
+        config: RunConfig | None = None,
+        *,
+        model: str | None = None,
+        mode: str | None = None,
+        epochs: int | None = None,
+        patience: int | None = None,
+        learning_rate: float | None = None,
+        weight_decay: float | None = None,
+        hidden: int | None = None,
+        layers: int | None = None,
+        latent: int | None = None,
+        dropout: float | None = None,
+        teleport: float | None = None,
+        steps: int | str | None = None,
+        random_state: int | None = None,
+        verbose: int = 0,
+        predicts_with: DiffusionConfig | None = None,
+        device: str = "auto",
+        dtype: torch.dtype = torch.float32,
+        world: World | None = None,
+    ) -> None:
+        given = locals()
+        super().__init__({name: given[name] for name in self._default_parameters()})
+
+    @classmethod
+    def _default_parameters(cls) -> dict[str, Any]:
+        parameters = list(signature(GPNClassifier).parameters.values())
+        return {parameter.name: parameter.default for parameter in parameters}
+
+    def check(self, graph: GraphLike) -> None:
         """Check that a GPN can be trained on the graph.
 
         Raises:
             GraphError: the graph has fewer than two classes or no features.
         """
-        check_trainable(graph)
+        check_trainable(as_graph(graph))
 
-    def trainer(self, graph: Graph, store: StoreLike | None = None) -> Trainer:
+    def trainer(self, graph: GraphLike, store: StoreLike | None = None) -> Trainer:
         """Return a trainer of the feature evidence, which is all of a GPN, that has not started.
 
         Args:
@@ -85,68 +170,57 @@ class GPNClassifier(AbstractPredictor):
             GraphError: the graph cannot be trained on.
             StoreError: the store is missing, or does not fit the graph or the diffusion.
         """
-        check_trainable(graph)
-        graph = graph if graph.split is not None else prepare_graph(graph, self.config)
-        self._contract = DataContract.of(graph)
-        return new_trainer(
-            self.config, graph, store, device=self.device, dtype=self.dtype, world=self.world
-        )
+        return self._evidence_trainer(self._prepared(graph), store)
 
-    def trainers(self, graph: Graph, store: StoreLike | None = None) -> tuple[Trainer, ...]:
+    def trainers(self, graph: GraphLike, store: StoreLike | None = None) -> tuple[Trainer, ...]:
         """Return trainers of all parts, for callers that drive or restore them themselves.
 
         Pass each to `fit_trainer`, then call `calibrate`. Arguments and errors are those of
         `trainer`.
         """
-        first = self.trainer(graph, store)
-        if self.config.model == "GPN":
-            return (first,)
-        second = new_opinion_trainer(
-            self.config,
-            graph,
-            store,
-            device=self.device,
-            dtype=self.dtype,
-            world=self.world,
-            beside=first,
-        )
-        return first, second
+        return self._trainers(self._prepared(graph), store)
 
     def fit(
         self,
-        graph: Graph,
+        graph: GraphLike,
         *,
         store: StoreLike | None = None,
-        observe: Callable[[EpochRecord], None] | None = None,
+        observe: Observer | None = None,
     ) -> Self:
         """Train on the graph's split, or on the configured one if it has none; return self.
 
         Args:
-            graph: Graph with features and labels.
+            graph: Graph with features and labels, or what `as_graph` makes one of: PyG `Data`, a
+                networkx graph, or a tuple (X, y, edges).
             store: Rows of the training and validation nodes, for `mode="minibatch"`.
-            observe: Called after every epoch; an exception from it ends training.
+            observe: Called after every epoch. If it returns True, the training of this part of the
+                model ends and its best weights so far are kept; further parts and the calibration
+                follow as usual. An exception from it ends `fit`, without a model.
         """
-        check_trainable(graph)
-        graph = graph if graph.split is not None else prepare_graph(graph, self.config)
-        for trainer in self.trainers(graph, store):
+        graph = self._prepared(graph)
+        for trainer in self._trainers(graph, store):
             self.fit_trainer(trainer, observe=observe)
         if self.config.model == "GPN+":
             self.calibrate(graph)
         return self
 
-    def fit_trainer(
-        self, trainer: Trainer, *, observe: Callable[[EpochRecord], None] | None = None
-    ) -> Self:
+    def fit_trainer(self, trainer: Trainer, *, observe: Observer | None = None) -> Self:
         """Train one part with its trainer, perhaps restored from a checkpoint; return self.
 
         Args:
             trainer: The trainer, which knows its graph.
-            observe: Called after every epoch; an exception from it ends training.
+            observe: Called after every epoch; returns True to stop and keep the best weights.
         """
-        for record in trainer.records():
-            if observe is not None:
-                observe(record)
+        began, records = time.monotonic(), self._history.setdefault(trainer.part, [])
+        with self._progress(trainer) as meter:
+            for record in trainer.records():
+                records.append(record)
+                note = f"val accuracy {record.val_accuracy:.3f}, best epoch {record.best_epoch}"
+                meter.update(record.epoch, note)
+                if observe is not None and self._is_stopped(observe(record)):
+                    break
         trainer.restore_best()
+        self._seconds[trainer.part] = time.monotonic() - began
         if isinstance(trainer.model, Opinion):
             parts = replace(self._parts, opinion=trainer.model, calibration=None)
         else:
@@ -155,7 +229,9 @@ class GPNClassifier(AbstractPredictor):
         self._keep(parts)
         return self
 
-    def load_state(self, graph: Graph, tensors: Mapping[str, Tensor], source: Path | str) -> None:
+    def load_state(
+        self, graph: GraphLike, tensors: Mapping[str, Tensor], source: Path | str
+    ) -> None:
         """Use tensors from `state` of a classifier with the same configuration.
 
         Args:
@@ -166,9 +242,32 @@ class GPNClassifier(AbstractPredictor):
         Raises:
             RunError: the tensors belong to another model.
         """
+        graph = as_graph(graph)
         self._contract = DataContract.of(graph)
         sizes = NetworkSizes.of(graph, tensors)
         self._keep(ModelParts.restored(self.config, sizes, self.dtype, tensors, source))
+
+    def report(
+        self, graph: GraphLike, path: Path | str, *, store: Path | str | None = None
+    ) -> Report:
+        """Write the report that `gpn-train` writes: `report.html`, `.md`, `.json`, and plots.
+
+        Args:
+            graph: Graph with a split; or the training graph, if training has split it.
+            path: Folder, which is made if needed; files of an earlier report are replaced.
+            store: Rows of minibatch mode, whose missing mass the page shows.
+
+        Returns:
+            The report; `metrics` has its numbers.
+
+        Raises:
+            GraphError: the graph has no split.
+            RunError: the folder cannot be written.
+        """
+        # The page is drawn by a layer above this one; docs/architecture.md names this exception.
+        from gpn_scale.page.classifier_report import write_report
+
+        return write_report(self, graph, Path(path), store)
 
     def save(self, path: Path | str) -> None:
         """Write weights, calibration, cluster means and configuration to one safetensors file.
@@ -194,3 +293,44 @@ class GPNClassifier(AbstractPredictor):
         classifier._contract = saved.contract
         classifier._surprise = saved.surprise
         return classifier
+
+    def _prepared(self, graph: GraphLike) -> Graph:
+        """Return the graph with a split, after taking the parameters for a training on it."""
+        given = self._configured_for(graph)
+        check_trainable(given)
+        self._split_of = given.fingerprint() if given.split is None else ""
+        prepared = given if given.split is not None else prepare_graph(given, self.config)
+        self._contract = DataContract.of(prepared)
+        return prepared
+
+    def _evidence_trainer(self, graph: Graph, store: StoreLike | None) -> Trainer:
+        return new_trainer(
+            self.config, graph, store, device=self.device, dtype=self.dtype, world=self.world
+        )
+
+    def _trainers(self, graph: Graph, store: StoreLike | None) -> tuple[Trainer, ...]:
+        first = self._evidence_trainer(graph, store)
+        if self.config.model == "GPN":
+            return (first,)
+        second = new_opinion_trainer(
+            self.config,
+            graph,
+            store,
+            device=self.device,
+            dtype=self.dtype,
+            world=self.world,
+            beside=first,
+        )
+        return first, second
+
+    def _progress(self, trainer: Trainer) -> ProgressMeter:
+        silent = not self._parameters["verbose"] or not self.world.is_first
+        title = "train" if self.config.model == "GPN" else f"train {trainer.part}"
+        limit = trainer.warmup_epochs + trainer.config.epochs
+        total = limit if limit <= ENDLESS_EPOCHS else None
+        return ProgressMeter(title, "epoch", total, done=trainer.state.epoch, silent=silent)
+
+    def _is_stopped(self, answer: object) -> bool:
+        """Return whether an observer of any process has returned True, and not a mere value."""
+        stop = isinstance(answer, bool | np.bool_) and bool(answer)
+        return self.world.totals([float(stop)])[0] > 0

@@ -12,12 +12,16 @@ from torch import Tensor
 
 from gpn_scale.config import DiffusionConfig, RunConfig
 from gpn_scale.data.contract import AlignedGraph, DataContract
-from gpn_scale.data.graph import Features, Graph, as_node_ids
+from gpn_scale.data.conversion import GraphLike, as_graph
+from gpn_scale.data.graph import Features, Graph
+from gpn_scale.data.node_positions import node_positions
+from gpn_scale.data.splits import prepare_graph
 from gpn_scale.device import pick_device
 from gpn_scale.diffusion.growth import new_nodes
 from gpn_scale.distributed import World
-from gpn_scale.errors import ConfigError, RunError
+from gpn_scale.errors import ConfigError, UnfittedError
 from gpn_scale.evaluation.known_calibration import calibration_nodes
+from gpn_scale.evaluation.node_facts import NodeFacts
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.inference.all_nodes import (
     DEFAULT_MEMORY_BYTES,
@@ -34,7 +38,6 @@ from gpn_scale.inference.cluster_summary import (
 from gpn_scale.inference.evidence import EvidenceSummary
 from gpn_scale.inference.explanation import Explanation, explain_nodes
 from gpn_scale.inference.new_nodes import GraphFacts, NewNodesPrediction, predict_new
-from gpn_scale.inference.perturbed import Perturbed
 from gpn_scale.inference.some_nodes import NodesPrediction, predict_nodes
 from gpn_scale.inference.stored_rows import StoreLike, open_rows, require_evidence_diffusion
 from gpn_scale.inference.trained_model import TrainedModel, TrainedOpinion
@@ -65,59 +68,61 @@ class AbstractPredictor:
         dtype: torch.dtype = torch.float32,
         world: World | None = None,
     ) -> None:
-        self.config = config or RunConfig()
-        self.predicts_with = predicts_with or self.config.diffusion
-        replace(self.config, diffusion=self.predicts_with)  # refuses what the model cannot diffuse
-        self.world = world or World()
-        self.device = pick_device(device) if self.world.size == 1 else self.world.device
+        self._configure(config or RunConfig(), predicts_with, world, device)
         self.dtype = dtype
         self._trained: TrainedModel | None = None
         self._contract: DataContract | None = None
         self._surprise: GraphSurprise | None = None
         self._clusters_fingerprint = ""
         """Fingerprint of the graph and clusters that the network's cluster evidence belongs to."""
+        self._split_of = ""
+        """Fingerprint of the graph without split that was split for training; empty if none."""
+
+    def _configure(
+        self, config: RunConfig, diffusion: DiffusionConfig | None, world: World | None, device: str
+    ) -> None:
+        self.config, self.predicts_with = config, diffusion or config.diffusion
+        replace(config, diffusion=self.predicts_with)  # refuses what the model cannot diffuse
+        self.world = world or World()
+        self.device = pick_device(device) if self.world.size == 1 else self.world.device
 
     @property
     def trained(self) -> TrainedModel:
         """The trained model.
 
         Raises:
-            RunError: there is none yet.
+            UnfittedError: there is none yet.
         """
         if self._trained is None:
-            raise RunError("this classifier has no model yet: call fit or load first")
+            raise UnfittedError("this classifier has no model yet: call fit or load first")
         return self._trained
 
     @property
     def contract(self) -> DataContract:
-        """Feature columns and classes of the training graph; `RunError` without a model."""
+        """Feature columns and classes of the training graph; `UnfittedError` without a model."""
         assert self.trained is not None
         assert self._contract is not None
         return self._contract
 
-    def aligned(self, graph: Graph) -> AlignedGraph:
+    def aligned(self, graph: GraphLike) -> AlignedGraph:
         """Return the graph with the model's columns, by name, and its classes; and what changed.
 
-        All methods that take a graph do this by themselves.
+        All methods that take a graph do this by themselves. The graph of training that had no split
+        gets the one that training has drawn.
 
         Raises:
-            GraphError: feature columns are missing, or their number differs.
+            GraphError: it is no graph, or feature columns are missing, or their number differs.
         """
+        graph = as_graph(graph)
+        if graph.split is None and self._split_of and self._split_of == graph.fingerprint():
+            graph = prepare_graph(graph, self.config)
         aligned = self.contract.aligned(graph)
         self.trained.check_features(aligned.graph)
         return aligned
 
-    def open_store(self, path: Path | str, graph: Graph) -> PPRStore:
-        """Return the opened store; its rows must fit this graph and the diffusion of predictions.
-
-        Raises:
-            StoreError: the store belongs to another graph or diffusion, or cannot be read.
-        """
-        return open_rows(path, graph, self.predicts_with)
-
     def calibrate(
         self,
-        graph: Graph,
+        graph: GraphLike,
         prediction: Prediction | None = None,
         *,
         memory_bytes: int = DEFAULT_MEMORY_BYTES,
@@ -140,9 +145,7 @@ class AbstractPredictor:
         """
         graph = self.aligned(graph).graph
         if prediction is None:
-            prediction = predict_all(
-                self.trained, graph, memory_bytes=memory_bytes, world=self.world
-            )
+            prediction = self._predict(graph, None, None, memory_bytes, None, None)
         if self.trained.opinion is None:
             return prediction
         nodes = calibration_nodes(checked_split(graph).val, self.config.train.rng_seed)
@@ -155,7 +158,7 @@ class AbstractPredictor:
 
     def predict(
         self,
-        graph: Graph,
+        graph: GraphLike,
         *,
         store: StoreLike | None = None,
         memory_bytes: int = DEFAULT_MEMORY_BYTES,
@@ -167,7 +170,7 @@ class AbstractPredictor:
         The graph may differ from that of training, but must have the same feature columns.
 
         Args:
-            graph: Graph with features.
+            graph: Graph with features, or what `as_graph` makes one of.
             store: Rows of the graph; cluster evidence for `predict_nodes` and `predict_new` is
                 then collected too, and saved with the model.
             memory_bytes: Memory budget in addition to graph and model.
@@ -184,7 +187,7 @@ class AbstractPredictor:
 
     def predict_with_evidence(
         self,
-        graph: Graph,
+        graph: GraphLike,
         *,
         store: StoreLike | None = None,
         memory_bytes: int = DEFAULT_MEMORY_BYTES,
@@ -206,7 +209,7 @@ class AbstractPredictor:
         return self._finished(graph, raw, memory_bytes), evidence
 
     def predict_nodes(
-        self, graph: Graph, nodes: ArrayLike, rows: StoreLike, *, explain: int = 0
+        self, graph: GraphLike, nodes: ArrayLike, rows: StoreLike, *, explain: int = 0
     ) -> NodesPrediction:
         """Return the prediction of some nodes from stored rows, with an interval for alpha_0.
 
@@ -215,7 +218,7 @@ class AbstractPredictor:
 
         Args:
             graph: Graph with features.
-            nodes: Ids of nodes with rows, (B,).
+            nodes: Nodes with rows, by position or by name, (B,).
             rows: PPR store of the graph.
             explain: Number of contributors to name for each node.
 
@@ -230,10 +233,11 @@ class AbstractPredictor:
             )
         store, tail = self._store_and_tail(rows, graph)
         clusters, opinion_clusters = self._cluster_means(graph, tail, store)
-        return predict_nodes(
+        ids = node_positions(graph, nodes)
+        predicted = predict_nodes(
             self.trained,
             graph,
-            as_node_ids(nodes, "nodes").astype(np.int64),
+            ids,
             store=store,
             tail=tail,
             clusters=clusters,
@@ -241,10 +245,12 @@ class AbstractPredictor:
             surprise=self._surprise_of(graph),
             explain=explain,
         )
+        named = replace(predicted.prediction, facts=NodeFacts.of(graph, ids))
+        return replace(predicted, prediction=named)
 
     def predict_new(
         self,
-        graph: Graph,
+        graph: GraphLike,
         features: Features | ArrayLike,
         neighbours: Sequence[ArrayLike],
         *,
@@ -272,11 +278,13 @@ class AbstractPredictor:
             largest = float(clusters.largest_total_P.max())
         new = new_nodes(graph, features, neighbours, edge_weights)
         facts = GraphFacts(largest_evidence=largest, surprise=self._surprise_of(graph))
-        return predict_new(self.trained, graph, new, tolerance=tolerance, facts=facts)
+        predicted = predict_new(self.trained, graph, new, tolerance=tolerance, facts=facts)
+        of_new = NodeFacts(nodes=new.ids, class_names=graph.class_names)
+        return replace(predicted, prediction=replace(predicted.prediction, facts=of_new))
 
     def explain(
         self,
-        graph: Graph,
+        graph: GraphLike,
         nodes: ArrayLike,
         *,
         rows: StoreLike | None = None,
@@ -287,7 +295,7 @@ class AbstractPredictor:
 
         Args:
             graph: Graph with features.
-            nodes: A node id, or several.
+            nodes: A node, or several: positions, or names out of `Graph.node_names`.
             rows: PPR store of the graph, for graphs that are too large for exact rows.
             count: Number of contributors to name for each node.
             evidence: Evidence from `predict_with_evidence` of this graph; None to compute it.
@@ -304,14 +312,6 @@ class AbstractPredictor:
         return explain_nodes(
             self.trained, graph, nodes, count=count, evidence=evidence, predict_stored=stored
         )
-
-    def perturbed(self, graph: Graph) -> Perturbed:
-        """Return the model applied to `graph` with features or edges that can be changed."""
-        return Perturbed(self.trained, self.aligned(graph).graph)
-
-    def state(self) -> dict[str, Tensor]:
-        """Return all tensors of the trained model, by name."""
-        return self._parts.state()
 
     @property
     def _parts(self) -> ModelParts:
@@ -357,6 +357,7 @@ class AbstractPredictor:
             observer_bytes=0 if evidence is None else evidence.num_bytes,
             world=self.world,
         )
+        prediction = replace(prediction, facts=NodeFacts.of(graph))
         if collected is not None:
             collected.store()
             self._clusters_fingerprint = clusters_fingerprint(graph, opened, tail)

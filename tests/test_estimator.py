@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from gpn_scale import estimator
+from gpn_scale.cli.train import main as train
 from gpn_scale.config import (
     DataConfig,
     DiffusionConfig,
@@ -15,7 +16,9 @@ from gpn_scale.config import (
     TrainConfig,
 )
 from gpn_scale.data.building import build_graph
+from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import CSRFeatures
+from gpn_scale.data.graph_folder import save_graph
 from gpn_scale.data.splits import prepare_graph
 from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
 from gpn_scale.device import pick_device
@@ -220,6 +223,90 @@ def test_perturbed_is_the_model_on_a_graph(small_graph):
     unchanged = classifier.perturbed(small_graph).unchanged()
     expected = classifier.predict(small_graph)
     np.testing.assert_allclose(unchanged.alpha_0, expected.alpha_0, rtol=1e-4)
+
+
+def test_the_epochs_of_every_part_are_kept(small_graph, tmp_path):
+    seen = []
+    classifier = GPNClassifier(epochs=3).fit(small_graph, observe=seen.append)
+    history = classifier.history_
+    assert list(history) == ["features", "opinion"]
+    assert [*history["features"], *history["opinion"]] == seen
+    assert [len(records) for records in history.values()] == [3 + 5, 3]  # 5 warm-up epochs
+    assert classifier.fit(small_graph).history_["opinion"] == history["opinion"]
+    assert len(classifier.history_["features"]) == 8
+    classifier.save(tmp_path / "model")
+    assert GPNClassifier.load(tmp_path / "model").history_ == {}
+
+
+@pytest.mark.parametrize("answer", [True, np.True_])
+def test_an_observer_ends_a_part_and_the_model_is_complete(small_graph, answer):
+    records = []
+
+    def observe(record):
+        records.append(record)
+        return answer if record.part == "features" and record.epoch == 9 else None
+
+    stopped = GPNClassifier(epochs=20, patience=20).fit(small_graph, observe=observe)
+    assert len(stopped.history_["features"]) == 9
+    assert len(stopped.history_["opinion"]) == 20
+    # The same steps, but ended by the number of epochs; the opinion's own limit stays.
+    config = stopped.config
+    feature_part = GPNClassifier(replace(config, train=replace(config.train, epochs=4)))
+    expected = feature_part.fit_trainer(feature_part.trainer(small_graph)).state()
+    state = stopped.state()
+    assert all(torch.equal(state[name], tensor) for name, tensor in expected.items())
+    assert stopped.predict(small_graph).p.parts == (
+        "features",
+        "neighbourhood",
+        "opinion",
+        "labels",
+    )
+
+
+def test_an_observer_that_stops_at_once_leaves_a_model(small_graph):
+    classifier = GPNClassifier(epochs=20).fit(small_graph, observe=lambda record: True)
+    assert [len(records) for records in classifier.history_.values()] == [1, 1]
+    assert np.isfinite(classifier.predict(small_graph).alpha_0).all()
+
+
+@pytest.mark.parametrize("answer", [False, np.False_, 0, 1, "text"])
+def test_other_answers_of_an_observer_mean_nothing(small_graph, answer):
+    classifier = GPNClassifier(SHORT).fit(small_graph, observe=lambda record: answer)
+    assert len(classifier.history_["features"]) == 3 + 5
+
+
+def test_an_exception_of_an_observer_passes(small_graph):
+    def observe(record):
+        raise KeyError(record.epoch)
+
+    with pytest.raises(KeyError):
+        GPNClassifier(SHORT).fit(small_graph, observe=observe)
+
+
+def test_progress_is_shown_on_request(small_graph, capsys):
+    GPNClassifier(SHORT).fit(small_graph)
+    assert capsys.readouterr().err == ""
+    GPNClassifier(epochs=3, verbose=1).fit(small_graph)
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("train features: epoch 8/8, ")
+    assert ", val accuracy 0." in first
+    assert second.startswith("train opinion: epoch 3/3, ")
+    GPNClassifier(SHORT, verbose=1).fit(small_graph)
+    assert capsys.readouterr().err.startswith("train: epoch 8/8, ")
+
+
+def test_the_command_and_the_classifier_train_the_same_model(tmp_path, capsys):
+    graph = synthetic_graph(SyntheticConfig(nodes=300, classes=3, features=8))
+    save_graph(graph, tmp_path / "mine")
+    options = ["--dataset", "mine", "--data-dir", str(tmp_path), "--out", str(tmp_path / "run")]
+    assert train([*options, "--epochs", "4", "--seed", "2", "--set", "encoder.latent=3"]) == 0
+    command = GPNClassifier.load(tmp_path / "run" / "model.safetensors")
+    given = load_graph("mine", tmp_path)
+    classifier = GPNClassifier(epochs=4, random_state=2, latent=3).fit(given)
+    assert classifier.config == command.config
+    state, expected = classifier.state(), command.state()
+    assert state.keys() == expected.keys()
+    assert all(torch.equal(state[name], expected[name]) for name in state)
 
 
 def test_examples_in_the_documentation():

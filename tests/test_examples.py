@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gpn_scale.classifier import AbstractClassifier
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.predictor import AbstractPredictor
 
@@ -81,7 +82,7 @@ def test_where_an_example_counts(source, expected):
 def test_the_example_of_the_classifier_shows_every_method():
     methods = {
         name
-        for owner in (GPNClassifier, AbstractPredictor)
+        for owner in (GPNClassifier, AbstractClassifier, AbstractPredictor)
         for name in vars(owner)
         if not name.startswith("_")
     }

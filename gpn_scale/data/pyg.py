@@ -19,21 +19,29 @@ SPARSE_BELOW = 0.2
 _WHOLE_FLOATS = 2.0**53
 
 
-def graph_from_pyg(data: Any, name: str = "graph") -> Graph:
-    """Return the graph in a `torch_geometric.data.Data`, made undirected.
+def graph_from_pyg(
+    data: Any, name: str = "graph", *, split: int | None = None, directed: bool = False
+) -> Graph:
+    """Return the graph in a `torch_geometric.data.Data`.
 
     These attributes are read: `edge_index` (2, E), `x` (dense or sparse tensor), `y` (N,) or
     (N, 1), `edge_weight` (or a one-dimensional `edge_attr`), and the masks `train_mask`,
-    `val_mask`, `test_mask`. Masks with several columns hold several splits and are ignored. NaN in
-    floating-point labels means a missing label.
+    `val_mask`, `test_mask`. NaN in floating-point labels means a missing label.
 
-    Example:
-        >>> from types import SimpleNamespace
-        >>> graph_from_pyg(SimpleNamespace(edge_index=[[0, 1], [1, 2]], y=[0, 1, 0]), "path")
-        Graph('path', nodes=3, edges=4, features=0, classes=2)
+    >>> from types import SimpleNamespace
+    >>> graph_from_pyg(SimpleNamespace(edge_index=[[0, 1], [1, 2]], y=[0, 1, 0]), "path")
+    Graph('path', nodes=3, edges=4, features=0, classes=2)
+
+    Args:
+        data: The object; its class does not matter.
+        name: Name of the graph in messages and reports.
+        split: Column of masks that hold several splits, one per column; a mask without columns
+            belongs to all of them. None for masks that hold one split.
+        directed: Keep edges as given instead of adding the reverse ones.
 
     Raises:
-        GraphError: `edge_index` is missing, or an array has a wrong shape or type.
+        GraphError: `edge_index` is missing, an array has a wrong shape or type, or masks hold
+            several splits and `split` is None, or they have no such column.
     """
     edge_index = _array(data, "edge_index")
     if edge_index is None or edge_index.ndim != 2 or edge_index.shape[0] != 2:
@@ -49,7 +57,8 @@ def graph_from_pyg(data: Any, name: str = "graph") -> Graph:
         edge_weight=_edge_weight(data),
         features=features,
         labels=labels,
-        split=_split(data, labels, name),
+        directed=directed,
+        split=_split(data, labels, split, name),
     )
 
 
@@ -81,10 +90,19 @@ def _sparse_rows(
 
 def _array(data: Any, key: str) -> NDArray[Any] | None:
     value = getattr(data, key, None)
-    return None if value is None else _to_numpy(value, f"data.{key}")
+    return None if value is None else numpy_of(value, f"data.{key}")
 
 
-def _to_numpy(value: Any, what: str) -> NDArray[Any]:
+def numpy_of(value: Any, what: str) -> NDArray[Any]:
+    """Return a tensor, or anything like an array, as a NumPy array; `what` names it in messages.
+
+    >>> numpy_of([[1, 2]], "data.x").shape
+    (1, 2)
+
+    Raises:
+        GraphError: the tensor is sparse or of a type that NumPy does not have, or rows have
+            different lengths.
+    """
     if not hasattr(value, "detach"):
         return as_array(value, what)
     tensor = value.detach().cpu()
@@ -103,12 +121,12 @@ def _features(x: Any) -> NDArray[Any] | CSRFeatures | None:
     if x is None:
         return None
     if str(getattr(x, "layout", "torch.strided")) == "torch.strided":
-        return compact_features(_to_numpy(x, "data.x"))
+        return compact_features(numpy_of(x, "data.x"))
     entries = x.detach().cpu().to_sparse_coo().coalesce()
     if entries.sparse_dim() != 2 or entries.dense_dim() != 0:
-        return compact_features(_to_numpy(entries.to_dense(), "data.x"))
+        return compact_features(numpy_of(entries.to_dense(), "data.x"))
     rows, columns = entries.indices().numpy()
-    values = _to_numpy(entries.values(), "data.x")
+    values = numpy_of(entries.values(), "data.x")
     return _sparse_rows(rows, columns, values, tuple(entries.shape))
 
 
@@ -146,23 +164,45 @@ def _num_nodes(data: Any) -> int | None:
     return None if count is None else int(count)
 
 
-def _split(data: Any, labels: NDArray[Any] | None, name: str) -> Split | None:
+def _split(data: Any, labels: NDArray[Any] | None, column: int | None, name: str) -> Split | None:
     """Return the split in the masks; None without `train_mask`. Other masks may be absent."""
     masks = {subset: _array(data, f"{subset}_mask") for subset in ("train", "val", "test")}
     if masks["train"] is None:
+        if column is not None:
+            raise GraphError(
+                f"graph {name!r}: split is {column}, but data.train_mask is missing: omit split",
+                arguments=("split",),
+            )
         return None
     subsets: dict[str, NDArray[np.int64]] = {}
     for subset, mask in masks.items():
         if mask is None:
             subsets[subset] = np.empty(0, np.int64)
             continue
-        if mask.ndim == 2 and mask.shape[1] == 1:
-            mask = mask[:, 0]
-        if mask.ndim == 2:
-            return None
-        _check_mask(mask, labels, f"graph {name!r}: data.{subset}_mask")
+        what = f"graph {name!r}: data.{subset}_mask"
+        mask = _mask_column(mask, column, what) if mask.ndim == 2 else mask
+        _check_mask(mask, labels, what)
         subsets[subset] = np.flatnonzero(mask).astype(np.int64)
     return Split(**subsets)
+
+
+def _mask_column(mask: NDArray[Any], column: int | None, what: str) -> NDArray[Any]:
+    """Return the chosen column of a mask; a single column needs no choice."""
+    count = mask.shape[1]
+    if column is None and count != 1:
+        raise GraphError(
+            f"{what} holds {count} splits, one per column: choose one with "
+            f"graph_from_pyg(data, split=0) up to split={count - 1}",
+            arguments=("split",),
+        )
+    chosen = 0 if column is None else column
+    if not 0 <= chosen < count:
+        raise GraphError(
+            f"{what} holds {count} splits, one per column, but split is {chosen}: expected 0 to "
+            f"{count - 1}",
+            arguments=("split",),
+        )
+    return np.asarray(mask[:, chosen])
 
 
 def _check_mask(mask: NDArray[Any], labels: NDArray[Any] | None, what: str) -> None:

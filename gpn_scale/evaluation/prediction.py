@@ -14,8 +14,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gpn_scale.data.graph import NodeIds
-from gpn_scale.errors import MissingScoreError
+from gpn_scale.data.graph import Graph, NodeIds
+from gpn_scale.errors import GraphError, MissingScoreError
+from gpn_scale.evaluation.node_facts import NodeFacts
 from gpn_scale.evaluation.p_values import PValues
 from gpn_scale.evaluation.scores import DETECTION_SCORES, P_SCORES, PAGE_SCORES, SCORES
 from gpn_scale.nn.model import GPNOutput
@@ -65,7 +66,8 @@ class AbstractPrediction(ABC):
         some: dict[str, Any] = {
             name: value[rows] for name, value in values.items() if isinstance(value, np.ndarray)
         }
-        some |= {name: v.rows(rows) for name, v in values.items() if isinstance(v, PValues)}
+        nested = {name: v for name, v in values.items() if isinstance(v, PValues | NodeFacts)}
+        some |= {name: value.rows(rows) for name, value in nested.items()}
         return replace(self, **some)
 
     def scores(
@@ -102,6 +104,9 @@ class Prediction(AbstractPrediction):
     ([-8.0], [-2.0])
     >>> prediction.vacuity.tolist()
     [0.25]
+    >>> prediction.to_frame()[["node", "predicted_class", "alpha_0"]]
+       node  predicted_class  alpha_0
+    0     0                0      8.0
     """
 
     probabilities_no_network: FloatArray
@@ -118,6 +123,34 @@ class Prediction(AbstractPrediction):
     """How strange the node itself is, all parts together: sum of mean -log p, (N,); of GPN+."""
     p: PValues | None = None
     """P-values that a node is known; None for GPN, and for too few validation nodes."""
+    facts: NodeFacts | None = None
+    """Names, labels and split of the nodes; None if the prediction was not made by a classifier."""
+
+    def to_frame(self, graph: Graph | None = None) -> Any:
+        """Return a pandas DataFrame with one row per node and the columns of predictions.parquet.
+
+        Args:
+            graph: Graph whose names, labels and split are shown; None for the one that was
+                predicted, with the names of the model's classes.
+
+        Raises:
+            GraphError: the graph does not have the predicted nodes.
+        """
+        from gpn_scale.evaluation.prediction_table import prediction_frame  # builds on this module
+
+        facts = self.facts or NodeFacts()
+        if graph is not None:
+            facts = NodeFacts.of(graph, facts.nodes)
+            ids = facts.ids(len(self.probabilities))
+            if (facts.nodes is None and len(ids) != graph.num_nodes) or (
+                len(ids) and ids.max() >= graph.num_nodes
+            ):
+                raise GraphError(
+                    f"graph {graph.name!r} has {graph.num_nodes} nodes, which are not the "
+                    f"{len(ids)} predicted ones: pass the graph that was predicted, or none",
+                    arguments=("graph",),
+                )
+        return prediction_frame(self, facts)
 
     @classmethod
     def from_output(cls, output: GPNOutput) -> "Prediction":

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from gpn_scale.data.graph import Graph, NodeIds
+from gpn_scale.data.graph import Graph, NodeIds, Split
+from gpn_scale.evaluation.node_facts import NodeFacts
 from gpn_scale.evaluation.p_values import PARTS
 from gpn_scale.evaluation.prediction import Prediction, row_blocks
 from gpn_scale.evaluation.reasons import reasons
@@ -40,7 +41,7 @@ VALUE_COLUMNS: Mapping[str, Callable[[Prediction], NDArray[Any] | None]] = {
 """Columns with one number per node; a column whose value is None is left out."""
 
 
-def class_names(graph: Graph, num_classes: int) -> list[str]:
+def class_names(graph: Graph | NodeFacts, num_classes: int) -> list[str]:
     """Return the names of the classes, or their numbers if they have no names.
 
     >>> from gpn_scale.data.building import build_graph
@@ -85,37 +86,68 @@ def write_predictions(
         nodes: Ids of the nodes in `prediction`; all nodes by default.
         further: More columns by name; a matrix becomes a column of lists.
     """
-    of_all: dict[str, NDArray[Any]] = {"split": _split_code(graph)}
-    of_all |= {f"mark_{name}": _members(ids, graph) for name, ids in graph.marks.items()}
+    facts = NodeFacts.of(graph, nodes)
+    of_all = _columns_of_all(facts)
     with table_writer(path) as writer:
         for rows in row_blocks(graph.num_nodes if nodes is None else len(nodes)):
-            ids = np.arange(*rows.indices(graph.num_nodes)) if nodes is None else nodes[rows]
-            columns = _columns(prediction.rows(rows), graph, ids, of_all)
+            columns = _columns(prediction.rows(rows), facts.rows(rows), of_all)
             columns |= {name: _column(values[rows]) for name, values in (further or {}).items()}
             writer.write(pa.table(columns))
 
 
+def prediction_frame(prediction: Prediction, facts: NodeFacts) -> Any:
+    """Return the table that `write_predictions` writes, as a pandas DataFrame.
+
+    >>> half = np.full((2, 2), 0.5, np.float32)
+    >>> prediction = Prediction(
+    ...     probabilities=half,
+    ...     probabilities_no_network=half,
+    ...     alpha_0=half[0],
+    ...     alpha_0_no_network=half[0],
+    ... )
+    >>> list(prediction_frame(prediction, NodeFacts()).columns[:3])
+    ['node', 'predicted_class', 'alpha_0']
+
+    Args:
+        prediction: Prediction of nodes.
+        facts: What is known of these nodes.
+    """
+    return pa.table(_columns(prediction, facts, _columns_of_all(facts))).to_pandas()
+
+
+def _columns_of_all(facts: NodeFacts) -> dict[str, NDArray[Any]]:
+    """Return the columns that have a value for every node of the graph, (N,) each."""
+    if facts.labels is None:
+        return {}
+    count = len(facts.labels)
+    columns: dict[str, NDArray[Any]] = {"split": _split_code(facts.split, count)}
+    columns |= {f"mark_{name}": _members(ids, count) for name, ids in facts.marks.items()}
+    return columns
+
+
 def _columns(
-    prediction: Prediction, graph: Graph, ids: NodeIds, of_all: dict[str, NDArray[Any]]
+    prediction: Prediction, facts: NodeFacts, of_all: dict[str, NDArray[Any]]
 ) -> dict[str, Any]:
-    """Return the columns of the nodes `ids`; `of_all` holds columns with a value for every node."""
+    """Return the columns of some nodes; `of_all` holds columns with a value for every node."""
+    ids = facts.ids(len(prediction.probabilities))
     columns: dict[str, Any] = {"node": ids}
-    if graph.node_names is not None:
-        columns["node_name"] = pa.array(graph.node_names[ids].tolist(), pa.string())
+    if facts.node_names is not None:
+        columns["node_name"] = pa.array(facts.node_names[ids].tolist(), pa.string())
     columns["predicted_class"] = prediction.predicted_class
-    names = class_names(graph, prediction.probabilities.shape[1])
-    if graph.class_names is not None:
+    names = class_names(facts, prediction.probabilities.shape[1])
+    if facts.class_names is not None:
         name_array = pa.array(names, pa.string())
         columns["predicted_class_name"] = name_array.take(pa.array(prediction.predicted_class))
     values = {name: value_of(prediction) for name, value_of in VALUE_COLUMNS.items()}
     columns |= {name: value for name, value in values.items() if value is not None}
     if (texts := reasons(prediction, names)) is not None:
         columns["reason"] = pa.array(texts, pa.string())
-    labels = graph.labels[ids]
-    columns |= {
-        "label": pa.array(labels, mask=labels < 0),
-        "split": _split_column(of_all["split"][ids]),
-    }
+    if facts.labels is not None:
+        labels = facts.labels[ids]
+        columns |= {
+            "label": pa.array(labels, mask=labels < 0),
+            "split": _split_column(of_all["split"][ids]),
+        }
     columns |= {name: member[ids] for name, member in of_all.items() if name != "split"}
     for label in range(prediction.probabilities.shape[1]):
         columns[f"probability_{label}"] = prediction.probabilities[:, label]
@@ -129,16 +161,16 @@ def _column(values: NDArray[Any]) -> Any:
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values.reshape(-1)))
 
 
-def _members(ids: NodeIds, graph: Graph) -> NDArray[np.bool_]:
-    member = np.zeros(graph.num_nodes, bool)
+def _members(ids: NodeIds, num_nodes: int) -> NDArray[np.bool_]:
+    member = np.zeros(num_nodes, bool)
     member[ids] = True
     return member
 
 
-def _split_code(graph: Graph) -> NDArray[np.int8]:
-    code = np.full(graph.num_nodes, -1, np.int8)
-    for position, subset in enumerate(_SUBSETS if graph.split is not None else []):
-        code[getattr(graph.split, subset)] = position
+def _split_code(split: Split | None, num_nodes: int) -> NDArray[np.int8]:
+    code = np.full(num_nodes, -1, np.int8)
+    for position, subset in enumerate(_SUBSETS if split is not None else []):
+        code[getattr(split, subset)] = position
     return code
 
 

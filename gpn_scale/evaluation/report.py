@@ -42,7 +42,7 @@ class Report:
     graph: dict[str, Any]
     """Size and fingerprint of the graph with its split."""
     seconds: dict[str, float]
-    """Duration of each phase."""
+    """Duration of each phase; without `train` if the model was loaded from a file."""
     peak_rss_bytes: int
     epochs: int
     """Number of epochs trained, warm-up included."""
@@ -74,8 +74,7 @@ class Report:
             f"# {self.dataset}, {self.mode} mode",
             "",
             f"{graph['nodes']:,} nodes, {graph['edges']:,} edges, {graph['features']:,} features, "
-            f"{graph['classes']} classes. Trained for {self.epochs} epochs in "
-            f"{self.seconds['train']:.1f} s; the weights are those of epoch {self.best_epoch}.",
+            f"{graph['classes']} classes. {self._training_sentence()}",
             "All metrics but the NLL are in percent.",
             "",
             "## Classification",
@@ -94,6 +93,14 @@ class Report:
         lines += [f"- {name}: {seconds:.2f} s" for name, seconds in self.seconds.items()]
         lines += [f"- peak memory: {self.peak_rss_bytes / 2**20:,.0f} MiB", ""]
         return "\n".join(lines)
+
+    def _training_sentence(self) -> str:
+        if "train" not in self.seconds:
+            return "The model was trained before and loaded from a file."
+        return (
+            f"Trained for {self.epochs} epochs in {self.seconds['train']:.1f} s; the weights are "
+            f"those of epoch {self.best_epoch}."
+        )
 
 
 def make_report(

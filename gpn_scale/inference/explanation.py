@@ -4,15 +4,17 @@ Shapes: B explained nodes, N nodes, M contributors of each.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from gpn_scale.data.graph import Graph, NodeIds, as_node_ids
+from gpn_scale.data.graph import Graph, NodeIds
+from gpn_scale.data.node_positions import node_positions
 from gpn_scale.diffusion.exact_rows import diffusion_rows
-from gpn_scale.errors import ConfigError, GraphError, StoreError
+from gpn_scale.errors import ConfigError, StoreError
 from gpn_scale.inference.contributors import Contributors
 from gpn_scale.inference.evidence import EvidenceSummary, summarise_evidence
 from gpn_scale.inference.some_nodes import NodesPrediction
@@ -21,11 +23,14 @@ from gpn_scale.inference.trained_model import TrainedModel
 MAX_EXACT_NODES, MAX_EXACT_EDGES = 2_000_000, 20_000_000
 """Size of a graph up to which complete rows are computed; larger graphs need stored rows."""
 
+_SHOWN_NODES = 10
+"""Number of nodes that the text of an explanation shows."""
+
 RowSource = Literal["exact", "stored"]
 """Where weights come from: complete rows of the diffusion, or stored rows that were cut."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Explanation:
     """The contributors of some nodes and the evidence of these nodes, in pseudo-counts.
 
@@ -36,6 +41,8 @@ class Explanation:
     >>> explanation = explain_nodes(trained, graph, nodes=[3, 5], count=4)
     >>> explanation.contributors.node.shape, explanation.source
     ((2, 4), 'exact')
+    >>> list(explanation.to_frame())
+    ['node', 'contributor', 'share', 'weight', 'leading_class']
     """
 
     node: NodeIds
@@ -48,6 +55,58 @@ class Explanation:
     """Feature evidence of the nodes themselves, summed over classes, (B,)."""
     source: RowSource
     """Where the weights come from; shares of `stored` rows count the estimate of the cut tail."""
+    node_names: NDArray[np.str_] | None = None
+    """The user's own ids of all nodes of the graph, (N,); None if they are 0..N-1."""
+    class_names: NDArray[np.str_] | None = None
+    """Names of the classes, (C,); None if they have none."""
+
+    def __repr__(self) -> str:
+        shown = [self._sentence(row) for row in range(min(len(self.node), _SHOWN_NODES))]
+        more = len(self.node) - len(shown)
+        return "\n".join([*shown, f"and {more} more nodes"] if more else shown) or "no nodes"
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame with one row per contributor, by node and decreasing share."""
+        contributors = self.contributors
+        present = contributors.node >= 0
+        columns: dict[str, Any] = {"node": np.repeat(self.node, present.sum(1))}
+        if self.node_names is not None:
+            columns["node_name"] = self.node_names[columns["node"]]
+        columns["contributor"] = contributors.node[present]
+        if self.node_names is not None:
+            columns["contributor_name"] = self.node_names[columns["contributor"]]
+        columns["share"] = contributors.share[present]
+        columns["weight"] = contributors.weight[present]
+        columns["leading_class"] = contributors.leading_class[present]
+        if self.class_names is not None:
+            columns["leading_class_name"] = self.class_names[columns["leading_class"]]
+        return pa.table(columns).to_pandas()
+
+    def _sentence(self, row: int) -> str:
+        """Return who supplies the evidence of one node."""
+        node, contributors = int(self.node[row]), self.contributors
+        parts = []
+        for near, share, label in zip(
+            contributors.node[row],
+            contributors.share[row],
+            contributors.leading_class[row],
+            strict=True,
+        ):
+            if near >= 0:
+                source = "itself" if near == node else self._name(near)
+                parts.append(f"{share:.1%} from {source} ({self._class(label)})")
+        if contributors.tail_share[row] > 0:
+            parts.append(f"{contributors.tail_share[row]:.1%} from nodes that the row has cut")
+        return (
+            f"{self._name(node)} has {self.evidence[row]:.4g} pseudo-counts, "
+            f"{self.own_evidence[row]:.4g} by its own features: {', '.join(parts)}"
+        )
+
+    def _name(self, node: int) -> str:
+        return f"node {node}" if self.node_names is None else f"node {str(self.node_names[node])!r}"
+
+    def _class(self, label: int) -> str:
+        return f"class {label}" if self.class_names is None else str(self.class_names[label])
 
 
 def explain_nodes(
@@ -73,7 +132,7 @@ def explain_nodes(
     Args:
         trained: The model, which must diffuse evidence and not its logarithm.
         graph: Graph with features.
-        nodes: A node id, or several.
+        nodes: A node, or several, by position or by name; see `node_positions`.
         count: Number M of contributors to name per node.
         evidence: Feature evidence of all nodes of the graph; None to compute it.
         predict_stored: Predicts nodes, with contributors, from stored rows; None without rows.
@@ -85,10 +144,11 @@ def explain_nodes(
     """
     if count < 1:
         raise ConfigError(f"count is {count}, expected at least 1", arguments=("count",))
-    ids = _checked_ids(graph, nodes)
+    ids = node_positions(graph, nodes)
+    names: dict[str, Any] = {"node_names": graph.node_names, "class_names": graph.class_names}
     if graph.num_nodes <= MAX_EXACT_NODES and graph.num_edges <= MAX_EXACT_EDGES:
         summary = evidence or summarise_evidence(trained, graph)
-        return explain_exactly(trained, graph, ids, summary, count)
+        return replace(explain_exactly(trained, graph, ids, summary, count), **names)
     if predict_stored is None:
         raise StoreError(
             f"the graph has {graph.num_nodes:,} nodes and {graph.num_edges:,} edges; above "
@@ -96,7 +156,7 @@ def explain_nodes(
             "none were given",
             arguments=("rows",),
         )
-    return explain_stored(predict_stored(ids))
+    return replace(explain_stored(predict_stored(ids)), **names)
 
 
 def explain_exactly(
@@ -166,13 +226,3 @@ def explain_stored(predicted: NodesPrediction) -> Explanation:
         own_evidence=predicted.prediction.alpha_0_no_network.astype(np.float64) - prior,
         source="stored",
     )
-
-
-def _checked_ids(graph: Graph, nodes: ArrayLike) -> NodeIds:
-    ids = as_node_ids(np.atleast_1d(np.asarray(nodes)), "nodes").astype(np.int64)
-    wrong = ids[(ids < 0) | (ids >= graph.num_nodes)]
-    if len(wrong):
-        raise GraphError(
-            f"nodes holds {wrong[0]}, expected ids in [0, {graph.num_nodes})", arguments=("nodes",)
-        )
-    return ids

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 
 from gpn_scale.evaluation.detection import UnknownDetection
+from gpn_scale.evaluation.report import Report
 from gpn_scale.evaluation.scores import P_KNOWN, PAGE_SCORES, Score
 from gpn_scale.page.components import Section, name_of, paragraph, table, tiles
 from gpn_scale.page.facts import RunFacts
@@ -21,9 +22,7 @@ def overview(facts: RunFacts) -> Section:
         parts.append(
             paragraph(
                 f"{graph['nodes']:,} nodes, {graph['edges']:,} edges, {graph['features']:,} "
-                f"features, {graph['classes']} classes. Trained in {facts.config.mode} mode on "
-                f"{graph['train_nodes']:,} labelled nodes for {facts.report.epochs:,} epochs; the "
-                f"weights are those of epoch {facts.report.best_epoch:,}.",
+                f"features, {graph['classes']} classes. {_training(facts, facts.report)}",
                 "lead",
             )
         )
@@ -34,6 +33,15 @@ def overview(facts: RunFacts) -> Section:
     if detection is not None:
         parts.append(_detection(detection))
     return Section("overview", "Overview", "".join(parts))
+
+
+def _training(facts: RunFacts, report: Report) -> str:
+    if "train" not in report.seconds:
+        return "The model was trained before and loaded from a file."
+    return (
+        f"Trained in {facts.config.mode} mode on {report.graph['train_nodes']:,} labelled nodes "
+        f"for {report.epochs:,} epochs; the weights are those of epoch {report.best_epoch:,}."
+    )
 
 
 def _quality(test: Mapping[str, float]) -> str:

@@ -1,6 +1,7 @@
 """The files of a run, read and checked: configuration, epochs, report."""
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -92,13 +93,18 @@ def _curves(path: Path) -> TrainingCurves:
             for line in read_metrics(path)
             if "part" not in line or line["part"] == "features"  # earlier versions had no parts
         ]
-        best = int(lines[-1]["best_epoch"]) if lines else 0
-        keep = np.unique(np.linspace(0, len(lines) - 1, min(_POINTS, len(lines))).astype(int))
-        names = ("epoch", "loss", "val_cross_entropy", "val_accuracy")
-        columns = {name: np.array([lines[i][name] for i in keep], np.float64) for name in names}
+        return training_curves(lines)
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise RunError(
             f"{path} cannot be read ({type(error).__name__}: {error}), so it is damaged or of "
             f"another version: {_AGAIN}"
         ) from error
+
+
+def training_curves(epochs: Sequence[Mapping[str, Any]]) -> TrainingCurves:
+    """Return the curves of one part's epochs, each with the fields of an `EpochRecord`."""
+    best = int(epochs[-1]["best_epoch"]) if epochs else 0
+    keep = np.unique(np.linspace(0, len(epochs) - 1, min(_POINTS, len(epochs))).astype(int))
+    names = ("epoch", "loss", "val_cross_entropy", "val_accuracy")
+    columns = {name: np.array([epochs[i][name] for i in keep], np.float64) for name in names}
     return TrainingCurves(best_epoch=best, **columns)

@@ -75,10 +75,48 @@ def test_edge_attributes_count_only_as_a_vector():
     assert graph_from_pyg(table).edge_weight is None
 
 
-def test_several_splits_are_none():
+def several_splits():
     data = Data(edge_index=EDGES, y=torch.tensor([0, 0, 0]))
-    data.update({key: torch.stack([mask] * 2, dim=1) for key, mask in masks([0], [1]).items()})
-    assert graph_from_pyg(data).split is None
+    data.train_mask = torch.tensor([[True, False], [False, True], [False, False]])
+    data.val_mask = torch.tensor([[False, False], [False, False], [True, True]])
+    return data
+
+
+@pytest.mark.parametrize(("column", "train"), [(0, [0]), (1, [1])])
+def test_a_column_of_masks_with_several_splits_is_chosen(column, train):
+    split = graph_from_pyg(several_splits(), split=column).split
+    assert split.train.tolist() == train
+    assert split.val.tolist() == [2]
+    assert split.test.tolist() == []
+
+
+def test_a_mask_without_columns_belongs_to_all_splits():
+    data = several_splits()
+    data.val_mask = torch.tensor([False, False, True])
+    assert graph_from_pyg(data, split=1).split.val.tolist() == [2]
+    del data.val_mask
+    data.train_mask = data.train_mask[:, 0]
+    assert graph_from_pyg(data, split=1).split.train.tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("data", "column", "message"),
+    [
+        (several_splits(), None, r"train_mask holds 2 splits.*split=0\) up to split=1"),
+        (several_splits(), 2, "holds 2 splits.* but split is 2: expected 0 to 1"),
+        (several_splits(), -1, "but split is -1"),
+        (Data(edge_index=EDGES), 0, "split is 0, but data.train_mask is missing: omit split"),
+    ],
+)
+def test_several_splits_without_a_valid_choice_are_refused(data, column, message):
+    with pytest.raises(GraphError, match=message) as error:
+        graph_from_pyg(data, split=column)
+    assert error.value.arguments == ("split",)
+
+
+def test_directions_are_kept_on_request():
+    assert graph_from_pyg(Data(edge_index=EDGES), directed=True).indices.tolist() == [1, 2]
+    assert graph_from_pyg(Data(edge_index=EDGES)).indices.tolist() == [1, 0, 2, 1]
 
 
 def test_masks_of_one_column_and_absent_masks():

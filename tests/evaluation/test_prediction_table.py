@@ -2,10 +2,15 @@ import tracemalloc
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
+import pytest
 
+from gpn_scale.data.building import build_graph
+from gpn_scale.errors import GraphError
 from gpn_scale.evaluation import prediction as prediction_module
-from gpn_scale.evaluation.prediction_table import write_predictions
+from gpn_scale.evaluation.node_facts import NodeFacts
+from gpn_scale.evaluation.prediction_table import prediction_frame, write_predictions
 from tests.evaluation.samples import prediction_for
 
 
@@ -103,3 +108,46 @@ def test_some_nodes_have_their_own_rows_and_further_columns(small_graph, tmp_pat
     np.testing.assert_array_equal(table["alpha_0"].to_numpy(), prediction.alpha_0)
     assert table["bound"].to_pylist() == [0.0, 1.0, 2.0]
     assert table["contributor"].to_pylist() == [[0, 1], [2, 3], [4, 5]]
+
+
+def named(graph):
+    names = np.array([f"node {i}" for i in range(graph.num_nodes)])
+    return replace(graph, node_names=names, class_names=np.array(["a", "b", "c"]))
+
+
+def test_frame_and_file_are_the_same_table(small_graph, tmp_path):
+    graph = named(small_graph)
+    prediction = prediction_for(graph)
+    write_predictions(tmp_path / "p.parquet", prediction, graph)
+    frame = prediction_frame(prediction, NodeFacts.of(graph))
+    pd.testing.assert_frame_equal(frame, pd.read_parquet(tmp_path / "p.parquet"))
+    pd.testing.assert_frame_equal(prediction.to_frame(graph), frame)
+    assert frame["node_name"][7] == "node 7"
+    assert frame["predicted_class_name"][7] == "abc"[prediction.predicted_class[7]]
+
+
+def test_the_frame_of_some_nodes(small_graph, tmp_path):
+    graph, nodes = named(small_graph), np.array([9, 2, 200])
+    whole = replace(prediction_for(graph), facts=NodeFacts.of(graph))
+    some = whole.rows(nodes)
+    write_predictions(tmp_path / "p.parquet", some, graph, nodes=nodes)
+    expected = pd.read_parquet(tmp_path / "p.parquet")
+    pd.testing.assert_frame_equal(some.to_frame(), expected)
+    pd.testing.assert_frame_equal(some.to_frame(graph), expected)
+    assert some.to_frame()["node"].tolist() == nodes.tolist()
+    assert whole.rows(slice(3, 5)).to_frame()["node_name"].tolist() == ["node 3", "node 4"]
+
+
+def test_a_frame_without_a_graph_has_no_labels(small_graph):
+    frame = prediction_for(small_graph).to_frame()
+    assert frame["node"].tolist() == list(range(300))
+    assert not {"node_name", "predicted_class_name", "label", "split"} & set(frame)
+
+
+def test_the_frame_of_another_graph_is_refused(small_graph):
+    other = build_graph([0], [1])
+    with pytest.raises(GraphError, match="has 2 nodes, which are not the 300 predicted ones"):
+        prediction_for(small_graph).to_frame(other)
+    some = replace(prediction_for(small_graph), facts=NodeFacts.of(small_graph)).rows(np.array([7]))
+    with pytest.raises(GraphError, match="has 2 nodes, which are not the 1 predicted ones"):
+        some.to_frame(other)

@@ -1,5 +1,7 @@
 """Contributors of nodes against dense matrices, and which rows they come from."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -107,3 +109,53 @@ def test_wrong_requests_are_refused(small_graph):
             explain_nodes(trained, small_graph, node, count=1)
     with pytest.raises(GraphError, match="nodes must be a vector of integer node ids"):
         explain_nodes(trained, small_graph, [0.5], count=1)
+
+
+def named(graph):
+    names = np.array([f"n{node}" for node in range(graph.num_nodes)])
+    return replace(graph, node_names=names, class_names=np.array(["red", "green", "blue"]))
+
+
+def test_names_and_positions_mean_the_same_nodes(small_graph):
+    trained, graph = trained_model(small_graph), named(small_graph)
+    by_name = explain_nodes(trained, graph, ["n17", "n3"], count=2)
+    assert by_name.node.tolist() == [17, 3]
+    by_position = explain_nodes(trained, graph, [17, 3], count=2)
+    np.testing.assert_array_equal(by_name.contributors.node, by_position.contributors.node)
+    with pytest.raises(GraphError, match="holds 'n300', expected names"):
+        explain_nodes(trained, graph, "n300", count=2)
+
+
+def test_a_frame_has_a_row_per_contributor(small_graph):
+    trained = trained_model(small_graph)
+    alone = int(small_graph.marks["isolated"][0])
+    explanation = explain_nodes(trained, named(small_graph), [17, alone], count=3)
+    frame = explanation.to_frame()
+    assert frame["node"].tolist() == [17, 17, 17, alone]
+    assert frame["node_name"].tolist() == ["n17", "n17", "n17", f"n{alone}"]
+    assert frame["contributor"].tolist() == [*explanation.contributors.node[0], alone]
+    assert frame["contributor_name"].iloc[-1] == f"n{alone}"
+    assert frame["share"].tolist() == [*explanation.contributors.share[0], 1.0]
+    colours = np.array(["red", "green", "blue"])[frame["leading_class"]]
+    assert frame["leading_class_name"].tolist() == colours.tolist()
+    plain = explain_nodes(trained, small_graph, 17, count=3).to_frame()
+    assert list(plain) == ["node", "contributor", "share", "weight", "leading_class"]
+
+
+def test_the_text_says_where_evidence_comes_from(small_graph):
+    trained = trained_model(small_graph)
+    alone = int(small_graph.marks["isolated"][0])
+    text = repr(explain_nodes(trained, named(small_graph), [17, alone], count=2))
+    first, last = text.splitlines()
+    assert first.startswith("node 'n17' has ")
+    assert " pseudo-counts, " in first
+    assert first.count("% from ") == 2
+    assert last.startswith(f"node 'n{alone}' has ")
+    assert ": 100.0% from itself (" in last
+    assert repr(explain_nodes(trained, small_graph, 17, count=1)).startswith("node 17 has ")
+    many = repr(explain_nodes(trained, small_graph, np.arange(12), count=1))
+    assert many.splitlines()[-1] == "and 2 more nodes"
+    assert repr(explain_nodes(trained, small_graph, [], count=1)) == "no nodes"
+    stored = explain_nodes(trained, small_graph, [5], count=1)
+    cut = replace(stored.contributors, tail_share=np.array([0.25]))
+    assert repr(replace(stored, contributors=cut)).endswith("25.0% from nodes that the row has cut")

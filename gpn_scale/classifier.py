@@ -1,0 +1,205 @@
+"""`AbstractClassifier`: what scikit-learn's users expect of a classifier, on graphs.
+
+Shapes: N nodes, C classes, F feature columns.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from gpn_scale.config import RunConfig
+from gpn_scale.data.conversion import GraphLike, as_graph
+from gpn_scale.data.graph import MISSING_LABEL, Graph, NodeIds
+from gpn_scale.data.node_positions import node_positions
+from gpn_scale.errors import ConfigError, GraphError
+from gpn_scale.evaluation.detection import known_test_nodes
+from gpn_scale.evaluation.metrics import accuracy
+from gpn_scale.inference.perturbed import Perturbed
+from gpn_scale.inference.stored_rows import open_rows
+from gpn_scale.keywords import changed_fields, configuration_for, with_keywords
+from gpn_scale.ppr.store import PPRStore
+from gpn_scale.predictor import AbstractPredictor
+from gpn_scale.train.trainer import EpochRecord
+
+
+class AbstractClassifier(AbstractPredictor):
+    """Parameters, fitted attributes and scores of a `GPNClassifier`.
+
+    >>> from gpn_scale import GPNClassifier
+    >>> issubclass(GPNClassifier, AbstractClassifier)
+    True
+
+    Args:
+        parameters: Arguments of the subclass's constructor by name, as they were given.
+
+    Raises:
+        ConfigError: a value is not allowed.
+    """
+
+    def __init__(self, parameters: Mapping[str, Any]) -> None:
+        self._parameters = dict(parameters)
+        super().__init__(
+            self._configuration(),
+            predicts_with=parameters["predicts_with"],
+            device=parameters["device"],
+            dtype=parameters["dtype"],
+            world=parameters["world"],
+        )
+        self._history: dict[str, list[EpochRecord]] = {}
+        self._seconds: dict[str, float] = {}
+        """Duration of the training of each part."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the arguments of the constructor as they were given; None where a recipe decides.
+
+        Args:
+            deep: Without effect, for no argument has parameters of its own.
+        """
+        return dict(self._parameters)
+
+    def set_params(self, **changes: Any) -> Self:
+        """Change arguments of the constructor for the next `fit`; a trained model stays as it is.
+
+        Raises:
+            ConfigError: there is no such argument, or a value is not allowed.
+        """
+        unknown = [name for name in changes if name not in self._parameters]
+        if unknown:
+            raise ConfigError(
+                f"{type(self).__name__} has no parameter {unknown[0]!r}, expected "
+                f"{', '.join(self._parameters)}: other fields of the configuration are set with "
+                "config=",
+                arguments=("config",),
+            )
+        before = self._parameters
+        self._parameters = before | changes
+        try:
+            config = self._configuration()
+        except ConfigError:
+            self._parameters = before
+            raise
+        if self._trained is None:
+            self._use(config)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = self._default_parameters()
+        parts = []
+        for name, value in self._parameters.items():
+            if isinstance(value, RunConfig):
+                parts.append(f"{name}={changed_fields(value)}")
+            elif value != defaults[name]:
+                parts.append(f"{name}={value!r}")
+        state = "not fitted"
+        if self._trained is not None:
+            sizes = f"{self.n_features_in_} features, {len(self.classes_)} classes"
+            state = f"fitted: {self.config.model}, {sizes}"
+        return f"{type(self).__name__}({', '.join(parts)}), {state}"
+
+    @classmethod
+    @abstractmethod
+    def _default_parameters(cls) -> dict[str, Any]:
+        """Return the default value of every argument of the constructor."""
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The classes, (C,): their names, or 0..C-1 if they have none."""
+        contract = self.contract
+        return np.array(contract.class_names or np.arange(contract.num_classes))
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of feature columns of the training graph."""
+        return self.contract.num_features
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the feature columns of the training graph, (F,).
+
+        Raises:
+            AttributeError: the columns have no names.
+        """
+        if not self.contract.feature_names:
+            raise AttributeError("the feature columns of the training graph have no names")
+        return np.array(self.contract.feature_names, object)
+
+    @property
+    def history_(self) -> dict[str, list[EpochRecord]]:
+        """The epochs of every part of the model; {} for a model that was loaded."""
+        assert self.trained is not None
+        return self._history
+
+    def predict_proba(self, graph: GraphLike) -> NDArray[np.float32]:
+        """Return the class probabilities of every node, (N, C), in the order of `classes_`."""
+        return self.predict(graph).probabilities
+
+    def score(self, graph: GraphLike, nodes: ArrayLike | None = None) -> float:
+        """Return the accuracy on the graph's test nodes.
+
+        Args:
+            graph: Graph with labels.
+            nodes: Labelled nodes to score, by position or by name; None for the test nodes without
+                a mark, or for all labelled nodes of a graph that has no split.
+
+        Raises:
+            GraphError: there is no such node, or one has no label that the model knows.
+        """
+        graph = self.aligned(graph).graph
+        ids = _scored_nodes(graph) if nodes is None else node_positions(graph, nodes)
+        if len(ids) == 0 or (graph.labels[ids] == MISSING_LABEL).any():
+            raise GraphError(
+                f"graph {graph.name!r} has no label of a class that the model knows at "
+                f"{'any test node' if nodes is None else 'some of the nodes'}, expected labelled "
+                "nodes to score",
+                arguments=("nodes",),
+            )
+        return accuracy(self.predict(graph).probabilities[ids], graph.labels[ids])
+
+    def open_store(self, path: Path | str, graph: Graph) -> PPRStore:
+        """Return the opened store; its rows must fit this graph and the diffusion of predictions.
+
+        Raises:
+            StoreError: the store belongs to another graph or diffusion, or cannot be read.
+        """
+        return open_rows(path, graph, self.predicts_with)
+
+    def perturbed(self, graph: GraphLike) -> Perturbed:
+        """Return the model applied to `graph` with features or edges that can be changed."""
+        return Perturbed(self.trained, self.aligned(graph).graph)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return all tensors of the trained model, by name."""
+        return self._parts.state()
+
+    @property
+    def training_seconds(self) -> dict[str, float]:
+        """Duration of the training of each part of the model; {} for a model that was loaded."""
+        return dict(self._seconds)
+
+    def _configuration(self) -> RunConfig:
+        """Return the configuration as far as it is known without a graph."""
+        return with_keywords(self._parameters["config"] or RunConfig(), self._parameters)
+
+    def _configured_for(self, graph: GraphLike) -> Graph:
+        """Return the graph after taking all parameters as they are now, for a training on it."""
+        given = as_graph(graph)
+        self._use(configuration_for(given, self._parameters["config"], self._parameters))
+        self._history, self._seconds = {}, {}
+        return given
+
+    def _use(self, config: RunConfig) -> None:
+        options = self._parameters
+        self._configure(config, options["predicts_with"], options["world"], options["device"])
+        self.dtype: torch.dtype = options["dtype"]
+
+
+def _scored_nodes(graph: Graph) -> NodeIds:
+    if graph.split is not None:
+        return known_test_nodes(graph)
+    return np.setdiff1d(np.flatnonzero(graph.labels != MISSING_LABEL), graph.marked)
