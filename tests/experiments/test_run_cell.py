@@ -155,7 +155,7 @@ def test_a_post_hoc_method_uses_the_network_of_another_cell(tmp_path, monkeypatc
     cells = {name: Cell("G", name, False, 1, 1) for name in methods}
     alone = MatrixDirectory(tmp_path / "alone")
     expected = run_cell(alone, cells["APPNP+GEBM"], ["clean"], methods["APPNP+GEBM"], graph)
-    directory = MatrixDirectory(tmp_path / "shared")
+    directory = MatrixDirectory(tmp_path / "together")
     run_cell(directory, cells["APPNP"], ["clean"], methods["APPNP"], graph)
     monkeypatch.setattr(APPNP, "fit_view", refuse_to_train)
     result = run_cell(directory, cells["APPNP+GEBM"], ["clean"], methods["APPNP+GEBM"], graph)
