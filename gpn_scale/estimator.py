@@ -197,11 +197,14 @@ class GPNClassifier(AbstractClassifier):
                 model ends and its best weights so far are kept; further parts and the calibration
                 follow as usual. An exception from it ends `fit`, without a model.
         """
-        graph = self._prepared(graph)
-        for trainer in self._trainers(graph, store):
+        given = as_graph(graph)
+        check_trainable(given)
+        self._trained = None  # an earlier model would not fit the parameters any more
+        prepared = self._prepared(given)
+        for trainer in self._trainers(prepared, store):
             self.fit_trainer(trainer, observe=observe)
         if self.config.model == "GPN+":
-            self.calibrate(graph)
+            self.calibrate(prepared)
         return self
 
     def fit_trainer(self, trainer: Trainer, *, observe: Observer | None = None) -> Self:

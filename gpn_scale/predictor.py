@@ -223,7 +223,7 @@ class AbstractPredictor:
             explain: Number of contributors to name for each node.
 
         Raises:
-            StoreError: the store does not fit, or a node has no row.
+            GpnScaleError: a node is not in the graph or has no row, or the store does not fit.
         """
         graph = self.aligned(graph).graph
         require_evidence_diffusion(self.predicts_with, "predicting single nodes from rows")

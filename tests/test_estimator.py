@@ -279,8 +279,13 @@ def test_an_exception_of_an_observer_passes(small_graph):
     def observe(record):
         raise KeyError(record.epoch)
 
+    classifier = GPNClassifier(SHORT).fit(small_graph)
+    with pytest.raises(GraphError, match="graph is a int"):
+        classifier.fit(3)
+    assert hasattr(classifier, "classes_")  # a graph that is refused changes nothing
     with pytest.raises(KeyError):
-        GPNClassifier(SHORT).fit(small_graph, observe=observe)
+        classifier.set_params(latent=2).fit(small_graph, observe=observe)
+    assert not hasattr(classifier, "classes_")
 
 
 def test_progress_is_shown_on_request(small_graph, capsys):

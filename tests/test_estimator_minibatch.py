@@ -243,8 +243,9 @@ def test_stores_that_do_not_fit_are_refused_on_predict(trained, small_graph, sto
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"nodes": [300]}, StoreError, "node 300 is out of range"),
-        ({"nodes": [-1]}, StoreError, "node -1 is out of range"),
+        ({"nodes": [300]}, GraphError, r"nodes holds 300, expected ids in \[0, 300\)"),
+        ({"nodes": [-1]}, GraphError, r"nodes holds -1, expected ids in \[0, 300\)"),
+        ({"nodes": ["a"]}, GraphError, "nodes holds 'a', but the nodes of graph .* have no names"),
         ({"nodes": [0.5]}, GraphError, "nodes must be a vector of integer node ids"),
         ({"nodes": [0], "explain": -1}, ConfigError, "explain is -1, expected at least 0"),
     ],
@@ -252,6 +253,16 @@ def test_stores_that_do_not_fit_are_refused_on_predict(trained, small_graph, sto
 def test_nodes_that_do_not_fit_are_refused(trained, small_graph, store, options, error, message):
     with pytest.raises(error, match=message):
         trained.predict_nodes(small_graph, rows=store, **options)
+
+
+def test_nodes_by_name_are_those_at_their_positions(trained, small_graph, store):
+    names = np.array([f"n{node}" for node in range(300)])
+    graph = replace(small_graph, node_names=names)
+    by_name = trained.predict_nodes(graph, names[NODES], store)
+    by_position = trained.predict_nodes(graph, NODES, store)
+    assert by_name.node.tolist() == list(NODES)
+    np.testing.assert_array_equal(by_name.prediction.alpha_0, by_position.prediction.alpha_0)
+    assert by_name.prediction.to_frame()["node_name"].tolist() == names[NODES].tolist()
 
 
 def test_evidence_comes_with_the_prediction_and_explains_nodes(trained, small_graph, store):
