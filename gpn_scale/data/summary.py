@@ -266,7 +266,11 @@ def _counted(count: int, one: str, many: str = "") -> str:
 
 
 def _percent(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.0f} %" if whole else "0 %"
+    """Return a proportion; 0 % and 100 % are none and all."""
+    rounded = f"{100 * part / whole:.0f} %" if whole else "0 %"
+    if rounded == "0 %" and part:
+        return "less than 1 %"
+    return "over 99 %" if rounded == "100 %" and part < whole else rounded
 
 
 def _fitted(name: str) -> str:

@@ -126,6 +126,11 @@ class SampleSizes:
                 f"Curves of risk and rejection are not drawn: they take {LEAST_CURVE_NODES} test "
                 f"nodes, and there are {self.test}."
             )
+        if small := self._small_groups():
+            sentences.append(
+                f"Histograms leave out groups of fewer than {LEAST_HISTOGRAM_NODES} nodes: "
+                f"{', '.join(small)}."
+            )
         if not enough_of_both(self.wrong, self.test - self.wrong):
             sentences.append(
                 "How well the scores detect errors is not given: it takes "
@@ -140,3 +145,17 @@ class SampleSizes:
                 f"{self.known}."
             )
         return tuple(sentences)
+
+    def _small_groups(self) -> list[str]:
+        """Return the groups of nodes that are too small for a histogram, with their sizes."""
+        groups = {
+            "known test nodes": self.known,
+            "correct predictions": self.test - self.wrong,
+            "wrong predictions": self.wrong,
+            "unknown nodes": sum(self.unknown),
+        }
+        return [
+            f"{name} ({count})"
+            for name, count in groups.items()
+            if 0 < count < LEAST_HISTOGRAM_NODES
+        ]

@@ -15,7 +15,7 @@ from gpn_scale.evaluation.sample_sizes import (
 )
 from tests.evaluation.samples import prediction_for
 
-ENOUGH = SampleSizes(val=50, test=100, wrong=10, known=90, unknown=(10, 20))
+ENOUGH = SampleSizes(val=50, test=100, wrong=20, known=90, unknown=(10, 20))
 
 
 def test_enough_nodes_leave_nothing_out():
@@ -36,6 +36,7 @@ def test_enough_nodes_leave_nothing_out():
         ({"wrong": LEAST_OF_A_KIND - 1}, None, "10 wrong and 10 correct .* are 9 and 91"),
         ({"wrong": 95}, None, "there are 95 and 5"),
         ({"unknown": (30, 4)}, None, "1 of 2 kinds: .* as few as 4 and 90"),
+        ({"known": 19}, None, r"leave out groups of fewer than 20 nodes: known test nodes \(19\)"),
         ({"known": 3}, None, "2 of 2 kinds: .* as few as 10 and 3"),
     ],
 )
