@@ -96,6 +96,9 @@ def print_summary(report: Report, directory: RunDirectory) -> None:
     print(f"  calibration error (ECE)  {_with_interval(test, intervals, 'ece')}")
     if report.ood:
         _print_detection(report.ood, report.intervals.get("ood", {}))
+    if report.warnings:
+        print("\nfew labelled nodes:")
+        print("\n".join(f"  {sentence}" for sentence in report.warnings))
     if report.left_out:
         print("\nnot shown, because of too few nodes:")
         print("\n".join(f"  {sentence}" for sentence in report.left_out))

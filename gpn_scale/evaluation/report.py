@@ -26,7 +26,7 @@ from gpn_scale.evaluation.prediction_metrics import (
     is_largest_class,
     out_of_distribution_metrics,
 )
-from gpn_scale.evaluation.sample_sizes import SampleSizes
+from gpn_scale.evaluation.sample_sizes import LEAST_FITTED_NODES, SampleSizes
 from gpn_scale.evaluation.scores import DETECTION_SCORES
 from gpn_scale.files import write_json, write_text
 from gpn_scale.memory import peak_rss_bytes
@@ -76,7 +76,7 @@ class Report:
     Metrics without one rest on too few nodes and are shown nowhere else (`sample_sizes`).
     """
     warnings: list[str] = field(default_factory=list)
-    """What to expect if there are few labels; [] if there are enough."""
+    """What to expect of few labelled nodes, one sentence each; [] if there are enough."""
     left_out: list[str] = field(default_factory=list)
     """What is shown nowhere else because of too few nodes, one sentence each."""
     version: str = field(default=__version__)
@@ -86,13 +86,18 @@ class Report:
         write_json(json_path, _nan_to_none(asdict(self)))
         write_text(markdown_path, self.to_markdown())
 
+    @property
+    def edges(self) -> int:
+        """Number of edges to show: an undirected one counts once if the graph has a summary."""
+        return int(self.graph.get("summary", self.graph)["edges"])
+
     def to_markdown(self) -> str:
         """Return the report as Markdown."""
         graph = self.graph
         lines = [
             f"# {self.dataset}, {self.mode} mode",
             "",
-            f"{graph['nodes']:,} nodes, {graph['edges']:,} edges, {graph['features']:,} features, "
+            f"{graph['nodes']:,} nodes, {self.edges:,} edges, {graph['features']:,} features, "
             f"{graph['classes']} classes. Trained for {self.epochs} epochs in "
             f"{self.seconds['train']:.1f} s; the weights are those of epoch {self.best_epoch}.",
             "All metrics but the NLL are in percent, with 95 % intervals in brackets.",
@@ -199,7 +204,7 @@ def make_report(
             },
             "ood": out_of_distribution_intervals(prediction, graph),
         },
-        warnings=list(label_warnings(graph)),
+        warnings=[*label_warnings(graph), *_temperature_warnings(calibration)],
         left_out=list(SampleSizes.of(prediction, graph).left_out),
     )
 
@@ -209,6 +214,16 @@ def _subset_metrics(prediction: Prediction, graph: Graph, nodes: NodeIds) -> dic
     metrics = classification_metrics(prediction, graph, nodes)
     largest = float(is_largest_class(graph, nodes).mean()) if len(nodes) else math.nan
     return {"accuracy": metrics["accuracy"], "accuracy_largest_class": largest} | metrics
+
+
+def _temperature_warnings(calibration: KnownCalibration | None) -> list[str]:
+    if calibration is None or calibration.num_nodes >= LEAST_FITTED_NODES:
+        return []
+    return [
+        "Expect probabilities that are far too sure or too unsure: their temperature, "
+        f"{calibration.temperature:.2g}, was fitted to {calibration.num_nodes} validation nodes, "
+        f"fewer than {LEAST_FITTED_NODES}."
+    ]
 
 
 def _calibration_facts(calibration: KnownCalibration, graph: Graph) -> dict[str, Any]:
@@ -264,9 +279,10 @@ def _metric_rows(
 
 
 def _metric(name: str, value: float, intervals: Mapping[str, Any]) -> str:
+    # Two metrics have no interval; they need as many nodes as another that has one.
     if name == "nll":
-        return "n.a." if math.isnan(value) else f"{value:.4f}"
-    if name == "mce":  # which has no interval of its own, but needs as many nodes as the ECE
+        return f"{value:.4f}" if "brier" in intervals else "n.a."
+    if name == "mce":
         return _percent(value) if "ece" in intervals else "n.a."
     return _with_interval(value, intervals.get(name))
 

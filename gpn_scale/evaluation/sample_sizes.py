@@ -27,7 +27,7 @@ LEAST_OF_A_KIND = 10
 LEAST_HISTOGRAM_NODES = 20
 """Nodes of a group for its histogram: with fewer, most bins hold one node or none."""
 LEAST_MEAN_NODES = 20
-"""Nodes for the mean of an error, such as the Brier score."""
+"""Nodes for the mean of an error, the Brier score or the NLL: one node may weigh most of it."""
 
 
 def enough_of_both(positives: int, negatives: int) -> bool:
@@ -120,6 +120,11 @@ class SampleSizes:
             sentences.append(
                 f"The temperature is not shown: it takes {LEAST_FITTED_NODES} validation nodes, "
                 f"and there are {self.val}."
+            )
+        if self.test < LEAST_MEAN_NODES:
+            sentences.append(
+                f"Brier score and NLL are not given: they take {LEAST_MEAN_NODES} test nodes, and "
+                f"there are {self.test}."
             )
         if not self.has_curves:
             sentences.append(

@@ -15,7 +15,7 @@ def overview(facts: RunFacts) -> Section:
     """Return what the model was trained on, how good it is, and what the four scores ask."""
     parts = []
     if facts.report is not None and facts.report.warnings:
-        parts.append(_notice("Few labels", facts.report.warnings))
+        parts.append(_notice("Few labelled nodes", facts.report.warnings))
     if facts.missing:
         parts.append(_notice("What is missing here", facts.missing))
     if facts.prediction is not None and facts.prediction.left_out:
@@ -24,7 +24,7 @@ def overview(facts: RunFacts) -> Section:
         graph = facts.report.graph
         parts.append(
             paragraph(
-                f"{graph['nodes']:,} nodes, {graph['edges']:,} edges, {graph['features']:,} "
+                f"{graph['nodes']:,} nodes, {facts.report.edges:,} edges, {graph['features']:,} "
                 f"features, {graph['classes']} classes. Trained in {facts.config.mode} mode on "
                 f"{graph['train_nodes']:,} labelled nodes for {facts.report.epochs:,} epochs; the "
                 f"weights are those of epoch {facts.report.best_epoch:,}.",
@@ -71,7 +71,11 @@ def _quality(test: Mapping[str, float], intervals: Mapping[str, Sequence[float]]
                 "squared error of the probabilities; 0 is best"
                 + ("" if brier is None else f" (95 %: {figures(brier[0])} to {figures(brier[1])})"),
             ),
-            ("NLL", figures(test["nll"]), "mean of -log p of the true class; 0 is best"),
+            (
+                "NLL",
+                figures(None if brier is None else test["nll"]),
+                "mean of -log p of the true class; 0 is best",
+            ),
         ]
     )
 

@@ -67,6 +67,7 @@ def summary_of(tmp_path, capsys, intervals=INTERVALS, left_out=(), ood=None, ood
         "metrics": {"test": TEST},
         "intervals": {"test": intervals, "ood": ood_intervals or {}},
         "ood": ood or {},
+        "warnings": ["Expect wide intervals."] if left_out else [],
         "left_out": list(left_out),
     }
     report: Report = SimpleNamespace(**facts)
@@ -91,6 +92,7 @@ def test_the_summary_leaves_out_what_rests_on_few_nodes(tmp_path, capsys):
     text = summary_of(tmp_path, capsys, {"accuracy": [0.1, 1.0]}, ["Curves are not drawn."])
     assert "calibration error (ECE)  n.a." in text
     assert "not shown, because of too few nodes:\n  Curves are not drawn.\n" in text
+    assert "few labelled nodes:\n  Expect wide intervals.\n" in text
 
 
 def test_the_summary_has_a_line_per_set_of_unknown_nodes(tmp_path, capsys):

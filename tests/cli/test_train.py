@@ -106,8 +106,10 @@ def test_few_labels_are_split_shown_and_warned_about(tmp_path, capsys):
     output = capsys.readouterr()
     assert output.out.startswith("mine: 300 nodes, ")
     assert "split at random 60 / 20 / 20 % (seed 1)" in output.out
+    assert "their temperature" in report["warnings"].pop()
     for sentence in report["warnings"]:
         assert f"warning: {sentence}" in output.err
+        assert sentence in output.out
         assert sentence in (tmp_path / "run" / "report.html").read_text().replace("&#x27;", "'")
     assert "95 % interval" in output.out
     assert "ece" not in report["intervals"]["test"]

@@ -3,11 +3,13 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import MISSING_LABEL, Split
 from gpn_scale.data.summary import GraphSummary
 from gpn_scale.evaluation.few_labels import label_warnings
+from gpn_scale.evaluation.known_calibration import KnownCalibration
 from gpn_scale.evaluation.p_values import PValues
 from gpn_scale.evaluation.prediction_metrics import out_of_distribution_metrics
 from gpn_scale.evaluation.report import make_report
@@ -130,7 +132,7 @@ def test_figures_of_few_nodes_are_left_out_with_a_reason(small_graph):
     assert not math.isnan(report.metrics["test"]["ece"]), "the number itself is kept"
     assert "ece" not in report.intervals["test"]
     text = report.to_markdown()
-    for label in ("ECE", "MCE", "Brier score", "misclassification, AUC-ROC epistemic"):
+    for label in ("ECE", "MCE", "Brier score", "NLL", "misclassification, AUC-ROC epistemic"):
         assert f"| {label} | n.a. | n.a. |" in text
     assert "## Too few nodes" in text
     assert all(f"- {sentence}" in text for sentence in report.left_out)
@@ -155,6 +157,21 @@ def test_few_labels_are_warned_about(small_graph, tmp_path):
     assert report_of(small_graph, prediction_for(small_graph)).warnings == []
 
 
+@pytest.mark.parametrize(("count", "noted"), [(49, True), (50, False)])
+def test_a_temperature_from_few_nodes_is_warned_about(small_graph, count, noted):
+    report = make_report(
+        prediction_for(small_graph),
+        small_graph,
+        RunConfig(),
+        seconds=SECONDS,
+        epochs=7,
+        best_epoch=3,
+        calibration=KnownCalibration(1.5, {}, {}, count),
+    )
+    text = "their temperature, 1.5, was fitted to 49 validation nodes, fewer than 50"
+    assert (text in " ".join(report.warnings)) == noted
+
+
 def test_labels_and_summary_stand_under_graph(small_graph):
     summary = GraphSummary.of(small_graph)
     report = make_report(
@@ -167,6 +184,8 @@ def test_labels_and_summary_stand_under_graph(small_graph):
         summary=summary,
     )
     assert report.graph["summary"] == summary.to_dict()
+    assert report.graph["edges"] == 2 * report.edges == 2 * summary.edges
+    assert f"300 nodes, {summary.edges:,} edges" in report.to_markdown()
     counts = report.graph["labels"]
     assert [count["name"] for count in counts] == ["class 0", "class 1", "class 2"]
     assert sum(count["train"] for count in counts) == len(small_graph.split.train)

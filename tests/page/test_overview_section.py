@@ -57,7 +57,7 @@ def test_figures_without_an_interval_are_not_shown():
     report = replace(facts.report, intervals={"test": {"accuracy": [0.1, 1.0]}})
     text = overview(replace(facts, report=report)).body
     assert "5.0 %</dd>" not in text
-    assert text.count("n.a.</dd>") == 2
+    assert text.count("n.a.</dd>") == 3
 
 
 def test_warnings_come_first_and_what_is_left_out_is_named():
@@ -66,6 +66,6 @@ def test_warnings_come_first_and_what_is_left_out_is_named():
     prediction = replace(facts.prediction, left_out=("Curves are not drawn.",))
     text = overview(replace(facts, report=report, prediction=prediction)).body
     warning = text.index("Class &#x27;a&#x27; has 3 labelled nodes.")
-    assert text.index("Few labels") < warning < text.index("Curves are not drawn.")
+    assert text.index("Few labelled nodes") < warning < text.index("Curves are not drawn.")
     assert text.index("Curves are not drawn.") < text.index("Accuracy")
     assert "too few nodes" not in overview(facts).body
