@@ -6,8 +6,10 @@ from gpn_scale.page.facts import PredictionFacts
 from gpn_scale.page.svg import log_label
 
 
-def evidence(facts: PredictionFacts) -> Section:
-    """Return how much evidence known and unknown nodes have."""
+def evidence(facts: PredictionFacts) -> Section | None:
+    """Return how much evidence known and unknown nodes have; None for too few of both."""
+    if facts.alpha_0 is None or facts.alpha_0_no_network is None:
+        return None
     title = "total concentration alpha_0, log scale"
     with_network = histogram(
         "alpha0-with-network", "With network", facts.alpha_0, title, label=log_label
@@ -23,7 +25,7 @@ def evidence(facts: PredictionFacts) -> Section:
         "alpha_0 measures the evidence behind a prediction: one count for each class as the prior, "
         "plus pseudo-counts that grow with the resemblance to the training nodes."
     )
-    if facts.unknown_nodes:
+    if facts.unknown_nodes and len(facts.alpha_0.densities) > 1:
         text += (
             " The farther the unknown nodes (dashed) lie to the left of the known ones, the better "
             "the model recognises them."
@@ -35,28 +37,30 @@ def evidence(facts: PredictionFacts) -> Section:
     return Section("evidence", "How much evidence nodes have", body, (with_network, without))
 
 
-def reasons(facts: PredictionFacts) -> Section:
-    """Return whether uncertainty comes from too little evidence or from conflicting evidence."""
-    vacuity = histogram(
-        "vacuity",
-        "Vacuity",
-        facts.vacuity,
-        "fraction of belief without evidence, log scale",
-        label=log_label,
-    )
-    dissonance = histogram(
-        "dissonance", "Dissonance", facts.dissonance, "conflict between the evidence of classes"
-    )
+def reasons(facts: PredictionFacts) -> Section | None:
+    """Return whether uncertainty comes from too little evidence or from conflicting evidence.
+
+    None for too few nodes.
+    """
+    captioned = []
+    if facts.vacuity is not None:
+        title = "fraction of belief without evidence, log scale"
+        plot = histogram("vacuity", "Vacuity", facts.vacuity, title, label=log_label)
+        captioned.append((plot, "High for nodes that do not resemble the training data."))
+    if facts.dissonance is not None:
+        title = "conflict between the evidence of classes"
+        plot = histogram("dissonance", "Dissonance", facts.dissonance, title)
+        caption = "High where classes mix; wrong predictions should lie to the right."
+        captioned.append((plot, caption))
+    if not captioned:
+        return None
     body = paragraph(
         "Subjective logic has a measure for each reason to be uncertain: vacuity is high if there "
         "is little evidence, dissonance is high if the evidence supports several classes (Jøsang "
         "et al., 2018)."
-    ) + columns(
-        figure(vacuity, "High for nodes that do not resemble the training data."),
-        figure(dissonance, "High where classes mix; wrong predictions should lie to the right."),
-    )
+    ) + columns(*(figure(plot, caption) for plot, caption in captioned))
     heading = "Too little evidence, or conflicting evidence?"
-    return Section("kinds", heading, body, (vacuity, dissonance))
+    return Section("kinds", heading, body, tuple(plot for plot, _ in captioned))
 
 
 def missing_mass(facts: PredictionFacts) -> Section | None:

@@ -9,9 +9,10 @@ from gpn_scale.evaluation.known_calibration import KnownCalibration
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.evaluation.prediction_table import class_names
 from gpn_scale.evaluation.reasons import NOTHING_UNUSUAL, reasons
+from gpn_scale.evaluation.sample_sizes import LEAST_HISTOGRAM_NODES
 from gpn_scale.page.extreme_nodes import node_name
 from gpn_scale.page.facts import KnownFacts, StrangeNode
-from gpn_scale.page.histograms import histogram_of
+from gpn_scale.page.histograms import histogram_of_enough
 
 STRANGEST = 10
 """Number of nodes that are listed."""
@@ -30,8 +31,8 @@ def known_facts(
     return KnownFacts(
         validation_nodes=calibration.num_nodes,
         notes=calibration.notes,
-        p_known=histogram_of({k: v for k, v in groups.items() if len(v)}, bins=_BINS),
-        distance=uniform_distance(p.known[known]),
+        p_known=histogram_of_enough(groups, bins=_BINS),
+        distance=uniform_distance(p.known[known]) if len(known) >= LEAST_HISTOGRAM_NODES else None,
         parts=p.parts,
         strangest=_strangest(prediction, graph),
     )

@@ -11,9 +11,10 @@ from gpn_scale.page.components import (
     paragraph,
     table,
 )
-from gpn_scale.page.facts import PredictionFacts, StrangeNode
+from gpn_scale.page.facts import KnownFacts, PredictionFacts, StrangeNode
+from gpn_scale.page.histograms import Histogram
 from gpn_scale.page.markup import escaped, figures, percent, tag
-from gpn_scale.page.svg import percent_label
+from gpn_scale.page.svg import Plot, percent_label
 
 _PARTS = {
     "features": "own features",
@@ -27,17 +28,7 @@ def known(facts: PredictionFacts) -> Section | None:
     """Return how p-values are distributed, and the strangest nodes; None without p-values."""
     if (values := facts.known) is None:
         return None
-    plot = histogram(
-        "p-known",
-        "P-value that a node is known",
-        values.p_known,
-        "fraction of known nodes that look at least this strange",
-        label=percent_label,
-    )
-    caption = (
-        "P-values of known nodes should be uniform, a flat line: theirs are within "
-        f"{percent(values.distance)} of it. Unknown nodes should have small ones."
-    )
+    plots = () if values.p_known is None else (_p_plot(values.p_known),)
     notes = "".join(paragraph(note, "note") for note in values.notes)
     header = [
         "node",
@@ -56,11 +47,28 @@ def known(facts: PredictionFacts) -> Section | None:
             f"{P_VALUE_CONDITION}"
         )
         + notes
-        + columns(figure(plot, caption))
+        + "".join(columns(figure(plot, _caption(values))) for plot in plots)
         + tag("h3", "The strangest nodes of the graph")
         + table(header, [_row(node) for node in values.strangest], "The strangest nodes")
     )
-    return Section("known", "Which nodes look unknown", body, (plot,))
+    return Section("known", "Which nodes look unknown", body, plots)
+
+
+def _p_plot(p_known: Histogram) -> Plot:
+    return histogram(
+        "p-known",
+        "P-value that a node is known",
+        p_known,
+        "fraction of known nodes that look at least this strange",
+        label=percent_label,
+    )
+
+
+def _caption(values: KnownFacts) -> str:
+    text = "P-values of known nodes should be uniform, a flat line"
+    if values.distance is not None:
+        text += f": theirs are within {percent(values.distance)} of it"
+    return f"{text}. Unknown nodes should have small ones."
 
 
 def _row(node: StrangeNode) -> list[str]:

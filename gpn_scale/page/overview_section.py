@@ -1,7 +1,8 @@
 """The section that a reader sees first: quality of the model, and what its four scores mean."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from gpn_scale.evaluation.detection import UnknownDetection
 from gpn_scale.evaluation.report import Report
@@ -14,24 +15,30 @@ from gpn_scale.page.markup import escaped, figures, percent, tag
 def overview(facts: RunFacts) -> Section:
     """Return what the model was trained on, how good it is, and what the four scores ask."""
     parts = []
+    if facts.report is not None and facts.report.warnings:
+        parts.append(_notice("Few labelled nodes", facts.report.warnings))
     if facts.missing:
-        notes = tag("ul", *(tag("li", escaped(sentence)) for sentence in facts.missing))
-        parts.append(tag("div", tag("strong", "What is missing here"), notes, class_="notice"))
+        parts.append(_notice("What is missing here", facts.missing))
+    if facts.prediction is not None and facts.prediction.left_out:
+        parts.append(_notice("Not shown, because of too few nodes", facts.prediction.left_out))
     if facts.report is not None:
         graph = facts.report.graph
         parts.append(
             paragraph(
-                f"{graph['nodes']:,} nodes, {graph['edges']:,} edges, {graph['features']:,} "
+                f"{graph['nodes']:,} nodes, {facts.report.edges:,} edges, {graph['features']:,} "
                 f"features, {graph['classes']} classes. {_training(facts, facts.report)}",
                 "lead",
             )
         )
-        parts.append(_quality(facts.report.metrics["test"]))
-    detection = None if facts.prediction is None else facts.prediction.detection
+        intervals = facts.report.intervals.get("test", {})
+        parts.append(_quality(facts.report.metrics["test"], intervals))
+    prediction = facts.prediction
+    detection = None if prediction is None else prediction.detection
+    detected = {} if prediction is None else prediction.detection_intervals
     parts.append(tag("h3", "Four kinds of uncertainty"))
-    parts.append(_score_cards({} if detection is None else detection.together))
+    parts.append(_score_cards({} if detection is None else detection.together, detected))
     if detection is not None:
-        parts.append(_detection(detection))
+        parts.append(_detection(detection, detected))
     return Section("overview", "Overview", "".join(parts))
 
 
@@ -44,36 +51,66 @@ def _training(facts: RunFacts, report: Report) -> str:
     )
 
 
-def _quality(test: Mapping[str, float]) -> str:
+def _notice(title: str, sentences: Sequence[str]) -> str:
+    notes = tag("ul", *(tag("li", escaped(sentence)) for sentence in sentences))
+    return tag("div", tag("strong", escaped(title)), notes, class_="notice")
+
+
+def _quality(test: Mapping[str, float], intervals: Mapping[str, Sequence[float]]) -> str:
+    """Return the quality on test nodes; a figure without an interval rests on too few of them."""
+    largest = percent(test.get("accuracy_largest_class"))
+    accuracy, ece, brier = (intervals.get(name) for name in ("accuracy", "ece", "brier"))
     return tiles(
         [
-            ("Accuracy", percent(test["accuracy"]), "of the test nodes are classified correctly"),
-            ("ECE", percent(test["ece"]), "mean gap between confidence and accuracy"),
+            (
+                "Accuracy",
+                percent(test["accuracy"]),
+                f"of the test nodes are classified correctly{_between(accuracy)}. Always the "
+                f"largest class: {largest}",
+            ),
+            (
+                "ECE",
+                percent(None if ece is None else test["ece"]),
+                f"mean gap between confidence and accuracy{_between(ece)}",
+            ),
             (
                 "Brier score",
-                figures(test["brier"]),
-                "squared error of the probabilities; 0 is best",
+                figures(None if brier is None else test["brier"]),
+                "squared error of the probabilities; 0 is best"
+                + ("" if brier is None else f" (95 %: {figures(brier[0])} to {figures(brier[1])})"),
             ),
-            ("NLL", figures(test["nll"]), "mean of -log p of the true class; 0 is best"),
+            (
+                "NLL",
+                figures(None if brier is None else test["nll"]),
+                "mean of -log p of the true class; 0 is best",
+            ),
         ]
     )
 
 
-def _score_cards(metrics: Mapping[str, float]) -> str:
-    """Return a card for each score, with its AUC-ROC if `metrics` has one."""
-    return tag("div", *(_card(score, metrics) for score in PAGE_SCORES.values()), class_="columns")
+def _between(interval: Sequence[float] | None) -> str:
+    if interval is None:
+        return ""
+    return f" (95 % interval: {percent(interval[0])} to {percent(interval[1])})"
 
 
-def _card(score: Score, metrics: Mapping[str, float]) -> str:
+def _score_cards(metrics: Mapping[str, float], intervals: Mapping[str, Any]) -> str:
+    """Return a card for each score, with its AUC-ROC if it has an interval."""
+    cards = (_card(score, metrics, intervals) for score in PAGE_SCORES.values())
+    return tag("div", *cards, class_="columns")
+
+
+def _card(score: Score, metrics: Mapping[str, float], intervals: Mapping[str, Any]) -> str:
     parts = [tag("h4", escaped(score.title)), tag("p", escaped(score.question), class_="question")]
     parts.append(paragraph(score.meaning))
-    if (name := f"auroc_{score.name}") in metrics:
+    if (name := f"auroc_{score.name}") in intervals:
         number = tag("strong", percent(metrics[name]))
-        parts.append(tag("p", number, " AUC-ROC for unknown nodes", class_="auroc"))
+        text = f" AUC-ROC for unknown nodes{_between(intervals[name])}"
+        parts.append(tag("p", number, text, class_="auroc"))
     return tag("article", *parts, class_="card")
 
 
-def _detection(detection: UnknownDetection) -> str:
+def _detection(detection: UnknownDetection, intervals: Mapping[str, Any]) -> str:
     text = paragraph(
         "Unknown nodes are nodes that training could not prepare the model for; the graph marks "
         "them for this test. AUC-ROC is the probability that one of the "
@@ -83,7 +120,9 @@ def _detection(detection: UnknownDetection) -> str:
     )
     if len(detection.marks) < 2:
         return text
-    groups = [("all", detection.together), *detection.marks.items()]
+    by_mark = intervals.get("marks", {})
+    groups = [("all", detection.together, intervals)]
+    groups += [(mark, values, by_mark.get(mark, {})) for mark, values in detection.marks.items()]
     scores = [*PAGE_SCORES.values()]
     if not math.isnan(detection.together.get(f"auroc_{P_KNOWN.name}", math.nan)):
         scores.append(P_KNOWN)
@@ -91,8 +130,15 @@ def _detection(detection: UnknownDetection) -> str:
     rows = [
         [
             name_of(mark.replace("_", " ")),
-            *(percent(metrics[f"auroc_{score.name}"]) for score in scores),
+            *(_cell(metrics, ends, f"auroc_{score.name}") for score in scores),
         ]
-        for mark, metrics in groups
+        for mark, metrics, ends in groups
     ]
-    return text + table(header, rows, "AUC-ROC by kind of unknown node")
+    return text + table(header, rows, "AUC-ROC by kind of unknown node, with 95 % intervals")
+
+
+def _cell(metrics: Mapping[str, float], intervals: Mapping[str, Any], name: str) -> str:
+    if name not in intervals:
+        return percent(None)
+    low, high = intervals[name]
+    return f"{percent(metrics[name])} ({percent(low, 0)} to {percent(high, 0)})"

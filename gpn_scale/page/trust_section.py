@@ -3,6 +3,7 @@
 import math
 
 from gpn_scale.evaluation.conformal import ConformalSummary
+from gpn_scale.evaluation.intervals import exact_interval
 from gpn_scale.evaluation.scores import PAGE_SCORES
 from gpn_scale.page.charts import Line, curves, reliability_diagram
 from gpn_scale.page.components import Section, columns, figure, paragraph, tiles
@@ -11,25 +12,21 @@ from gpn_scale.page.markup import figures, percent, tag
 from gpn_scale.page.svg import Plot, log_label, percent_label
 
 
-def trust(facts: PredictionFacts) -> Section:
-    """Return reliability, risk and rejection, temperature and conformal sets."""
-    captioned = [
-        (
-            reliability_diagram("reliability", "Reliability", facts.reliability),
+def trust(facts: PredictionFacts) -> Section | None:
+    """Return reliability, risk and rejection, temperature and conformal sets.
+
+    Each is left out if there are too few nodes; None if all are.
+    """
+    captioned = []
+    if facts.reliability is not None:
+        plot = reliability_diagram("reliability", "Reliability", facts.reliability)
+        caption = (
             "On the dashed line, confidence equals accuracy: of the nodes with a confidence of "
-            "80 %, 80 % are correct.",
-        ),
-        (
-            risk_plot(facts.risk),
-            "The most certain test nodes are predicted first. A score that puts the errors last "
-            "keeps the risk low, and with it the area under the curve (AURC).",
-        ),
-        (
-            rejection_plot(facts.risk),
-            "The same curves from the other side: accuracy on the remaining nodes when the least "
-            "certain ones are rejected.",
-        ),
-    ]
+            "80 %, 80 % are correct."
+        )
+        captioned.append((plot, caption))
+    if facts.risk:
+        captioned += _risk_figures(facts.risk)
     if facts.temperature is not None:
         plot = temperature_plot(facts.temperature)
         captioned.append((plot, temperature_sentence(facts.temperature)))
@@ -37,7 +34,25 @@ def trust(facts: PredictionFacts) -> Section:
     if facts.conformal is not None:
         body += _conformal(facts.conformal)
     plots = tuple(plot for plot, _ in captioned)
+    if not plots and facts.conformal is None:
+        return None
     return Section("trust", "Can confidence be trusted?", body, plots)
+
+
+def _risk_figures(risk: tuple[ScoreCurve, ...]) -> list[tuple[Plot, str]]:
+    """Return the two plots of risk with their captions."""
+    return [
+        (
+            risk_plot(risk),
+            "The most certain test nodes are predicted first. A score that puts the errors last "
+            "keeps the risk low, and with it the area under the curve (AURC).",
+        ),
+        (
+            rejection_plot(risk),
+            "The same curves from the other side: accuracy on the remaining nodes when the least "
+            "certain ones are rejected.",
+        ),
+    ]
 
 
 def risk_plot(risk: tuple[ScoreCurve, ...]) -> Plot:
@@ -102,12 +117,17 @@ def temperature_sentence(facts: TemperatureFacts) -> str:
 
 
 def _conformal(summary: ConformalSummary) -> str:
-    target = percent(1 - summary.miss, 0)
+    target, measured = percent(1 - summary.miss, 0), summary.measured_nodes
+    low, high = exact_interval(summary.coverage * measured, measured)
     return (
         tag("h3", f"Sets of classes that contain the true class in {target} of cases")
         + tiles(
             [
-                ("Measured coverage", percent(summary.coverage), f"target: at least {target}"),
+                (
+                    "Measured coverage",
+                    percent(summary.coverage),
+                    f"target: at least {target} (95 % interval: {percent(low)} to {percent(high)})",
+                ),
                 (
                     "Mean set size",
                     figures(summary.mean_size),

@@ -18,5 +18,12 @@ def test_every_section_has_its_plots():
     assert [plot.name for plot in missing_mass(facts).plots] == ["missing-mass"]
 
 
+def test_few_nodes_have_no_section():
+    facts = replace(prediction_facts(), alpha_0=None, vacuity=None)
+    assert evidence(facts) is None
+    assert [plot.name for plot in reasons(facts).plots] == ["dissonance"]
+    assert reasons(replace(facts, dissonance=None)) is None
+
+
 def test_exact_mode_has_no_missing_mass():
     assert missing_mass(replace(prediction_facts(), missing_mass=None)) is None

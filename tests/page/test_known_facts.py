@@ -5,6 +5,7 @@ from scipy.stats import kstest
 from gpn_scale.config import RunConfig, TrainConfig
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.page.known_facts import known_facts, uniform_distance
+from tests.page.test_run_facts import with_test_nodes
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +23,17 @@ def test_the_strangest_nodes_come_first_and_are_no_training_nodes(classifier, sm
     others = np.setdiff1d(np.arange(small_graph.num_nodes), small_graph.split.train)
     assert p_known[0] == pytest.approx(prediction.p.known[others].min())
     assert all(node.reason for node in facts.strangest)
+
+
+def test_few_known_nodes_have_no_distribution(classifier, small_graph):
+    prediction, calibration = classifier.predict(small_graph), classifier.trained.calibration
+    facts = known_facts(prediction, small_graph, calibration)
+    assert facts.distance is not None
+    assert "known test nodes" in facts.p_known.counts
+    few = known_facts(prediction, with_test_nodes(small_graph, 8, marks=False), calibration)
+    assert few.distance is None
+    assert few.p_known is None
+    assert len(few.strangest) == len(facts.strangest)
 
 
 def test_a_gpn_has_no_such_facts(classifier, small_graph):

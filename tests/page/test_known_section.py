@@ -12,6 +12,15 @@ def test_the_section_says_what_holds_and_lists_the_strangest_nodes():
     assert [plot.name for plot in section.plots] == ["p-known"]
 
 
+def test_the_distribution_of_few_nodes_is_not_drawn():
+    facts = prediction_facts()
+    unmeasured = replace(facts.known, distance=None)
+    assert "theirs are within" not in known(replace(facts, known=unmeasured)).body
+    section = known(replace(facts, known=replace(unmeasured, p_known=None)))
+    assert section.plots == ()
+    assert "The strangest nodes of the graph" in section.body
+
+
 def test_names_are_escaped():
     body = known(prediction_facts(node_name="<b>", class_name="<i>")).body
     assert "<b>" not in body
