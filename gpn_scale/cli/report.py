@@ -68,6 +68,8 @@ def report(options: argparse.Namespace) -> None:
     except OSError as error:
         raise RunError(f"{directory.page} cannot be written ({error.strerror})") from error
     if browser is not None:
+        plots = directory.plots.glob("*.svg")
+        directory.list_written(plot.with_suffix(".png") for plot in plots)
         write_pngs(directory.plots, browser)
     print(f"written: {directory.page}")
 

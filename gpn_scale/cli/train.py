@@ -89,9 +89,11 @@ def _train_in_world(options: argparse.Namespace, world: World) -> None:
         if world.is_first:
             directory.claim(overwrite=options.overwrite, resume=options.resume)
     run = _prepare(options, directory, world)
-    if world.is_first:
-        write_json(directory.config, run.config.to_dict())
-        remember_inputs(directory, options.data_dir, run.store)
+    with world.all_or_none():
+        if world.is_first:
+            directory.begin(overwrite=options.overwrite)
+            write_json(directory.config, run.config.to_dict())
+            remember_inputs(directory, options.data_dir, run.store)
     began = time.monotonic()
     seconds = {"precompute": run.trainers[0].task.precompute_seconds, "train": 0.0}
     for trainer in run.trainers:
@@ -131,8 +133,6 @@ def _prepare(options: argparse.Namespace, directory: RunDirectory, world: World)
     with world.all_or_none():
         trainers = classifier.trainers(graph, store)
         fingerprint = f"{graph.fingerprint()}{trainers[0].task.rows_fingerprint}"
-        if options.overwrite and world.is_first:
-            directory.clear()
         for trainer in () if options.overwrite else trainers:
             checkpoint = directory.checkpoint_of(trainer.part)
             if checkpoint.exists():

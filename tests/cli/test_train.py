@@ -22,6 +22,7 @@ from gpn_scale.train.metrics_log import read_metrics
 REPOSITORY = Path(__file__).parents[2]
 SMALL = "synthetic:nodes=300,classes=3,features=8,separation=4"
 RUN_FILES = {
+    "written.json",
     "config.json",
     "inputs.json",
     "checkpoint.safetensors",
@@ -138,6 +139,16 @@ def test_another_run_is_not_written_over(tmp_path, capsys):
     assert run(tmp_path, "--overwrite", epochs=2) == 0
     assert json.loads((tmp_path / "report.json").read_text())["epochs"] == 7
     assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["plots/mine.svg", "tensorboard/mine.txt", "report.md"])
+def test_files_that_no_run_has_written_are_not_overwritten(tmp_path, capsys, name):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("mine")
+    for flags in ([], ["--overwrite"], ["--resume"]):
+        assert run(tmp_path, *flags) == 2
+        assert f"holds {name.split('/')[0]}" in capsys.readouterr().err
+    assert (tmp_path / name).read_text() == "mine"
 
 
 def test_a_bad_option_costs_no_earlier_run(tmp_path, capsys):
