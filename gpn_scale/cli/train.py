@@ -94,15 +94,11 @@ def _train_in_world(options: argparse.Namespace, world: World) -> None:
             directory.begin(overwrite=options.overwrite)
             write_json(directory.config, run.config.to_dict())
             remember_inputs(directory, options.data_dir, run.store)
-    began = time.monotonic()
-    seconds = {"precompute": run.trainers[0].task.precompute_seconds, "train": 0.0}
     for trainer in run.trainers:
-        started = time.monotonic()
         _run_epochs(run, trainer, options.checkpoint_seconds)
-        seconds[f"train_{trainer.part}"] = time.monotonic() - started
     trained = time.monotonic()
     prediction, evidence = _predict_all(run, budget)
-    seconds |= {"train": trained - began, "inference": time.monotonic() - trained}
+    seconds = _spent_seconds(run.trainers) | {"inference": time.monotonic() - trained}
     ranks = _rank_facts(run.trainers[0])
     if world.is_first:
         report = _write_results(run, prediction, seconds, ranks)
@@ -220,6 +216,13 @@ def _rank_facts(trainer: Trainer) -> dict[str, Any]:
         "roots_per_second": timing.roots_per_second,
         "seconds": timing.seconds,
     }
+
+
+def _spent_seconds(trainers: tuple[Trainer, ...]) -> dict[str, float]:
+    """Return the times of building rows and of training, summed over all pieces of the run."""
+    parts = {f"train_{trainer.part}": trainer.state.seconds for trainer in trainers}
+    precompute = trainers[0].task.precompute_seconds
+    return {"precompute": precompute, "train": sum(parts.values()), **parts}
 
 
 def _part_facts(trainers: tuple[Trainer, ...]) -> dict[str, dict[str, int]]:

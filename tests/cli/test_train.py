@@ -102,6 +102,21 @@ def test_more_epochs_by_resuming_are_the_same_as_all_at_once(tmp_path):
         assert [line["epoch"] for line in lines if line["part"] == part] == expected
 
 
+def seconds_of(folder):
+    return json.loads((folder / "report.json").read_text())["seconds"]
+
+
+def test_resuming_adds_up_times(tmp_path):
+    for epochs in (6, 6, 8):  # the second call has nothing left to train
+        facts = [load_tensors(file)[1] for file in sorted(tmp_path.glob("checkpoint*"))]
+        before = [each["seconds"] for each in facts] or [0.0, 0.0]
+        assert run(tmp_path, "--resume", epochs=epochs) == 0
+        seconds = seconds_of(tmp_path)
+        parts = [seconds["train_features"], seconds["train_opinion"]]
+        assert all(now > then for now, then in zip(parts, before, strict=True))
+        assert seconds["train"] == pytest.approx(sum(parts))
+
+
 def test_resuming_what_is_not_there_starts_it(tmp_path):
     assert run(tmp_path / "run", "--resume") == 0
 
@@ -122,7 +137,9 @@ def test_a_stopped_run_resumes_to_the_same_weights(tmp_path, number):
         assert "continue with --resume" in errors
         assert "Traceback" not in errors
     assert not (tmp_path / "stopped" / "model.safetensors").exists()
+    spent = load_tensors(tmp_path / "stopped" / "checkpoint.safetensors")[1]["seconds"]
     assert main([*options, "--out", str(tmp_path / "stopped"), "--resume"]) == 0
+    assert seconds_of(tmp_path / "stopped")["train_features"] > spent > 0
     assert main([*options, "--out", str(tmp_path / "whole")]) == 0
     assert same_weights(tmp_path / "whole", tmp_path / "stopped")
     logs = [read_metrics(tmp_path / name / "metrics.jsonl") for name in ("whole", "stopped")]
