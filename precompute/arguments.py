@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from gpn_scale.command_line import CommandParser
 from gpn_scale.config import DiffusionConfig, PPRConfig
 from gpn_scale.data.datasets import dataset_help
 from gpn_scale.data.graph import MISSING_LABEL, Graph, NodeIds
@@ -24,7 +25,7 @@ def ppr_parser() -> argparse.ArgumentParser:
     >>> options.dataset, options.k, options.clusters
     ('CoraML', 32, 32)
     """
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="python -m precompute",
         description="Compute the largest entries of every node's personalised-PageRank row and "
         "write them to a store on disk, which `launch/train.py --mode minibatch --ppr STORE` reads."

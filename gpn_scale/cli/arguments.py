@@ -10,6 +10,7 @@ from pathlib import Path
 from gpn_scale import config as config_module
 from gpn_scale import config_sections
 from gpn_scale.cli.remembered import DEFAULT_DATA_DIR, data_dir_of
+from gpn_scale.command_line import CommandParser
 from gpn_scale.config import RunConfig, field_types_by_key, override
 from gpn_scale.data.datasets import dataset_help
 from gpn_scale.data.graph import Graph
@@ -22,7 +23,7 @@ from gpn_scale.train.run_directory import RunDirectory
 
 def training_parser() -> argparse.ArgumentParser:
     """Return the parser of `launch/train.py`."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="train.py",
         description="Train a Graph Posterior Network, predict all nodes with their uncertainty "
         "and write a report.",

@@ -1,21 +1,22 @@
 """What all commands share: error messages, exit codes, signals, and the summary of a run."""
 
+import argparse
 import math
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, NoReturn
 
+from gpn_scale.command_line import BAD_INPUT, SIGNALLED, run_parsed
 from gpn_scale.errors import ElsewhereError, GpnScaleError
 from gpn_scale.evaluation.report import Report
 from gpn_scale.evaluation.scores import DETECTION_SCORES, SCORES
 from gpn_scale.flags import with_flags
+from gpn_scale.messages import say
 from gpn_scale.train.run_directory import RunDirectory
-
-BAD_INPUT = 2
 
 
 class Stopped(BaseException):
@@ -24,6 +25,21 @@ class Stopped(BaseException):
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.number = number
+
+
+def run_command(
+    parser: Callable[[], argparse.ArgumentParser],
+    run: Callable[[argparse.Namespace], None],
+    arguments: Sequence[str] | None,
+) -> int:
+    """Parse the command line, run the command, and return its exit code.
+
+    Args:
+        parser: Function that returns the command's parser.
+        run: The command.
+        arguments: Its arguments; None for those of this process.
+    """
+    return run_parsed(parser, lambda options: exit_code_of(lambda: run(options)), arguments)
 
 
 def exit_code_of(run: Callable[[], None]) -> int:
@@ -37,12 +53,12 @@ def exit_code_of(run: Callable[[], None]) -> int:
     except ElsewhereError:
         return BAD_INPUT
     except GpnScaleError as error:
-        print(f"error: {with_flags(error)}", file=sys.stderr)
+        say("error", with_flags(error), level="error", arguments=error.arguments)
         return BAD_INPUT
     except Stopped as stopped:
-        return 128 + stopped.number
+        return SIGNALLED + stopped.number
     except KeyboardInterrupt:
-        return 128 + signal.SIGINT
+        return SIGNALLED + signal.SIGINT
     return 0
 
 
@@ -85,24 +101,33 @@ def stop_requests() -> Iterator[Callable[[], int | None]]:
 
 def print_summary(report: Report, directory: RunDirectory) -> None:
     """Print the main results of a run and the files that it wrote."""
-    test = report.metrics["test"]
-    print(f"\n{report.dataset}: {report.graph['nodes']:,} nodes, {report.epochs} epochs, ", end="")
-    print(
-        f"{report.seconds['train']:.1f} s training, {report.seconds['inference']:.2f} s inference"
+    test, seconds = report.metrics["test"], report.seconds
+    written = [file for file in directory.files if file.exists()]
+    title = (
+        f"{report.dataset}: {report.graph['nodes']:,} nodes, {report.epochs} epochs, "
+        f"{seconds['train']:.1f} s training, {seconds['inference']:.2f} s inference"
     )
-    print(f"  test accuracy            {_percent(test['accuracy'])}")
-    print(f"  calibration error (ECE)  {_percent(test['ece'])}")
-    if report.ood:
-        _print_detection(report.ood)
-    print("\nwritten:")
-    for file in directory.files:
-        if file.exists():
-            print(f"  {file}")
+    lines = ["", title]
+    lines.append(f"  test accuracy            {_percent(test['accuracy'])}")
+    lines.append(f"  calibration error (ECE)  {_percent(test['ece'])}")
+    lines += _detection_lines(report.ood) if report.ood else []
+    lines += ["", "written:", *(f"  {file}" for file in written)]
+    say(
+        "summary",
+        title,
+        text="\n".join(lines),
+        result=True,
+        dataset=report.dataset,
+        nodes=report.graph["nodes"],
+        epochs=report.epochs,
+        seconds=seconds,
+        test=test,
+        ood=report.ood,
+        written=written,
+    )
 
 
-def _print_detection(ood: dict[str, Any]) -> None:
-    print(f"  accuracy on known nodes  {_percent(ood['id_accuracy'])}")
-    print("\nhow well each score detects unknown nodes (AUC-ROC, 50 % is chance):")
+def _detection_lines(ood: dict[str, Any]) -> list[str]:
     names = (*SCORES, "entropy", "p_known")
     groups = ood["marks"].values()
     present = [
@@ -111,13 +136,22 @@ def _print_detection(ood: dict[str, Any]) -> None:
         if not all(math.isnan(values.get(f"auroc_{name}", math.nan)) for values in groups)
     ]
     labels = {name: DETECTION_SCORES[name].label for name in present}
-    print(f"  {'':<20}{'nodes':>7}", *(f"{label:>10}" for label in labels.values()), sep="  ")
+    heads = (f"{label:>10}" for label in labels.values())
+    lines = [
+        f"  accuracy on known nodes  {_percent(ood['id_accuracy'])}",
+        "",
+        "how well each score detects unknown nodes (AUC-ROC, 50 % is chance):",
+        "  ".join([f"  {'':<20}{'nodes':>7}", *heads]),
+    ]
     for mark, values in ood["marks"].items():
         percents = (
             f"{_percent(values[f'auroc_{name}']):>{max(len(label), 10)}}"
             for name, label in labels.items()
         )
-        print(f"  {mark.replace('_', ' '):<20}{values['ood_nodes']:>7,}", *percents, sep="  ")
+        lines.append(
+            "  ".join([f"  {mark.replace('_', ' '):<20}{values['ood_nodes']:>7,}", *percents])
+        )
+    return lines
 
 
 def _percent(value: float) -> str:

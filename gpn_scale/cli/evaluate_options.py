@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
+from gpn_scale.command_line import CommandParser
 from gpn_scale.data.datasets import dataset_help
 from gpn_scale.errors import ConfigError
 from gpn_scale.experiments.catalogue import EXPERIMENTS
@@ -15,7 +16,7 @@ from gpn_scale.models.registry import model_names
 
 def evaluation_parser() -> argparse.ArgumentParser:
     """Return the parser of `gpn-evaluate`."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="evaluate.py",
         description="Run the paper's experiments as a matrix of graphs, models and seeds. Finished "
         "results are kept: the same call continues where it was interrupted, and a larger one adds "

@@ -19,6 +19,7 @@ from gpn_scale.data.graph_folder import open_graph, save_graph
 from gpn_scale.distributed import World
 from gpn_scale.errors import GpnScaleError, StoreError
 from gpn_scale.inference.stored_rows import open_rows
+from gpn_scale.messages import say
 from gpn_scale.ppr.store import MANIFEST
 from gpn_scale.ppr.writer import Existing
 
@@ -196,4 +197,4 @@ def _build_store(job: _Job) -> None:
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    say("rows", text)

@@ -22,7 +22,7 @@ from gpn_scale.cli.arguments import (
     training_parser,
 )
 from gpn_scale.cli.code_fingerprint import code_fingerprint
-from gpn_scale.cli.console import Stopped, exit_code_of, leave, print_summary, stop_requests
+from gpn_scale.cli.console import Stopped, leave, print_summary, run_command, stop_requests
 from gpn_scale.cli.remembered import remember_inputs
 from gpn_scale.cli.run_inputs import build_rows, shared_graph
 from gpn_scale.config import RunConfig
@@ -171,7 +171,7 @@ def _run_epochs(run: _Run, trainer: Trainer, checkpoint_seconds: float) -> None:
             if log is not None:
                 log.write(record, trainer.timing)
             note = f"val accuracy {record.val_accuracy:.3f}, best epoch {record.best_epoch}"
-            meter.update(record.epoch, note)
+            meter.update(record.epoch, note, **_numbers(record))
             schedule.save(now=trainer.finished)
 
         def observe_step(epoch: int, step: int, steps: int) -> None:
@@ -190,6 +190,12 @@ def _run_epochs(run: _Run, trainer: Trainer, checkpoint_seconds: float) -> None:
             if silent:
                 raise ElsewhereError(str(error)) from error
             raise NumericalError(f"{error}; {schedule.last_checkpoint()}") from error
+
+
+def _numbers(record: EpochRecord) -> dict[str, float]:
+    """Return the numbers of an epoch, for messages."""
+    names = ("loss", "val_cross_entropy", "val_accuracy", "best_epoch")
+    return {name: getattr(record, name) for name in names}
 
 
 def _predict_all(run: _Run, budget: int) -> tuple[Prediction, EvidenceSummary]:
@@ -266,8 +272,7 @@ def _write_page(run: _Run, prediction: Prediction, evidence: EvidenceSummary) ->
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line, run the command, and return its exit code."""
-    options = training_parser().parse_args(arguments)
-    return exit_code_of(lambda: train(options))
+    return run_command(training_parser, train, arguments)
 
 
 def start() -> NoReturn:
