@@ -11,6 +11,7 @@ FLAGS = {
     "build_store": "python -m precompute ... --out STORE",
     "class_sets": "--class-sets A,B",
     "clusters": "--clusters P",
+    "config": "--config FILE",
     "data.left_out_classes": "--left-out-classes N|paper",
     "data_dir": "--data-dir DIR",
     "dataset": "--dataset NAME",

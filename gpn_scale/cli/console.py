@@ -10,12 +10,13 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, NoReturn
 
+from gpn_scale.cli.torchrun import repeat_after_torchrun
 from gpn_scale.command_line import BAD_INPUT, SIGNALLED, run_parsed
 from gpn_scale.errors import ElsewhereError, GpnScaleError
 from gpn_scale.evaluation.report import Report
 from gpn_scale.evaluation.scores import DETECTION_SCORES, SCORES
 from gpn_scale.flags import with_flags
-from gpn_scale.messages import say
+from gpn_scale.messages import message_format, say
 from gpn_scale.train.run_directory import RunDirectory
 
 
@@ -45,15 +46,18 @@ def run_command(
 def exit_code_of(run: Callable[[], None]) -> int:
     """Run a command and return its exit code.
 
-    It is 0 on success, 2 for bad input (with one sentence on standard error), and 128 + n if signal
-    n ended the command.
+    It is 0 on success, 2 for bad input (with one sentence on standard error, which is also the last
+    line under torchrun), and 128 + n if signal n ended the command.
     """
     try:
         run()
     except ElsewhereError:
         return BAD_INPUT
     except GpnScaleError as error:
-        say("error", with_flags(error), level="error", arguments=error.arguments)
+        message = with_flags(error)
+        say("error", message, level="error", arguments=error.arguments)
+        if message_format() == "text":
+            repeat_after_torchrun(f"error: {message}")
         return BAD_INPUT
     except Stopped as stopped:
         return SIGNALLED + stopped.number

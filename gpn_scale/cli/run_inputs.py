@@ -84,7 +84,7 @@ def build_rows(
         StoreError: the store cannot be built; the message contains the reason.
     """
     build = None
-    misfit = overwrite and not _fits(out, graph, diffusion)
+    misfit = overwrite and not has_rows_for(out, graph, diffusion)
     if world.is_first and (misfit or not (out / MANIFEST).exists()):
         config = PPRConfig(
             diffusion=DiffusionConfig(
@@ -112,7 +112,7 @@ def build_rows(
             build.check()
 
 
-def _fits(out: Path, graph: Graph, diffusion: DiffusionConfig) -> bool:
+def has_rows_for(out: Path, graph: Graph, diffusion: DiffusionConfig) -> bool:
     """Return whether the store `out` is readable and has rows of this graph and diffusion."""
     try:
         open_rows(out, graph, diffusion)

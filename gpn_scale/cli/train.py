@@ -16,15 +16,20 @@ from torch.distributed.elastic.multiprocessing.errors import record
 
 from gpn_scale.cli.arguments import (
     checked_threads,
+    checked_timeout,
     completed,
+    dataset_of,
     memory_bytes,
     run_config,
     training_parser,
 )
 from gpn_scale.cli.code_fingerprint import code_fingerprint
+from gpn_scale.cli.config_file import ConfigFile
 from gpn_scale.cli.console import Stopped, leave, print_summary, run_command, stop_requests
 from gpn_scale.cli.remembered import remember_inputs
-from gpn_scale.cli.run_inputs import build_rows, shared_graph
+from gpn_scale.cli.run_choice import RunChoice, chosen_run
+from gpn_scale.cli.run_inputs import build_rows, has_rows_for, shared_graph
+from gpn_scale.cli.torchrun import launch_id
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.splits import prepare_graph
@@ -51,11 +56,10 @@ from gpn_scale.train.trainer import EpochRecord, Interrupted, Trainer
 
 def train(options: argparse.Namespace) -> None:
     """Load the graph, train, predict and report, in one process or in each of several ranks."""
-    options = completed(options)
     if options.threads is not None:
         torch.set_num_threads(checked_threads(options.threads))
     device = pick_device(options.device)
-    with connected(device, timeout_seconds=options.timeout_seconds) as world:
+    with connected(device, timeout_seconds=checked_timeout(options.timeout_seconds)) as world:
         _train_in_world(options, world)
 
 
@@ -83,15 +87,18 @@ class _Run:
 
 
 def _train_in_world(options: argparse.Namespace, world: World) -> None:
-    directory = RunDirectory(options.out)
     with world.all_or_none():
         budget = memory_bytes(options.memory_budget)
-        if world.is_first:
-            directory.claim(overwrite=options.overwrite, resume=options.resume)
+        base = None if options.config is None else ConfigFile(options.config)
+    asked = RunChoice(out=options.out, resume=options.resume, overwrite=options.overwrite)
+    choice = chosen_run(asked, dataset_of(options, base), world)
+    directory = choice.directory
+    with world.all_or_none():
+        options = completed(options, choice, base)
     run = _prepare(options, directory, world)
     with world.all_or_none():
         if world.is_first:
-            directory.begin(overwrite=options.overwrite)
+            directory.begin(overwrite=options.overwrite, launch=launch_id())
             write_json(directory.config, run.config.to_dict())
             remember_inputs(directory, options.data_dir, run.store)
     for trainer in run.trainers:
@@ -114,18 +121,7 @@ def _prepare(options: argparse.Namespace, directory: RunDirectory, world: World)
         keep_freed_blocks(KEPT_BLOCK_BYTES[config.mode])
         graph = prepare_graph(graph, config)
         classifier = GPNClassifier(config, device=options.device, world=world)
-    store = options.ppr
-    if config.mode == "minibatch" and store is None:
-        store = directory.store
-        build_rows(
-            graph,
-            options.dataset,
-            options.data_dir,
-            store,
-            config.diffusion,
-            world,
-            overwrite=options.overwrite,
-        )
+    store = _store(options, directory, graph, config, world)
     with world.all_or_none():
         trainers = classifier.trainers(graph, store)
         fingerprint = f"{graph.fingerprint()}{trainers[0].task.rows_fingerprint}"
@@ -147,6 +143,32 @@ def _prepare(options: argparse.Namespace, directory: RunDirectory, world: World)
         trainers=trainers,
         fingerprint=fingerprint,
     )
+
+
+def _store(
+    options: argparse.Namespace,
+    directory: RunDirectory,
+    graph: Graph,
+    config: RunConfig,
+    world: World,
+) -> Path | None:
+    """Return the rows of minibatch mode, given, remembered or built; None in exact mode."""
+    given: Path | None = options.ppr
+    if config.mode == "exact" or given is not None:
+        return given
+    remembered: Path | None = options.remembered_store
+    if remembered is not None and has_rows_for(remembered, graph, config.diffusion):
+        return remembered
+    build_rows(
+        graph,
+        options.dataset,
+        options.data_dir,
+        directory.store,
+        config.diffusion,
+        world,
+        overwrite=options.overwrite,
+    )
+    return directory.store
 
 
 def _run_epochs(run: _Run, trainer: Trainer, checkpoint_seconds: float) -> None:

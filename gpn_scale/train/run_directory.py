@@ -3,9 +3,10 @@
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from gpn_scale.errors import RunError
 from gpn_scale.files import write_json
@@ -15,6 +16,15 @@ _EVENTS = "events.out.tfevents.*"
 """TensorBoard names its files itself, with time, machine and process."""
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9]+\.tmp")
 """Temporary file of a killed process, see `files.replacing`."""
+
+
+class _WrittenList(NamedTuple):
+    """The list of a run: the files that it writes, and the launcher that has started it."""
+
+    files: tuple[str, ...] = ()
+    """Paths below the directory; `*` stands for any characters."""
+    launch: str = ""
+    """Identifies the launcher; "" for none."""
 
 
 class RunDirectory:
@@ -104,24 +114,45 @@ class RunDirectory:
                 arguments=("out",),
             )
 
-    def begin(self, *, overwrite: bool) -> None:
-        """Remove an earlier run if `overwrite`, then list the files that the new one will write."""
+    def begin(self, *, overwrite: bool, launch: str = "") -> None:
+        """Remove an earlier run if `overwrite`, then list the files that the new one will write.
+
+        Args:
+            overwrite: Whether to remove an earlier run.
+            launch: Identifies the launcher that starts the run, again if a process is lost; "" for
+                none.
+        """
         if overwrite:
             self.clear()
         fixed = [file for file in self.files if file not in (self.plots, self.tensorboard)]
         events = (self.tensorboard / _EVENTS, self.tensorboard / "opinion" / _EVENTS)
-        self.list_written((*fixed, *events))
+        self.list_written((*fixed, *events), launch=launch)
 
-    def list_written(self, files: Iterable[Path]) -> None:
-        """Add files of this directory to the list, before they are written."""
+    def begun_by(self, launch: str) -> bool:
+        """Return whether this launcher has begun or continued the run that the directory holds.
+
+        Raises:
+            RunError: the list of the run cannot be read.
+        """
+        return bool(launch) and self._list().launch == launch
+
+    def list_written(self, files: Iterable[Path], *, launch: str | None = None) -> None:
+        """Add files of this directory to the list, before they are written.
+
+        Args:
+            files: The files.
+            launch: Identifies the launcher of the run from now on; None for the same as before.
+        """
         names = [file.relative_to(self.path).as_posix() for file in files]
-        listed = self._listed()
-        if added := [name for name in names if name not in listed]:
-            write_json(self.written, {"files": listed + added})
+        before = self._list()
+        added = tuple(name for name in names if name not in before.files)
+        after = _WrittenList(before.files + added, before.launch if launch is None else launch)
+        if after != before:
+            write_json(self.written, {"files": list(after.files), "launch": after.launch})
 
     def clear(self) -> None:
         """Remove what is on the list of an earlier run; all other files stay."""
-        listed = self._listed()
+        listed = self._list().files
         for file in self._below(self.files):
             if self._is_listed(file, listed) and file != self.written:
                 file.unlink(missing_ok=True)
@@ -132,7 +163,7 @@ class RunDirectory:
 
     def _foreign_files(self) -> list[Path]:
         """Return what has the name of a run's file, or is in its folders, but is not listed."""
-        listed = self._listed()
+        listed = self._list().files
         return [file for file in self._below(self.files) if not self._is_listed(file, listed)]
 
     def _below(self, paths: Iterable[Path]) -> list[Path]:
@@ -147,7 +178,7 @@ class RunDirectory:
             present += [each for each in (path, *temporary) if _is_present(each)]
         return present
 
-    def _is_listed(self, file: Path, listed: list[str]) -> bool:
+    def _is_listed(self, file: Path, listed: Sequence[str]) -> bool:
         """Return whether a list names the file, which a run may also have written by its name.
 
         The second condition protects other files from a list that was damaged or made up.
@@ -168,25 +199,26 @@ class RunDirectory:
             return fnmatchcase(path.name, _EVENTS)
         return len(path.parts) == 1
 
-    def _listed(self) -> list[str]:
-        """Return the list of an earlier run; [] without one.
+    def _list(self) -> "_WrittenList":
+        """Return the list of an earlier run, or an empty one.
 
         Raises:
             RunError: the list cannot be read.
         """
         if not _is_present(self.written):
-            return []
+            return _WrittenList()
         try:
-            names = json.loads(self.written.read_text(encoding="utf-8"))["files"]
+            values = json.loads(self.written.read_text(encoding="utf-8"))
+            names, launch = values["files"], values.get("launch", "")
             if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
                 raise ValueError("its entry 'files' is not a list of names")
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise RunError(
                 f"{self.written} cannot be read ({type(error).__name__}: {error}), so it is not "
                 "known what the run has written: remove the directory, or choose another one",
                 arguments=("out",),
             ) from error
-        return names
+        return _WrittenList(tuple(names), str(launch))
 
 
 def _final(path: Path) -> Path:

@@ -84,6 +84,42 @@ def test_the_model_file_predicts_what_was_written(graph_file, small_graph):
     assert config["encoder"]["standardise"] is True
 
 
+def test_a_configuration_trains_the_same_weights_again(graph_file, monkeypatch):
+    first, second = graph_file / "a", graph_file / "b"
+    options = ["--data-dir", str(graph_file), "--seed", "3", "--left-out-classes", "1"]
+    assert run(first, *options, "--set", "encoder.hidden=20", dataset="mine") == 0
+    (graph_file / "elsewhere").mkdir()
+    monkeypatch.chdir(graph_file / "elsewhere")
+    assert main(["--config", str(first / "config.json"), "--out", str(second)]) == 0
+    assert same_weights(first, second)
+    assert (first / "config.json").read_bytes() == (second / "config.json").read_bytes()
+    changed = ["--config", str(first / "config.json"), "--seed", "4"]
+    assert main([*changed, "--out", str(graph_file / "c")]) == 0
+    assert not same_weights(first, graph_file / "c")
+
+
+def test_a_run_that_is_resumed_elsewhere_needs_no_option_again(graph_file, monkeypatch):
+    whole, parts = graph_file / "whole", graph_file / "parts"
+    options = ["--data-dir", str(graph_file), "--seed", "3", "--set", "train.patience=1000"]
+    assert run(whole, *options, dataset="mine", epochs=6) == 0
+    assert run(parts, *options, dataset="mine", epochs=2) == 0
+    (graph_file / "elsewhere").mkdir()
+    monkeypatch.chdir(graph_file / "elsewhere")
+    assert main(["--resume", "--out", "../parts", "--epochs", "6"]) == 0
+    assert same_weights(whole, parts)
+
+
+def test_a_second_run_without_a_directory_gets_its_own(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    options = ["--dataset", SMALL, "--epochs", "2"]
+    assert main(options) == 0
+    capsys.readouterr()
+    assert main(options) == 0
+    first_line = capsys.readouterr().err.splitlines()[0]
+    assert first_line == "runs/synthetic holds a run, so this one goes to runs/synthetic_2"
+    assert same_weights(tmp_path / "runs" / "synthetic", tmp_path / "runs" / "synthetic_2")
+
+
 def test_left_out_classes(tmp_path):
     assert run(tmp_path / "run", "--left-out-classes", "1") == 0
     report = json.loads((tmp_path / "run" / "report.json").read_text())

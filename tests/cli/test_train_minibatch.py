@@ -130,7 +130,7 @@ class Silent:
     """A progress meter that says nothing."""
 
     def __init__(self, *_, **__):
-        self.update = lambda *_: None
+        self.update = lambda *_, **__: None
 
     def __enter__(self):
         return self
@@ -264,3 +264,21 @@ def test_a_class_without_training_nodes_is_refused(tmp_path, capsys, kind):
     dataset = str(tmp_path / "g.npz")
     assert run(tmp_path / "run", "--ppr", str(tmp_path / "none"), dataset=dataset) == 2
     assert_one_sentence(capsys, "class 1 has no ")
+
+
+def test_a_run_brings_its_rows_to_a_resumed_and_to_a_repeated_one(tmp_path, store, monkeypatch):
+    rows, first = str(store), tmp_path / "first"
+    assert run(tmp_path / "whole", "--ppr", rows, epochs=4) == 0
+    assert run(first, "--ppr", rows, "--set", "train.schedule=constant", epochs=2) == 0
+    assert run(tmp_path / "long", "--ppr", rows, "--set", "train.schedule=constant", epochs=4) == 0
+    monkeypatch.chdir(tmp_path)
+    assert main(["--resume", "--out", "first", "--epochs", "4"]) == 0
+    assert main(["--config", "whole/config.json", "--out", "again"]) == 0
+    for one, other in (("first", "long"), ("again", "whole")):
+        weights, expected = tensors_of(tmp_path / one), tensors_of(tmp_path / other)
+        assert weights.keys() == expected.keys()
+        assert all(torch.equal(weights[name], expected[name]) for name in expected)
+        assert not (tmp_path / one / "store").exists()
+    other = ["--set", "diffusion.teleport=0.3"]
+    assert main(["--config", "whole/config.json", *other, "--epochs", "1", "--out", "new"]) == 0
+    assert (tmp_path / "new" / "store" / "manifest.json").exists(), "rows of another diffusion"
