@@ -36,6 +36,7 @@ FLAGS = {
     "out": "--out PATH",
     "overwrite": "--overwrite",
     "paper": "--paper DIR",
+    "plugins": "--plugin FILE",
     "png": "--png",
     "processes": "--processes P",
     "push_tolerance": "--push-tolerance E",
