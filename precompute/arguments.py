@@ -69,14 +69,16 @@ def _add_graph_options(group: argparse._ArgumentGroup) -> None:
         "--roots",
         default="all",
         metavar="all|labelled|train|FILE",
-        help="nodes that get a row; a file has one node id per line (default: %(default)s)",
+        help="nodes that get a row; train stands for what training needs, the training and "
+        "validation nodes of the split; a file has one node id per line (default: %(default)s)",
     )
     add(
         "--split-seed",
         type=int,
         default=1,
         metavar="S",
-        help="seed of the split for `--roots train`, if the graph has none (default: %(default)s)",
+        help="seed of the split for `--roots train`, if the graph has none: that of the training "
+        "(default: %(default)s)",
     )
 
 
@@ -301,7 +303,7 @@ def chosen_roots(graph: Graph, selection: str, split_seed: int) -> NodeIds | Non
     if selection == "train":
         split = graph.split or stratified_split(graph, rng_seed=split_seed).split
         assert split is not None
-        return split.train
+        return np.union1d(split.train, split.val)
     try:
         roots = np.loadtxt(selection, dtype=np.int64, ndmin=1)
     except (OSError, ValueError) as error:

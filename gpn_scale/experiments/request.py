@@ -16,6 +16,7 @@ from gpn_scale.experiments.matrix_directory import MatrixDirectory
 from gpn_scale.experiments.studies import STUDY_EXPERIMENTS, studied_models
 from gpn_scale.experiments.trained import FRACTIONS
 from gpn_scale.field_types import parse_assignments
+from gpn_scale.files import file_name
 from gpn_scale.models.plugins import load_installed_models, load_plugins
 from gpn_scale.models.registry import ABLATION, parse_model, setting_of
 from gpn_scale.models.setting import ModelSetting
@@ -134,7 +135,7 @@ class MatrixRequest:
         if diffusion is None:
             return None
         facts = "_".join(str(value) for value in diffusion.store_parameters.values())
-        return self.out / "stores" / f"{dataset.replace(':', '_')}_{facts}"
+        return self.out / "stores" / f"{file_name(dataset.replace(':', '_'))}_{facts}"
 
 
 @cache

@@ -51,12 +51,14 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._-]*")
 
 MODELS: dict[str, ModelSpec] = {
     "GPN+": GPNSpec(model="GPN+"),
-    "GPN+-minibatch": GPNSpec(in_minibatches, model="GPN+"),
+    "GPN+-minibatch": GPNSpec(in_minibatches, model="GPN+", fixed=("mode",)),
     "GPN": GPNSpec(),
-    "GPN-minibatch": GPNSpec(in_minibatches),
-    "PostNet": GPNSpec(without_diffusion),
-    "PostNet-Diff": GPNSpec(without_diffusion, predicts_with_recipe=True),
-    "GPN-LOG-beta": GPNSpec(averaging_logs),
+    "GPN-minibatch": GPNSpec(in_minibatches, fixed=("mode",)),
+    "PostNet": GPNSpec(without_diffusion, fixed=("diffusion.steps",)),
+    "PostNet-Diff": GPNSpec(
+        without_diffusion, predicts_with_recipe=True, fixed=("diffusion.steps",)
+    ),
+    "GPN-LOG-beta": GPNSpec(averaging_logs, fixed=("diffusion.of",)),
     "LP": BaselineSpec(LabelPropagation, _PLAIN),
     "GKDE": BaselineSpec(KernelDirichlet, _PLAIN),
     "GGP": BaselineSpec(FeatureProcess, _NO_DECAY),
