@@ -44,6 +44,7 @@ __all__ = [
     "Steps",
     "TailKind",
     "TrainConfig",
+    "assignments_of",
     "field_types_by_key",
     "override",
 ]
@@ -113,15 +114,7 @@ class RunConfig:
         Raises:
             ConfigError: a field is unknown, or a value is not allowed.
         """
-        flat = [
-            (f"{section}.{name}", str(value))
-            for section, content in values.items()
-            if isinstance(content, Mapping)
-            for name, value in content.items()
-            if f"{section}.{name}" not in _FORMER_FIELDS
-        ]
-        top = [(name, str(v)) for name, v in values.items() if not isinstance(v, Mapping)]
-        return override(cls(), [("model", "GPN"), *top, *flat])
+        return override(cls(), [("model", "GPN"), *assignments_of(values)])
 
     def fingerprinted(self) -> dict[str, Any]:
         """Return the fields that results depend on; those that only GPN+ has are absent for others.
@@ -146,6 +139,25 @@ class RunConfig:
             values[section][name] = value
         text = json.dumps(values, sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def assignments_of(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return nested fields, as in `RunConfig.to_dict`, as pairs of a key and a text.
+
+    Fields that only earlier versions had are left out.
+
+    >>> assignments_of({"mode": "exact", "train": {"epochs": 3}})
+    [('mode', 'exact'), ('train.epochs', '3')]
+    """
+    flat = [
+        (f"{section}.{name}", str(value))
+        for section, content in values.items()
+        if isinstance(content, Mapping)
+        for name, value in content.items()
+        if f"{section}.{name}" not in _FORMER_FIELDS
+    ]
+    top = [(name, str(v)) for name, v in values.items() if not isinstance(v, Mapping)]
+    return [*top, *flat]
 
 
 def override(config: RunConfig, pairs: Iterable[tuple[str, str]]) -> RunConfig:

@@ -5,12 +5,17 @@ among processes that know nothing of each other.
 """
 
 import fcntl
+import hashlib
 import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+_NAME_BYTES = 200
+"""Longest name that `file_name` leaves as it is; suffixes and temporary names need the rest."""
+_NAME_START = 120
 
 
 @contextmanager
@@ -64,6 +69,28 @@ def write_json(path: Path, value: Any) -> None:
         ValueError: `value` holds NaN or infinity, which JSON does not have.
     """
     write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+def file_name(text: str) -> str:
+    """Return a text as the name of one file or folder, different for different texts.
+
+    Most texts stay as they are. Others, such as paths, get their separators and leading dots
+    replaced by `%` and two digits, and very long ones end in a hash.
+
+    >>> file_name("synthetic:nodes=100,classes=3"), file_name("../graphs/mine")
+    ('synthetic:nodes=100,classes=3', '%2E.%2Fgraphs%2Fmine')
+    """
+    is_plain = not text.startswith(".") and text and not set(text) & set("%/\\\0")
+    name = text if is_plain else text.replace("%", "%25")
+    if not is_plain:
+        for character in "/\\\0":
+            name = name.replace(character, f"%{ord(character):02X}")
+        name = f"%2E{name[1:]}" if name.startswith(".") else name or "%"
+    encoded = name.encode(errors="surrogateescape")
+    if len(encoded) <= _NAME_BYTES:
+        return name
+    digest = hashlib.blake2b(encoded, digest_size=8).hexdigest()
+    return f"{encoded[:_NAME_START].decode(errors='ignore')}%{digest}"
 
 
 @contextmanager

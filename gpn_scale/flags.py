@@ -11,6 +11,7 @@ FLAGS = {
     "build_store": "python -m precompute ... --out STORE",
     "class_sets": "--class-sets A,B",
     "clusters": "--clusters P",
+    "config": "--config FILE",
     "data.left_out_classes": "--left-out-classes N|paper",
     "data_dir": "--data-dir DIR",
     "dataset": "--dataset NAME",
@@ -35,11 +36,16 @@ FLAGS = {
     "out": "--out PATH",
     "overwrite": "--overwrite",
     "paper": "--paper DIR",
+    "plugins": "--plugin FILE",
     "png": "--png",
     "processes": "--processes P",
     "push_tolerance": "--push-tolerance E",
     "roots=None": "python -m precompute ... --roots all --overwrite",
     "rows": "--ppr STORE",
+    "rows_normalisation": "python -m precompute ... --overwrite --normalisation sym|rw",
+    "rows_self_loops": "python -m precompute ... --overwrite --self-loops on|off",
+    "rows_steps": "python -m precompute ... --overwrite --steps K|inf",
+    "rows_teleport": "python -m precompute ... --overwrite --teleport T",
     "run": "--run RUN",
     "split.rng_seed": "--split-seed S",
     "splits": "--splits N",
@@ -66,7 +72,8 @@ def with_flags(error: GpnScaleError, flags: Mapping[str, str] = FLAGS) -> str:
     """Return the error's message, followed by the flags of the arguments that it names.
 
     Args:
-        error: Its `arguments` are looked up in `flags`; those without a flag are left out.
+        error: Its `arguments` are looked up in `flags`; those without a flag are left out. An
+            argument with a value, `name=value`, gives its flag with this value.
         flags: Flag of each argument in the command that prints the message.
 
     >>> from gpn_scale.errors import ConfigError
@@ -74,6 +81,8 @@ def with_flags(error: GpnScaleError, flags: Mapping[str, str] = FLAGS) -> str:
     'k is 0, expected at least 1 (on the command line: --k K)'
     >>> with_flags(ConfigError("2 is above 1", arguments=("encoder.dropout",)))
     '2 is above 1 (on the command line: --set encoder.dropout=VALUE)'
+    >>> with_flags(ConfigError("0.2 is not 0.1", arguments=("diffusion.teleport=0.2",)))
+    '0.2 is not 0.1 (on the command line: --set diffusion.teleport=0.2)'
     """
     named = dict.fromkeys(_flag(name, flags) for name in error.arguments)
     hint = ", ".join(flag for flag in named if flag)
@@ -83,4 +92,7 @@ def with_flags(error: GpnScaleError, flags: Mapping[str, str] = FLAGS) -> str:
 def _flag(argument: str, flags: Mapping[str, str]) -> str:
     if argument in flags:
         return flags[argument]
-    return f"--set {argument}=VALUE" if "." in argument else ""
+    name, _, value = argument.partition("=")
+    if name in flags and value:
+        return f"{flags[name].rpartition(' ')[0]} {value}"
+    return f"--set {name}={value or 'VALUE'}" if "." in name else ""

@@ -1,10 +1,12 @@
-"""Progress of long work: a bar with rate and time left on a terminal, plain lines elsewhere."""
+"""Progress of long work: a bar with rate and time left on a terminal, lines elsewhere."""
 
 import sys
 import time
-from typing import TextIO
+from typing import Any, TextIO
 
 from tqdm import tqdm
+
+from gpn_scale.messages import message_format, say
 
 
 class ProgressMeter:
@@ -17,12 +19,14 @@ class ProgressMeter:
     train: epoch 3/10, ... epoch/s, ... s left at most, loss 0.25
     <BLANKLINE>
 
+    In the message format `json` there is no bar, and lines are objects with the event `progress`.
+
     Args:
         what: Name of the task, e.g. `train`.
         unit: What is counted, e.g. `epoch`.
         total: Upper limit of the count; None if unknown.
         done: Count that an earlier run has reached.
-        seconds: Minimum time between two plain lines.
+        seconds: Minimum time between two lines.
         stream: Where to write; standard error by default.
         silent: Show nothing (for all ranks but the first).
     """
@@ -43,9 +47,9 @@ class ProgressMeter:
         self._seconds, self._silent = seconds, silent
         self._stream = stream if stream is not None else sys.stderr
         self._started_at = self._reported_at = time.monotonic()
-        self._note = ""
+        self._note, self._numbers = "", dict[str, Any]()
         self._bar: tqdm | None = None  # type: ignore[type-arg]
-        if not silent and self._stream.isatty():
+        if not silent and self._stream.isatty() and message_format() == "text":
             self._bar = tqdm(
                 desc=what, unit=f" {unit}", total=total, initial=done, file=self._stream
             )
@@ -59,9 +63,13 @@ class ProgressMeter:
         elif not self._silent and self._done > self._reported:
             self._write_line()
 
-    def update(self, done: int, note: str = "") -> None:
-        """Set the count to `done`, and the text shown beside it to `note`."""
+    def update(self, done: int, note: str = "", **numbers: float) -> None:
+        """Set the count to `done`, and the text shown beside it to `note`.
+
+        `numbers` are those in the note, for fields of the format `json`.
+        """
         advanced, self._done, self._note = done - self._done, done, note
+        self._numbers = numbers
         if self._bar is not None:
             self._bar.set_postfix_str(note, refresh=False)
             self._bar.update(advanced)
@@ -74,8 +82,20 @@ class ProgressMeter:
         rate = (self._done - self._start) / seconds
         of_total = "" if self._total is None else f"/{self._total}"
         parts = [f"{self._what}: {self._unit} {self._done}{of_total}", f"{rate:.3g} {self._unit}/s"]
+        left = None
         if self._total is not None and rate > 0 and self._done < self._total:
-            parts.append(f"{(self._total - self._done) / rate:.0f} s left at most")
+            left = (self._total - self._done) / rate
+            parts.append(f"{left:.0f} s left at most")
         parts += [self._note] if self._note else []
-        self._stream.write(", ".join(parts) + "\n")
-        self._stream.flush()
+        say(
+            "progress",
+            ", ".join(parts),
+            stream=self._stream,
+            task=self._what,
+            unit=self._unit,
+            done=self._done,
+            total=self._total,
+            per_second=rate,
+            seconds_left=left,
+            **self._numbers,
+        )

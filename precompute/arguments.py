@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from gpn_scale.command_line import CommandParser
 from gpn_scale.config import DiffusionConfig, PPRConfig, override
 from gpn_scale.data.datasets import dataset_help
 from gpn_scale.data.graph import MISSING_LABEL, Graph, NodeIds
@@ -25,7 +26,7 @@ def ppr_parser() -> argparse.ArgumentParser:
     >>> options.dataset, options.k, options.clusters
     ('CoraML', 32, 32)
     """
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="python -m precompute",
         description="Compute the largest entries of every node's personalised-PageRank row and "
         "write them to a store on disk, which `launch/train.py --mode minibatch --ppr STORE` reads."
@@ -69,14 +70,16 @@ def _add_graph_options(group: argparse._ArgumentGroup) -> None:
         "--roots",
         default="all",
         metavar="all|labelled|train|FILE",
-        help="nodes that get a row; a file has one node id per line (default: %(default)s)",
+        help="nodes that get a row; train stands for what training needs, the training and "
+        "validation nodes of the split; a file has one node id per line (default: %(default)s)",
     )
     add(
         "--split-seed",
         type=int,
         default=1,
         metavar="S",
-        help="seed of the split for `--roots train`, if the graph has none (default: %(default)s)",
+        help="seed of the split for `--roots train`, if the graph has none: that of the training "
+        "(default: %(default)s)",
     )
 
 
@@ -304,7 +307,7 @@ def chosen_roots(graph: Graph, dataset: str, selection: str, split_seed: int) ->
         config = override(recipe_for(dataset, graph), [("split.rng_seed", str(split_seed))])
         split = prepare_graph(graph, config).split
         assert split is not None
-        return split.train
+        return np.union1d(split.train, split.val)
     try:
         roots = np.loadtxt(selection, dtype=np.int64, ndmin=1)
     except (OSError, ValueError) as error:

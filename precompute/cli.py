@@ -1,15 +1,20 @@
 """Command line of precompute: `ppr` (the default), `verify` and `info`. It does not load torch."""
 
 import argparse
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
+from gpn_scale.command_line import BAD_INPUT, FAULT, SIGNALLED, CommandParser, run_parsed
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.errors import GpnScaleError
 from gpn_scale.flags import PRECOMPUTE_FLAGS, with_flags
+from gpn_scale.messages import say
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.verification import verify_store
 from precompute.arguments import (
@@ -23,40 +28,50 @@ from precompute.arguments import (
 from precompute.build import build_store, plan_store
 from precompute.mpi import abort_all_ranks_on_error, world
 
-BAD_INPUT = 2
 COMMANDS = ("ppr", "verify", "info")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; return 0 if done, 1 for a damaged store, 2 for invalid input.
+    """Run a command; return 0 if done, 1 for a damaged store, 2 for bad input, 130 for Ctrl-C.
 
     >>> main(["--dataset", "synthetic:nodes=200", "--plan-only", "--out", "store"])
     0
     """
     remaining = list(sys.argv[1:] if arguments is None else arguments)
     command = remaining.pop(0) if remaining and remaining[0] in COMMANDS else "ppr"
+    if command == "ppr":
+        return run_parsed(ppr_parser, lambda options: _exit_code(_ppr, options), remaining)
+    run = _verify if command == "verify" else _info
+    return run_parsed(
+        partial(_store_parser, command),
+        lambda options: _exit_code(lambda options: run(options.store), options),
+        remaining,
+    )
+
+
+def _exit_code(run: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
     try:
-        if command == "ppr":
-            return _ppr(ppr_parser().parse_args(remaining))
-        options = _store_parser(command).parse_args(remaining)
-        return _verify(options.store) if command == "verify" else _info(options.store)
+        return run(options)
     except GpnScaleError as error:
-        print(f"error: {with_flags(error, PRECOMPUTE_FLAGS)}", file=sys.stderr)
+        message = with_flags(error, PRECOMPUTE_FLAGS)
+        say("error", message, level="error", arguments=error.arguments)
         return BAD_INPUT
+    except KeyboardInterrupt:
+        return SIGNALLED + signal.SIGINT
 
 
 def _ppr(options: argparse.Namespace) -> int:
     comm = world()
     with abort_all_ranks_on_error(comm):
 
-        def say(text: str) -> None:
+        def say_once(text: str) -> None:
             if comm.rank == 0:
-                print(text, file=sys.stderr, flush=True)
+                say("rows", text)
 
         config, target = ppr_config(options), target_of(options)
         resources = resources_of(options, comm)
         graph = load_graph(options.dataset, options.data_dir)
-        say(f"{graph.name}: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges")
+        say_once(f"{graph.name}: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges")
         roots = chosen_roots(graph, options.dataset, options.roots, options.split_seed)
         if options.plan_only:
             plan_store(
@@ -65,7 +80,7 @@ def _ppr(options: argparse.Namespace) -> int:
                 roots=roots,
                 comm=comm,
                 resources=resources,
-                say=say,
+                say=say_once,
                 target=target,
             )
             return 0
@@ -77,7 +92,7 @@ def _ppr(options: argparse.Namespace) -> int:
             comm=comm,
             resources=resources,
             existing=existing_of(options),
-            say=say,
+            say=say_once,
             target=target,
         )
         if comm.rank == 0:
@@ -88,28 +103,56 @@ def _ppr(options: argparse.Namespace) -> int:
 def _verify(path: Path) -> int:
     problems = verify_store(path)
     for problem in problems:
-        print(problem, file=sys.stderr)
-    print(f"{path}: {len(problems)} problem(s)" if problems else f"{path}: intact")
-    return 1 if problems else 0
+        say("problem", problem, level="error", text=problem)
+    message = f"{path}: {len(problems)} problem(s)" if problems else f"{path}: intact"
+    say("verified", message, result=True, path=path, problems=len(problems))
+    return FAULT if problems else 0
 
 
 def _info(path: Path) -> int:
     store = PPRStore.open(path)
-    entries = store.manifest["entries"]
-    size = sum(file.stat().st_size for file in path.iterdir())
-    print(f"{path}: {store.num_roots:,} rows of {store.num_nodes:,} nodes, {size / 2**20:,.1f} MiB")
-    print(f"  entries per row up to {store.k}, mean {entries / max(store.num_roots, 1):.1f}")
-    print(f"  clusters        {store.num_clusters}")
-    print(f"  build time      {store.build_seconds:.1f} s")
-    for name, value in store.parameters.items():
-        print(f"  {name:<15} {value}")
-    print("  missing mass    fraction of rows")
-    counts = np.histogram(np.minimum(store.missing_mass, 1.0), bins=10, range=(0.0, 1.0))[0]
-    for index, count in enumerate(counts):
-        fraction = count / max(store.num_roots, 1)
-        bar = "#" * round(40 * fraction)
-        print(f"    {index / 10:.1f} to {(index + 1) / 10:.1f}   {fraction:6.1%} {bar}")
+    rows, size = store.num_roots, sum(file.stat().st_size for file in path.iterdir())
+    mean_entries = store.manifest["entries"] / max(rows, 1)
+    title = f"{path}: {rows:,} rows of {store.num_nodes:,} nodes, {size / 2**20:,.1f} MiB"
+    lines = [title, f"  entries per row up to {store.k}, mean {mean_entries:.1f}"]
+    lines.append(f"  clusters        {store.num_clusters}")
+    lines.append(f"  build time      {store.build_seconds:.1f} s")
+    lines += [f"  {name:<15} {value}" for name, value in store.parameters.items()]
+    missing = np.asarray(store.missing_mass, np.float64)
+    lines += _missing_mass_lines(missing, str(store.parameters.get("normalisation")))
+    say(
+        "store",
+        title,
+        text="\n".join(lines),
+        result=True,
+        path=path,
+        rows=rows,
+        nodes=store.num_nodes,
+        bytes=size,
+        k=store.k,
+        mean_entries=mean_entries,
+        clusters=store.num_clusters,
+        build_seconds=store.build_seconds,
+        parameters=store.parameters,
+        mean_missing_mass=missing.mean() if rows else None,
+    )
     return 0
+
+
+def _missing_mass_lines(missing: NDArray[np.float64], normalisation: str) -> list[str]:
+    """Return a histogram of the missing mass of all rows, with its unit."""
+    unit = "full rows sum to 1"
+    if normalisation == "sym":
+        unit = "absolute: full rows of sym sum to more or less than 1"
+    lines = [f"  missing mass    fraction of rows ({unit})"]
+    counts = np.histogram(np.minimum(missing, 1.0), bins=10, range=(0.0, 1.0))[0]
+    for index, count in enumerate(counts):
+        fraction = count / max(len(missing), 1)
+        has_end = index < len(counts) - 1 or normalisation != "sym"
+        end = f"to {(index + 1) / 10:.1f}" if has_end else "or more"
+        bar = "#" * round(40 * fraction)
+        lines.append(f"    {index / 10:.1f} {end:<7} {fraction:6.1%} {bar}")
+    return lines
 
 
 def _store_parser(command: str) -> argparse.ArgumentParser:
@@ -117,8 +160,6 @@ def _store_parser(command: str) -> argparse.ArgumentParser:
         "verify": "Check the checksums of all files of a store.",
         "info": "Print size, parameters and missing mass of a store.",
     }[command]
-    parser = argparse.ArgumentParser(
-        prog=f"python -m precompute {command}", description=description
-    )
+    parser = CommandParser(prog=f"python -m precompute {command}", description=description)
     parser.add_argument("store", type=Path, metavar="STORE", help="directory of the store")
     return parser

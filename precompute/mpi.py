@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from gpn_scale.command_line import BAD_INPUT, FAULT
 from gpn_scale.errors import ConfigError, GpnScaleError
 from gpn_scale.flags import PRECOMPUTE_FLAGS, with_flags
+from gpn_scale.messages import say
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -302,16 +304,24 @@ def abort_all_ranks_on_error(comm: AbstractComm) -> Iterator[None]:
         yield
     except GpnScaleError as error:
         message = with_flags(error, PRECOMPUTE_FLAGS)
-        sys.stderr.write(f"error: rank {comm.rank}: {message}\n")
-        comm.abort(2)
+        say(
+            "error",
+            f"rank {comm.rank}: {message}",
+            level="error",
+            rank=comm.rank,
+            arguments=error.arguments,
+        )
+        comm.abort(BAD_INPUT)
         raise
     except BaseException as error:
         if isinstance(error, SystemExit) and isinstance(error.code, int | None):
             if error.code:
                 comm.abort(error.code)
             raise
-        sys.stderr.write(f"rank {comm.rank} of {comm.size} failed\n{traceback.format_exc()}")
-        comm.abort(1)
+        message, trace = f"rank {comm.rank} of {comm.size} failed", traceback.format_exc()
+        text = f"{message}\n{trace.rstrip()}"
+        say("fault", message, level="error", text=text, rank=comm.rank, traceback=trace)
+        comm.abort(FAULT)
         raise
 
 

@@ -10,8 +10,8 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[1]
 LAYERS = [
-    {"csr", "errors", "files", "memory", "progress", "rank_part"},
-    {"field_types", "flags"},
+    {"csr", "errors", "files", "memory", "messages", "rank_part"},
+    {"command_line", "field_types", "flags", "progress"},
     {"config_sections"},
     {"config", "device", "distributed", "scratch"},
     {"data", "nn"},
@@ -31,8 +31,9 @@ LAYERS = [
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
 FORBIDDEN = {"numba", "mpi4py", "launch"}
 """Packages that nothing in gpn_scale imports."""
-PRECOMPUTE_USES = {"config", "csr", "data", "diffusion", "errors", "field_types", "files", "flags"}
-PRECOMPUTE_USES |= {"memory", "ppr", "progress", "rank_part", "recipes"}
+PRECOMPUTE_USES = {"command_line", "config", "csr", "data", "diffusion", "errors", "field_types"}
+PRECOMPUTE_USES |= {"files", "flags", "memory", "messages", "ppr", "progress", "rank_part"}
+PRECOMPUTE_USES |= {"recipes"}
 """Packages of gpn_scale that precompute imports; none of them loads torch."""
 SOLE_USERS = {
     "torch_geometric": {"gpn_scale/data/datasets.py"},

@@ -26,6 +26,7 @@ def test_alone_everything_is_a_no_op():
     world.total_into(array)
     assert array.tolist() == [0.0, 1.0, 2.0, 3.0]
     world.require_same(anything="at all")
+    assert world.from_first("a text") == "a text"
     with pytest.raises(StoreError, match="as it was"), world.all_or_none():
         raise StoreError("as it was")
 
@@ -45,6 +46,8 @@ def everything(world, folder):
     array = np.full((3, 2), world.rank, np.float32)
     world.total_into(array)
     results["array"] = array.tolist()
+    texts = ("", "runs/Ä\udcff", "x" * 5000)
+    results["texts"] = [world.from_first(text if world.rank == 0 else "other") for text in texts]
     for name, run in {
         "differs": lambda: world.require_same(code="same", configuration=f"{world.rank > 0}"),
         "absent": lambda: _open(world, folder),
@@ -79,6 +82,7 @@ def test_two_ranks_add_up_and_refuse_together(tmp_path):
     assert first["totals"] == second["totals"] == [1.0, 2.0]
     assert first["array"] == second["array"] == [[1.0, 1.0]] * 3
     for results in (first, second):
+        assert results["texts"] == ["", "runs/Ä\udcff", "x" * 5000]
         kind, message = results["differs"]
         assert kind is (RunError if results is first else ElsewhereError)
         assert "rank 1 has a different configuration from rank 0" in message

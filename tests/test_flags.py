@@ -53,3 +53,11 @@ def test_every_flag_exists_in_some_command():
 @pytest.mark.parametrize("name", [name for name in PRECOMPUTE_FLAGS if "." in name])
 def test_fields_with_flags_are_fields(name):
     assert name in field_types_by_key()
+
+
+def test_values_follow_their_flags():
+    assert message("rows_teleport=0.1", "diffusion.teleport=0.2") == (
+        "wrong (on the command line: python -m precompute ... --overwrite --teleport 0.1, "
+        "--set diffusion.teleport=0.2)"
+    )
+    assert message("unknown=3") == "wrong"

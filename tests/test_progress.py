@@ -1,5 +1,7 @@
 import io
+import json
 
+from gpn_scale.messages import formatted
 from gpn_scale.progress import ProgressMeter
 
 
@@ -44,3 +46,25 @@ def test_on_a_terminal_there_is_a_bar():
         meter.update(10, "done")
     assert "10/10" in stream.getvalue()
     assert "100%" in stream.getvalue()
+
+
+def test_json_lines_have_numbers_as_fields_and_no_bar():
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    stream = Terminal()
+    with (
+        formatted("json"),
+        ProgressMeter("train", "epoch", 10, done=2, stream=stream, seconds=0.0) as meter,
+    ):
+        meter.update(4, "loss 0.25", loss=0.25)
+        meter.update(10)
+    first, last = map(json.loads, stream.getvalue().splitlines())
+    facts = {"event": "progress", "task": "train", "unit": "epoch", "done": 4, "total": 10}
+    assert facts.items() <= first.items()
+    assert first["loss"] == 0.25
+    assert first["per_second"] > 0
+    assert first["seconds_left"] > 0
+    assert last["seconds_left"] is None
+    assert "loss" not in last

@@ -5,11 +5,15 @@ import ast
 import inspect
 import os
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 from gpn_scale import config as config_module
 from gpn_scale import config_sections
-from gpn_scale.cli.remembered import DEFAULT_DATA_DIR, data_dir_of
+from gpn_scale.cli.config_file import ConfigFile
+from gpn_scale.cli.remembered import DEFAULT_DATA_DIR, data_dir_of, store_of
+from gpn_scale.cli.run_choice import RunChoice
+from gpn_scale.command_line import CommandParser
 from gpn_scale.config import RunConfig, SplitConfig, field_types_by_key, override
 from gpn_scale.data.datasets import dataset_help
 from gpn_scale.data.graph import Graph
@@ -19,10 +23,13 @@ from gpn_scale.inference.all_nodes import DEFAULT_MEMORY_BYTES
 from gpn_scale.recipes import RECIPES, in_minibatches, is_own_graph, left_out_count, recipe_for
 from gpn_scale.train.run_directory import RunDirectory
 
+DEFAULT_DATASET = "synthetic"
+"""Dataset if neither an option nor a configuration names one."""
+
 
 def training_parser() -> argparse.ArgumentParser:
     """Return the parser of `launch/train.py`."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="train.py",
         description="Train a Graph Posterior Network, predict all nodes with their uncertainty "
         "and write a report.",
@@ -32,15 +39,23 @@ def training_parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add(
         "--dataset",
-        default="synthetic",
         metavar="NAME",
-        help=f"{dataset_help()} (default: synthetic)",
+        help=f"{dataset_help()} (default: that of --config or of a resumed run, or synthetic)",
     )
     add(
         "--data-dir",
         type=Path,
         metavar="DIR",
-        help="folder with graphs, and for downloads (default: data, or that of a resumed run)",
+        help="folder with graphs, and for downloads (default: that of a resumed run or of the run "
+        "of --config, or data)",
+    )
+    add(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="configuration to start from, like config.json of a run, which is trained again with "
+        "the same weights; a file with some fields only leaves the others to the recipe; other "
+        "options and --set change it (default: that of a resumed run, or the recipe)",
     )
     add(
         "--model",
@@ -52,20 +67,22 @@ def training_parser() -> argparse.ArgumentParser:
         "--mode",
         choices=["exact", "minibatch"],
         help="exact: every step uses the whole graph; minibatch: steps use batches of stored rows, "
-        "for graphs of any size (default: exact; under torchrun: minibatch)",
+        "for graphs of any size (default: that of the configuration to start from, or exact; under "
+        "torchrun: minibatch)",
     )
     add(
         "--ppr",
         type=Path,
         metavar="STORE",
-        help="rows computed by `python -m precompute`, for --mode minibatch (default: RUN/store, "
-        "computed if missing)",
+        help="rows computed by `python -m precompute`, for --mode minibatch (default: those of a "
+        "resumed run or of the run of --config if they fit, or RUN/store, computed if missing)",
     )
     add(
         "--out",
         type=Path,
         metavar="RUN",
-        help="directory for all output (default: runs/NAME)",
+        help="directory for all output (default: runs/NAME, or runs/NAME_2 and so on if that holds "
+        "a run; --resume and --overwrite take the last of these)",
     )
     add("--overwrite", action="store_true", help="replace the run in --out, if there is one")
     add("--resume", action="store_true", help="continue the run in --out, if there is one")
@@ -138,28 +155,49 @@ def memory_bytes(gigabytes: float) -> int:
     return int(gigabytes * 1e9)
 
 
-def completed(options: argparse.Namespace) -> argparse.Namespace:
-    """Return the options with the defaults that depend on other options and on torchrun."""
-    if options.mode is None:
-        options.mode = "minibatch" if "WORLD_SIZE" in os.environ else "exact"
-    if options.out is None:
-        name = options.dataset.partition(":")[0]
-        options.out = Path("runs") / Path(name).name
-    directory = RunDirectory(options.out)
-    options.data_dir = data_dir_of(directory, options.data_dir or _new_data_dir(options))
-    if not options.timeout_seconds > 0:
-        raise ConfigError(
-            f"--timeout-seconds is {options.timeout_seconds}, expected a positive number"
-        )
-    # torchrun has restarted the ranks after one of them was lost.
-    if int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0:
-        options.resume, options.overwrite = True, False
+def dataset_of(options: argparse.Namespace, base: ConfigFile | None) -> str:
+    """Return the dataset that the options name, or the configuration that they start from."""
+    return options.dataset or (base and base.dataset) or DEFAULT_DATASET
+
+
+def completed(
+    options: argparse.Namespace, choice: RunChoice, base: ConfigFile | None
+) -> argparse.Namespace:
+    """Return the options with the defaults that depend on the run, on `base` and on torchrun.
+
+    Args:
+        options: The parsed options.
+        choice: The directory of the run, and what happens to a run in it.
+        base: The configuration of `--config`; None without. A resumed run starts from its own.
+
+    Returns:
+        The options; `base` and `remembered_store` join them.
+
+    Raises:
+        ConfigError: the configuration to start from cannot be read.
+        RunError: it is not known where the data of an earlier run is.
+    """
+    options.out, options.resume, options.overwrite = choice.out, choice.resume, choice.overwrite
+    earlier = choice.directory if choice.resume else None
+    if base is None and earlier is not None and earlier.config.exists():
+        base = ConfigFile(earlier.config)
+    elif base is not None and earlier is None:
+        earlier = RunDirectory(base.path.parent)
+    options.base = base
+    options.dataset = dataset_of(options, base)
+    options.mode = options.mode or (base and base.mode)
+    options.mode = options.mode or ("minibatch" if "WORLD_SIZE" in os.environ else "exact")
+    options.remembered_store = None if earlier is None else store_of(earlier, None)
+    if options.data_dir is None:
+        options.data_dir = DEFAULT_DATA_DIR if earlier is None else data_dir_of(earlier, None)
     return options
 
 
-def _new_data_dir(options: argparse.Namespace) -> Path | None:
-    """Return the default folder of a run that starts anew; None for one that is resumed."""
-    return None if options.resume else DEFAULT_DATA_DIR
+def checked_timeout(seconds: float) -> float:
+    """Return the value of `--timeout-seconds` if it is positive."""
+    if not seconds > 0:
+        raise ConfigError(f"--timeout-seconds is {seconds}, expected a positive number")
+    return seconds
 
 
 def checked_threads(threads: int) -> int:
@@ -170,7 +208,7 @@ def checked_threads(threads: int) -> int:
 
 
 def run_config(options: argparse.Namespace, graph: Graph) -> RunConfig:
-    """Return the recipe, changed by the options of single fields and then by `--set`.
+    """Return the recipe, changed by a file, by the options of single fields and then by `--set`.
 
     Raises:
         ConfigError: an option has a wrong value, does not fit another, or would have no effect.
@@ -180,6 +218,7 @@ def run_config(options: argparse.Namespace, graph: Graph) -> RunConfig:
     recipe = RECIPES[options.recipe] if options.recipe else None
     config = recipe(options.dataset) if recipe else recipe_for(options.dataset, graph)
     named = {
+        "data.dataset": options.dataset,
         "model": options.model,
         "mode": options.mode,
         "split.rng_seed": options.split_seed,
@@ -192,13 +231,18 @@ def run_config(options: argparse.Namespace, graph: Graph) -> RunConfig:
     pairs = [(key, str(value)) for key, value in named.items() if value is not None]
     assignments = parse_assignments(options.set)
     pairs += assignments
+
+    def changed(config: RunConfig) -> RunConfig:
+        base = config if options.base is None else options.base.applied_to(config)
+        return override(base, pairs)
+
     # Batches depend on the number of training nodes, so the split is set first.
-    config = override(config, [pair for pair in pairs if pair[0].startswith("split.")])
+    config = replace(config, split=changed(config).split)
     if config.split.kind == "public" and graph.split is not None:
         _refuse_split_fields(options, [key for key, _ in assignments])
     if options.mode == "minibatch":
         config = in_minibatches(config, graph)
-    return override(config, pairs)
+    return changed(config)
 
 
 def _refuse_split_fields(options: argparse.Namespace, assigned: list[str]) -> None:

@@ -1,5 +1,6 @@
 """What all commands share: error messages, exit codes, signals, and the summary of a run."""
 
+import argparse
 import math
 import os
 import signal
@@ -9,13 +10,14 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, NoReturn
 
+from gpn_scale.cli.torchrun import repeat_after_torchrun
+from gpn_scale.command_line import BAD_INPUT, SIGNALLED, run_parsed
 from gpn_scale.errors import ElsewhereError, GpnScaleError
 from gpn_scale.evaluation.report import Report
 from gpn_scale.evaluation.scores import DETECTION_SCORES, SCORES
 from gpn_scale.flags import with_flags
+from gpn_scale.messages import message_format, say
 from gpn_scale.train.run_directory import RunDirectory
-
-BAD_INPUT = 2
 
 
 class Stopped(BaseException):
@@ -26,23 +28,41 @@ class Stopped(BaseException):
         self.number = number
 
 
+def run_command(
+    parser: Callable[[], argparse.ArgumentParser],
+    run: Callable[[argparse.Namespace], None],
+    arguments: Sequence[str] | None,
+) -> int:
+    """Parse the command line, run the command, and return its exit code.
+
+    Args:
+        parser: Function that returns the command's parser.
+        run: The command.
+        arguments: Its arguments; None for those of this process.
+    """
+    return run_parsed(parser, lambda options: exit_code_of(lambda: run(options)), arguments)
+
+
 def exit_code_of(run: Callable[[], None]) -> int:
     """Run a command and return its exit code.
 
-    It is 0 on success, 2 for bad input (with one sentence on standard error), and 128 + n if signal
-    n ended the command.
+    It is 0 on success, 2 for bad input (with one sentence on standard error, which is also the last
+    line under torchrun), and 128 + n if signal n ended the command.
     """
     try:
         run()
     except ElsewhereError:
         return BAD_INPUT
     except GpnScaleError as error:
-        print(f"error: {with_flags(error)}", file=sys.stderr)
+        message = with_flags(error)
+        say("error", message, level="error", arguments=error.arguments)
+        if message_format() == "text":
+            repeat_after_torchrun(f"error: {message}")
         return BAD_INPUT
     except Stopped as stopped:
-        return 128 + stopped.number
+        return SIGNALLED + stopped.number
     except KeyboardInterrupt:
-        return 128 + signal.SIGINT
+        return SIGNALLED + signal.SIGINT
     return 0
 
 
@@ -85,32 +105,49 @@ def stop_requests() -> Iterator[Callable[[], int | None]]:
 
 def print_summary(report: Report, directory: RunDirectory) -> None:
     """Print the main results of a run and the files that it wrote."""
-    test, intervals = report.metrics["test"], report.intervals.get("test", {})
-    print(f"\n{report.dataset}: {report.graph['nodes']:,} nodes, {report.epochs} epochs, ", end="")
-    print(
-        f"{report.seconds['train']:.1f} s training, {report.seconds['inference']:.2f} s inference"
+    test, seconds = report.metrics["test"], report.seconds
+    intervals = report.intervals.get("test", {})
+    written = [file for file in directory.files if file.exists()]
+    title = (
+        f"{report.dataset}: {report.graph['nodes']:,} nodes, {report.epochs} epochs, "
+        f"{seconds['train']:.1f} s training, {seconds['inference']:.2f} s inference"
     )
-    print(f"  test accuracy            {_with_interval(test, intervals, 'accuracy')}")
     largest = _percent(test.get("accuracy_largest_class", math.nan))
-    print(f"    always largest class   {largest}")
-    print(f"  calibration error (ECE)  {_with_interval(test, intervals, 'ece')}")
-    if report.ood:
-        _print_detection(report.ood, report.intervals.get("ood", {}))
-    if report.warnings:
-        print("\nfew labelled nodes:")
-        print("\n".join(f"  {sentence}" for sentence in report.warnings))
-    if report.left_out:
-        print("\nnot shown, because of too few nodes:")
-        print("\n".join(f"  {sentence}" for sentence in report.left_out))
-    print("\nwritten:")
-    for file in directory.files:
-        if file.exists():
-            print(f"  {file}")
+    lines = [
+        "",
+        title,
+        f"  test accuracy            {_with_interval(test, intervals, 'accuracy')}",
+        f"    always largest class   {largest}",
+        f"  calibration error (ECE)  {_with_interval(test, intervals, 'ece')}",
+    ]
+    lines += _detection_lines(report.ood, report.intervals.get("ood", {})) if report.ood else []
+    lines += _listed("few labelled nodes:", report.warnings)
+    lines += _listed("not shown, because of too few nodes:", report.left_out)
+    lines += _listed("written:", written)
+    say(
+        "summary",
+        title,
+        text="\n".join(lines),
+        result=True,
+        dataset=report.dataset,
+        nodes=report.graph["nodes"],
+        epochs=report.epochs,
+        seconds=seconds,
+        test=test,
+        intervals=report.intervals,
+        ood=report.ood,
+        warnings=report.warnings,
+        left_out=report.left_out,
+        written=written,
+    )
 
 
-def _print_detection(ood: dict[str, Any], intervals: Mapping[str, Any]) -> None:
-    print(f"  accuracy on known nodes  {_with_interval(ood, intervals, 'id_accuracy')}")
-    print("\nhow well each score detects unknown nodes (AUC-ROC, 95 % interval; 50 % is chance):")
+def _listed(title: str, items: Sequence[object]) -> list[str]:
+    """Return the lines of a titled list; [] without items."""
+    return ["", title, *(f"  {item}" for item in items)] if items else []
+
+
+def _detection_lines(ood: dict[str, Any], intervals: Mapping[str, Any]) -> list[str]:
     names = (*SCORES, "entropy", "p_known")
     groups = ood["marks"].values()
     present = [
@@ -119,14 +156,23 @@ def _print_detection(ood: dict[str, Any], intervals: Mapping[str, Any]) -> None:
         if not all(math.isnan(values.get(f"auroc_{name}", math.nan)) for values in groups)
     ]
     labels = {name: DETECTION_SCORES[name].label for name in present}
-    print(f"  {'':<20}{'nodes':>7}", *(f"{label:>17}" for label in labels.values()), sep="  ")
+    heads = (f"{label:>17}" for label in labels.values())
+    lines = [
+        f"  accuracy on known nodes  {_with_interval(ood, intervals, 'id_accuracy')}",
+        "",
+        "how well each score detects unknown nodes (AUC-ROC, 95 % interval; 50 % is chance):",
+        "  ".join([f"  {'':<20}{'nodes':>7}", *heads]),
+    ]
     for mark, values in ood["marks"].items():
         ends = intervals.get("marks", {}).get(mark, {})
         percents = (
             f"{_short_interval(values, ends, f'auroc_{name}'):>{max(len(label), 17)}}"
             for name, label in labels.items()
         )
-        print(f"  {mark.replace('_', ' '):<20}{values['ood_nodes']:>7,}", *percents, sep="  ")
+        lines.append(
+            "  ".join([f"  {mark.replace('_', ' '):<20}{values['ood_nodes']:>7,}", *percents])
+        )
+    return lines
 
 
 def _with_interval(

@@ -7,7 +7,7 @@ from typing import NoReturn
 import torch
 
 from gpn_scale.cli.arguments import checked_threads
-from gpn_scale.cli.console import exit_code_of, leave
+from gpn_scale.cli.console import leave, run_command
 from gpn_scale.cli.evaluate_options import evaluation_parser, requested_matrix
 from gpn_scale.cli.evaluate_stores import build_stores
 from gpn_scale.cli.evaluate_tables import write_tables
@@ -51,8 +51,7 @@ def evaluate(options: argparse.Namespace) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line and run; return the exit code, 2 for bad input."""
-    options = evaluation_parser().parse_args(arguments)
-    return exit_code_of(lambda: evaluate(options))
+    return run_command(evaluation_parser, evaluate, arguments)
 
 
 def start() -> NoReturn:

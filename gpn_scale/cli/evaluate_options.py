@@ -4,18 +4,21 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
+from gpn_scale.command_line import CommandParser
 from gpn_scale.data.datasets import dataset_help
 from gpn_scale.errors import ConfigError
 from gpn_scale.experiments.catalogue import EXPERIMENTS
 from gpn_scale.experiments.request import MatrixRequest, expand_groups
 from gpn_scale.experiments.studies import STUDIES
 from gpn_scale.experiments.trained import FRACTIONS
+from gpn_scale.models.plugins import load_installed_models, load_plugins
 from gpn_scale.models.registry import model_names
 
 
 def evaluation_parser() -> argparse.ArgumentParser:
-    """Return the parser of `gpn-evaluate`."""
-    parser = argparse.ArgumentParser(
+    """Return the parser of `gpn-evaluate`; its help names the models of installed packages too."""
+    load_installed_models()
+    parser = CommandParser(
         prog="evaluate.py",
         description="Run the paper's experiments as a matrix of graphs, models and seeds. Finished "
         "results are kept: the same call continues where it was interrupted, and a larger one adds "
@@ -42,6 +45,15 @@ def evaluation_parser() -> argparse.ArgumentParser:
         metavar="A,B",
         help=f"models among {', '.join(model_names())}; NAME[section.field=value;...] changes "
         "the configuration of one (default: GPN,GPN-minibatch)",
+    )
+    add(
+        "--plugin",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="Python file that registers further models for --models (docs/adding_a_model.md); it "
+        "is run, so it must be trusted (may be repeated)",
     )
     add("--splits", type=int, default=10, metavar="N", help="number of splits (default: 10)")
     add(
@@ -124,6 +136,7 @@ def requested_matrix(options: argparse.Namespace) -> MatrixRequest:
     Raises:
         ConfigError: an option has a value that is not allowed.
     """
+    load_plugins(options.plugin)
     names = [name for name in options.experiment.split(",") if name]
     models = [name for name in options.models.split(",") if name]
     experiments, all_models = expand_groups(names, models, options.studies)
@@ -140,6 +153,7 @@ def requested_matrix(options: argparse.Namespace) -> MatrixRequest:
         own_seeds=options.own_seeds,
         changes=tuple(options.set),
         data_dir=options.data_dir,
+        plugins=tuple(options.plugin),
     )
 
 

@@ -7,6 +7,7 @@ from gpn_scale.experiments.matrix_directory import MatrixDirectory
 from gpn_scale.experiments.paper_figures import Figure, PaperKey
 from gpn_scale.experiments.tables import entries, to_csv, to_latex, to_markdown
 from gpn_scale.files import write_text
+from gpn_scale.messages import say
 from gpn_scale.page.matrix_page import write_matrix_page
 
 
@@ -39,11 +40,22 @@ def write_tables(
     write_text(folder / "results.tex", to_latex(table))
     page = directory.path / "report.html"
     write_matrix_page(page, table, cells=len(cells), missing=missing)
-    print(to_markdown(table))
+    lines = [to_markdown(table)]
     if missing:
-        print(f"{len(missing)} of {len(cells)} trainings have missing results: {missing[0]}, ...")
-    print(f"tables: {folder / 'results.md'}, results.csv, results.tex")
-    print(f"page: {page}")
+        lines.append(
+            f"{len(missing)} of {len(cells)} trainings have missing results: {missing[0]}, ..."
+        )
+    lines += [f"tables: {folder / 'results.md'}, results.csv, results.tex", f"page: {page}"]
+    say(
+        "tables",
+        f"{len(cells) - len(missing)} of {len(cells)} trainings have all their results",
+        text="\n".join(lines),
+        result=True,
+        trainings=len(cells),
+        missing=missing,
+        tables=folder,
+        page=page,
+    )
 
 
 def missing_results(

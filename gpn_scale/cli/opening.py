@@ -1,6 +1,5 @@
 """What a training run prints before it starts: the graph, the labels in each subset, warnings."""
 
-import sys
 from collections.abc import Sequence
 
 from gpn_scale.config import SplitConfig
@@ -8,6 +7,7 @@ from gpn_scale.data.class_counts import ClassCount, class_counts
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.summary import GraphSummary
 from gpn_scale.evaluation.few_labels import label_warnings
+from gpn_scale.messages import say
 
 _MOST_CLASSES = 12
 _NAME_LENGTH = 24
@@ -23,10 +23,14 @@ def print_opening(graph: Graph, split: SplitConfig, summary: GraphSummary | None
         summary: Summary of the user's own graph; None for a known dataset.
     """
     if summary is not None:
-        print(summary.short_text())
-    print("\n".join(count_lines(class_counts(graph), split)), flush=True)
+        text = summary.short_text()
+        say("graph", text.splitlines()[0], text=text, result=True, **summary.to_dict())
+    counts = class_counts(graph)
+    lines = count_lines(counts, split)
+    by_class = {count.name: [count.train, count.val, count.test] for count in counts}
+    say("labels", lines[0], text="\n".join(lines), result=True, labels=by_class)
     for sentence in label_warnings(graph):
-        print(f"warning: {sentence}", file=sys.stderr, flush=True)
+        say("warning", sentence, level="warning")
 
 
 def count_lines(counts: Sequence[ClassCount], split: SplitConfig) -> list[str]:

@@ -12,8 +12,9 @@ import torch
 from numpy.typing import NDArray
 
 from gpn_scale.cli.arguments import add_device, add_memory_budget, checked_threads, memory_bytes
-from gpn_scale.cli.console import exit_code_of, leave
+from gpn_scale.cli.console import leave, run_command
 from gpn_scale.cli.remembered import data_dir_of, store_of
+from gpn_scale.command_line import CommandParser
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.data.splits import prepare_graph
@@ -24,15 +25,17 @@ from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.evaluation.prediction_table import write_predictions
 from gpn_scale.evaluation.table_writers import check_suffix
 from gpn_scale.inference.some_nodes import NodesPrediction
+from gpn_scale.messages import say
 from gpn_scale.progress import ProgressMeter
 from gpn_scale.train.run_directory import RunDirectory
 
 _PRINTED_NODES = 10
+_PRINTED_FIELDS = ("node", "class", "probability", "alpha_0", "alpha_0_lower", "alpha_0_upper")
 
 
 def prediction_parser() -> argparse.ArgumentParser:
     """Return the parser of `launch/predict.py`."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="predict.py",
         description="Predict all nodes of a graph with a trained model. Or predict some nodes from "
         "their stored rows, with a certified interval of alpha_0 and the neighbours that supplied "
@@ -89,7 +92,7 @@ def predict(options: argparse.Namespace) -> None:
     aligned = classifier.aligned(_load_graph(options, classifier))
     graph = aligned.graph
     for note in (*aligned.notes, *_p_value_notes(options, classifier)):
-        print(f"note: {note}")
+        say("note", note, text=f"note: {note}", result=True)
     if options.nodes is None:
         prediction = _predict_all(classifier, graph, budget, options.out.parent)
         write_predictions(options.out, prediction, graph)
@@ -100,7 +103,7 @@ def predict(options: argparse.Namespace) -> None:
             options.out, result.prediction, graph, nodes=nodes, further=_further_columns(result)
         )
         _print_nodes(result, graph)
-    print(f"written: {options.out}")
+    say("written", f"written: {options.out}", result=True, path=options.out)
 
 
 def _p_value_notes(options: argparse.Namespace, classifier: GPNClassifier) -> list[str]:
@@ -212,20 +215,25 @@ def _further_columns(result: NodesPrediction) -> dict[str, NDArray[Any]]:
 
 
 def _print_nodes(result: NodesPrediction, graph: Graph) -> None:
-    print(f"{'node':>10}  class  probability  {'alpha_0':>10}  certified interval of alpha_0")
-    prediction = result.prediction
+    lines = [f"{'node':>10}  class  probability  {'alpha_0':>10}  certified interval of alpha_0"]
+    nodes, prediction = list[dict[str, Any]](), result.prediction
     for i, node in enumerate(result.node[:_PRINTED_NODES]):
         label = prediction.predicted_class[i]
         name = node if graph.node_names is None else graph.node_names[node]
-        print(
-            f"{name:>10}  {label:>5}  {prediction.probabilities[i, label]:>11.3f}  "
-            f"{prediction.alpha_0[i]:>10.4g}  "
-            f"{result.alpha_0_lower[i]:.4g} to {result.alpha_0_upper[i]:.4g}"
+        probability, alpha_0 = prediction.probabilities[i, label], prediction.alpha_0[i]
+        interval = (result.alpha_0_lower[i], result.alpha_0_upper[i])
+        lines.append(
+            f"{name:>10}  {label:>5}  {probability:>11.3f}  {alpha_0:>10.4g}  "
+            f"{interval[0]:.4g} to {interval[1]:.4g}"
         )
         if result.contributors is not None:
-            print(f"{'':>12}evidence from {_contributors_line(result, i)}")
+            lines.append(f"{'':>12}evidence from {_contributors_line(result, i)}")
+        values = (name, label, probability, alpha_0, *interval)
+        nodes.append(dict(zip(_PRINTED_FIELDS, values, strict=True)))
     if len(result.node) > _PRINTED_NODES:
-        print(f"  ... and {len(result.node) - _PRINTED_NODES:,} more in the file")
+        lines.append(f"  ... and {len(result.node) - _PRINTED_NODES:,} more in the file")
+    message = f"predicted {len(result.node):,} nodes"
+    say("nodes", message, text="\n".join(lines), result=True, count=len(result.node), first=nodes)
 
 
 def _contributors_line(result: NodesPrediction, i: int) -> str:
@@ -244,8 +252,7 @@ def _contributors_line(result: NodesPrediction, i: int) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line, run the command, and return its exit code."""
-    options = prediction_parser().parse_args(arguments)
-    return exit_code_of(lambda: predict(options))
+    return run_command(prediction_parser, predict, arguments)
 
 
 def start() -> NoReturn:

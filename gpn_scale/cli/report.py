@@ -8,13 +8,15 @@ from typing import NoReturn
 import torch
 
 from gpn_scale.cli.arguments import add_device, add_memory_budget, checked_threads, memory_bytes
-from gpn_scale.cli.console import exit_code_of, leave
+from gpn_scale.cli.console import leave, run_command
 from gpn_scale.cli.remembered import data_dir_of, store_of
+from gpn_scale.command_line import CommandParser
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.splits import prepare_graph
 from gpn_scale.errors import RunError
 from gpn_scale.estimator import GPNClassifier
+from gpn_scale.messages import say
 from gpn_scale.page.facts import RunFacts
 from gpn_scale.page.png import find_browser, write_pngs
 from gpn_scale.page.run_facts import run_facts, unfinished_facts
@@ -27,7 +29,7 @@ from gpn_scale.train.run_directory import RunDirectory
 
 def report_parser() -> argparse.ArgumentParser:
     """Return the parser of `launch/report.py`."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="report.py",
         description="Write the page report.html of a run again: what the model knows, what it does "
         "not know, and why. If the run is not finished, the page shows its progress.",
@@ -68,8 +70,10 @@ def report(options: argparse.Namespace) -> None:
     except OSError as error:
         raise RunError(f"{directory.page} cannot be written ({error.strerror})") from error
     if browser is not None:
+        plots = directory.plots.glob("*.svg")
+        directory.list_written(plot.with_suffix(".png") for plot in plots)
         write_pngs(directory.plots, browser)
-    print(f"written: {directory.page}")
+    say("written", f"written: {directory.page}", result=True, path=directory.page)
 
 
 def _finished_facts(
@@ -104,8 +108,7 @@ def _store_of_run(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line, run the command, and return its exit code."""
-    options = report_parser().parse_args(arguments)
-    return exit_code_of(lambda: report(options))
+    return run_command(report_parser, report, arguments)
 
 
 def start() -> NoReturn:

@@ -19,6 +19,7 @@ from gpn_scale.data.graph_folder import open_graph, save_graph
 from gpn_scale.distributed import World
 from gpn_scale.errors import GpnScaleError, StoreError
 from gpn_scale.inference.stored_rows import open_rows
+from gpn_scale.messages import say
 from gpn_scale.ppr.store import MANIFEST
 from gpn_scale.ppr.writer import Existing
 
@@ -83,7 +84,7 @@ def build_rows(
         StoreError: the store cannot be built; the message contains the reason.
     """
     build = None
-    misfit = overwrite and not _fits(out, graph, diffusion)
+    misfit = overwrite and not has_rows_for(out, graph, diffusion)
     if world.is_first and (misfit or not (out / MANIFEST).exists()):
         config = PPRConfig(
             diffusion=DiffusionConfig(
@@ -111,7 +112,7 @@ def build_rows(
             build.check()
 
 
-def _fits(out: Path, graph: Graph, diffusion: DiffusionConfig) -> bool:
+def has_rows_for(out: Path, graph: Graph, diffusion: DiffusionConfig) -> bool:
     """Return whether the store `out` is readable and has rows of this graph and diffusion."""
     try:
         open_rows(out, graph, diffusion)
@@ -196,4 +197,4 @@ def _build_store(job: _Job) -> None:
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    say("rows", text)

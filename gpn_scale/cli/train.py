@@ -4,7 +4,6 @@ It runs as one process, or as several ranks under torchrun.
 """
 
 import argparse
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -17,17 +16,22 @@ from torch.distributed.elastic.multiprocessing.errors import record
 
 from gpn_scale.cli.arguments import (
     checked_threads,
+    checked_timeout,
     completed,
+    dataset_of,
     memory_bytes,
     run_config,
     training_parser,
     unused_seed,
 )
 from gpn_scale.cli.code_fingerprint import code_fingerprint
-from gpn_scale.cli.console import Stopped, exit_code_of, leave, print_summary, stop_requests
+from gpn_scale.cli.config_file import ConfigFile
+from gpn_scale.cli.console import Stopped, leave, print_summary, run_command, stop_requests
 from gpn_scale.cli.opening import print_opening
 from gpn_scale.cli.remembered import remember_inputs
-from gpn_scale.cli.run_inputs import build_rows, shared_graph
+from gpn_scale.cli.run_choice import RunChoice, chosen_run
+from gpn_scale.cli.run_inputs import build_rows, has_rows_for, shared_graph
+from gpn_scale.cli.torchrun import launch_id
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.splits import prepare_graph
@@ -42,6 +46,7 @@ from gpn_scale.evaluation.report import Report, make_report
 from gpn_scale.files import write_json
 from gpn_scale.inference.evidence import EvidenceSummary
 from gpn_scale.memory import KEPT_BLOCK_BYTES, anonymous_bytes, keep_freed_blocks
+from gpn_scale.messages import say
 from gpn_scale.page.run_facts import run_facts
 from gpn_scale.page.run_page import write_page
 from gpn_scale.page.run_record import read_run
@@ -56,11 +61,10 @@ from gpn_scale.train.trainer import EpochRecord, Interrupted, Trainer
 
 def train(options: argparse.Namespace) -> None:
     """Load the graph, train, predict and report, in one process or in each of several ranks."""
-    options = completed(options)
     if options.threads is not None:
         torch.set_num_threads(checked_threads(options.threads))
     device = pick_device(options.device)
-    with connected(device, timeout_seconds=options.timeout_seconds) as world:
+    with connected(device, timeout_seconds=checked_timeout(options.timeout_seconds)) as world:
         _train_in_world(options, world)
 
 
@@ -90,24 +94,25 @@ class _Run:
 
 
 def _train_in_world(options: argparse.Namespace, world: World) -> None:
-    directory = RunDirectory(options.out)
     with world.all_or_none():
         budget = memory_bytes(options.memory_budget)
-        if world.is_first:
-            directory.claim(overwrite=options.overwrite, resume=options.resume)
+        base = None if options.config is None else ConfigFile(options.config)
+    asked = RunChoice(out=options.out, resume=options.resume, overwrite=options.overwrite)
+    choice = chosen_run(asked, dataset_of(options, base), world)
+    directory = choice.directory
+    with world.all_or_none():
+        options = completed(options, choice, base)
     run = _prepare(options, directory, world)
-    if world.is_first:
-        write_json(directory.config, run.config.to_dict())
-        remember_inputs(directory, options.data_dir, run.store)
-    began = time.monotonic()
-    seconds = {"precompute": run.trainers[0].task.precompute_seconds, "train": 0.0}
+    with world.all_or_none():
+        if world.is_first:
+            directory.begin(overwrite=options.overwrite, launch=launch_id())
+            write_json(directory.config, run.config.to_dict())
+            remember_inputs(directory, options.data_dir, run.store)
     for trainer in run.trainers:
-        started = time.monotonic()
         _run_epochs(run, trainer, options.checkpoint_seconds)
-        seconds[f"train_{trainer.part}"] = time.monotonic() - started
     trained = time.monotonic()
     prediction, evidence = _predict_all(run, budget)
-    seconds |= {"train": trained - began, "inference": time.monotonic() - trained}
+    seconds = _spent_seconds(run.trainers) | {"inference": time.monotonic() - trained}
     ranks = _rank_facts(run.trainers[0])
     if world.is_first:
         report = _write_results(run, prediction, seconds, ranks)
@@ -125,23 +130,10 @@ def _prepare(options: argparse.Namespace, directory: RunDirectory, world: World)
         classifier = GPNClassifier(config, device=options.device, world=world)
         classifier.check(graph)
         summary = _open(options, graph, config) if world.is_first else None
-    store = options.ppr
-    if config.mode == "minibatch" and store is None:
-        store = directory.store
-        build_rows(
-            graph,
-            options.dataset,
-            options.data_dir,
-            store,
-            config.diffusion,
-            world,
-            overwrite=options.overwrite,
-        )
+    store = _store(options, directory, graph, config, world)
     with world.all_or_none():
         trainers = classifier.trainers(graph, store)
         fingerprint = f"{graph.fingerprint()}{trainers[0].task.rows_fingerprint}"
-        if options.overwrite and world.is_first:
-            directory.clear()
         for trainer in () if options.overwrite else trainers:
             checkpoint = directory.checkpoint_of(trainer.part)
             if checkpoint.exists():
@@ -166,10 +158,36 @@ def _prepare(options: argparse.Namespace, directory: RunDirectory, world: World)
 def _open(options: argparse.Namespace, graph: Graph, config: RunConfig) -> GraphSummary | None:
     """Print what the run starts from; return the summary of the user's own graph."""
     if note := unused_seed(options, config):
-        print(f"note: {note}", file=sys.stderr, flush=True)
+        say("note", note, text=f"note: {note}")
     summary = GraphSummary.of(graph) if is_own_graph(options.dataset) else None
     print_opening(graph, config.split, summary)
     return summary
+
+
+def _store(
+    options: argparse.Namespace,
+    directory: RunDirectory,
+    graph: Graph,
+    config: RunConfig,
+    world: World,
+) -> Path | None:
+    """Return the rows of minibatch mode, given, remembered or built; None in exact mode."""
+    given: Path | None = options.ppr
+    if config.mode == "exact" or given is not None:
+        return given
+    remembered: Path | None = options.remembered_store
+    if remembered is not None and has_rows_for(remembered, graph, config.diffusion):
+        return remembered
+    build_rows(
+        graph,
+        options.dataset,
+        options.data_dir,
+        directory.store,
+        config.diffusion,
+        world,
+        overwrite=options.overwrite,
+    )
+    return directory.store
 
 
 def _run_epochs(run: _Run, trainer: Trainer, checkpoint_seconds: float) -> None:
@@ -194,7 +212,7 @@ def _run_epochs(run: _Run, trainer: Trainer, checkpoint_seconds: float) -> None:
             if log is not None:
                 log.write(record, trainer.timing)
             note = f"val accuracy {record.val_accuracy:.3f}, best epoch {record.best_epoch}"
-            meter.update(record.epoch, note)
+            meter.update(record.epoch, note, **_numbers(record))
             schedule.save(now=trainer.finished)
 
         def observe_step(epoch: int, step: int, steps: int) -> None:
@@ -213,6 +231,12 @@ def _run_epochs(run: _Run, trainer: Trainer, checkpoint_seconds: float) -> None:
             if silent:
                 raise ElsewhereError(str(error)) from error
             raise NumericalError(f"{error}; {schedule.last_checkpoint()}") from error
+
+
+def _numbers(record: EpochRecord) -> dict[str, float]:
+    """Return the numbers of an epoch, for messages."""
+    names = ("loss", "val_cross_entropy", "val_accuracy", "best_epoch")
+    return {name: getattr(record, name) for name in names}
 
 
 def _predict_all(run: _Run, budget: int) -> tuple[Prediction, EvidenceSummary]:
@@ -239,6 +263,13 @@ def _rank_facts(trainer: Trainer) -> dict[str, Any]:
         "roots_per_second": timing.roots_per_second,
         "seconds": timing.seconds,
     }
+
+
+def _spent_seconds(trainers: tuple[Trainer, ...]) -> dict[str, float]:
+    """Return the times of building rows and of training, summed over all pieces of the run."""
+    parts = {f"train_{trainer.part}": trainer.state.seconds for trainer in trainers}
+    precompute = trainers[0].task.precompute_seconds
+    return {"precompute": precompute, "train": sum(parts.values()), **parts}
 
 
 def _part_facts(trainers: tuple[Trainer, ...]) -> dict[str, dict[str, int]]:
@@ -283,8 +314,7 @@ def _write_page(run: _Run, prediction: Prediction, evidence: EvidenceSummary) ->
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line, run the command, and return its exit code."""
-    options = training_parser().parse_args(arguments)
-    return exit_code_of(lambda: train(options))
+    return run_command(training_parser, train, arguments)
 
 
 def start() -> NoReturn:

@@ -253,8 +253,8 @@ def _calibration_facts(calibration: KnownCalibration, graph: Graph) -> dict[str,
 def _batch_sentence(facts: dict[str, Any]) -> str:
     steps = facts["steps_per_epoch"]
     return (
-        f"Rows keep up to {facts['k']} entries and cut {facts['mean_missing_mass']:.0%} of the "
-        f"mass on average; the tail is {facts['tail']!r}. "
+        f"Rows keep up to {facts['k']} entries and cut a mass of "
+        f"{facts['mean_missing_mass']:.2f} on average; the tail is {facts['tail']!r}. "
         f"An epoch has {steps:,} step{'s' * (steps > 1)} of {facts['batch_size']:,} roots and "
         f"encodes {facts['encodings_per_epoch']:,} nodes, {facts['repeated_encodings']:.0%} of "
         "which were encoded before in the same epoch."

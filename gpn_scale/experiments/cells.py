@@ -10,6 +10,7 @@ from gpn_scale.evaluation.prediction_metrics import Metrics
 from gpn_scale.experiments.catalogue import LEFT_OUT_EXPERIMENTS, is_complete
 from gpn_scale.experiments.standard_errors import Seeds
 from gpn_scale.experiments.trained import FRACTIONS
+from gpn_scale.files import file_name
 
 _INITS_PER_SET = 1_000_000
 _SEED_BYTES = 4
@@ -44,8 +45,9 @@ class Cell(NamedTuple):
     @property
     def name(self) -> str:
         """Path of the cell's files below `cells/`, without suffix."""
+        dataset, model = file_name(self.dataset), file_name(self.model)
         kind = kind_name(self.left_out, self.class_set)
-        return f"{self.dataset}/{self.model}/{kind}/split{self.split}_init{self.init}"
+        return f"{dataset}/{model}/{kind}/split{self.split}_init{self.init}"
 
     @property
     def seeds(self) -> Seeds:

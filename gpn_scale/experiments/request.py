@@ -16,6 +16,8 @@ from gpn_scale.experiments.matrix_directory import MatrixDirectory
 from gpn_scale.experiments.studies import STUDY_EXPERIMENTS, studied_models
 from gpn_scale.experiments.trained import FRACTIONS
 from gpn_scale.field_types import parse_assignments
+from gpn_scale.files import file_name
+from gpn_scale.models.plugins import load_installed_models, load_plugins
 from gpn_scale.models.registry import ABLATION, parse_model, setting_of
 from gpn_scale.models.setting import ModelSetting
 from gpn_scale.recipes import left_out_count, recipe_for
@@ -58,8 +60,11 @@ class MatrixRequest:
     """Changes `section.field=value` of the recipes."""
     data_dir: Path = Path("data")
     """Directory of the datasets."""
+    plugins: tuple[Path, ...] = ()
+    """Files that register further models; they are run, here and in other processes."""
 
     def __post_init__(self) -> None:
+        self.load_plugins()
         for name in ("datasets", "models", "experiments", "class_sets"):
             if not getattr(self, name):
                 raise ConfigError(f"{name} is empty, expected at least one", arguments=(name,))
@@ -77,6 +82,15 @@ class MatrixRequest:
                 f"{CLASS_SETS - 1}",
                 arguments=("class_sets",),
             )
+
+    def load_plugins(self) -> None:
+        """Register the models of installed packages and of the plug-ins in this process.
+
+        Raises:
+            ConfigError: a plug-in cannot be used.
+        """
+        load_installed_models()
+        load_plugins(self.plugins)
 
     @property
     def directory(self) -> MatrixDirectory:
@@ -121,7 +135,7 @@ class MatrixRequest:
         if diffusion is None:
             return None
         facts = "_".join(str(value) for value in diffusion.store_parameters.values())
-        return self.out / "stores" / f"{dataset.replace(':', '_')}_{facts}"
+        return self.out / "stores" / f"{file_name(dataset.replace(':', '_'))}_{facts}"
 
 
 @cache

@@ -154,6 +154,7 @@ def run_cells(
 def run_claimed_cell(request: MatrixRequest, cell: Cell, threads: int = 1) -> None:
     """Run one cell in this process, unless another process is running it or has finished it."""
     torch.set_num_threads(threads)
+    request.load_plugins()  # this may be a new process
     setting, directory = request.setting(cell), request.directory
     store = request.store_path(cell.dataset, setting)
     if store is not None and not (store / MANIFEST).exists():

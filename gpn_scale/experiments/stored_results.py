@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from urllib.parse import unquote
 
 from gpn_scale.data.splits import CLASS_SETS
 from gpn_scale.evaluation.prediction_metrics import Metrics
@@ -72,4 +73,7 @@ def _cells(path: Path) -> Iterable[Cell]:
         split, _, init = name.removesuffix(".json").removeprefix("split").partition("_init")
         if kind in _KINDS and split.isdecimal() and init.isdecimal():
             left_out, class_set = _KINDS[kind]
-            yield Cell(dataset, model, left_out, int(split), int(init), class_set)
+            names = (unquote(dataset), unquote(model))  # see `files.file_name`
+            cell = Cell(*names, left_out, int(split), int(init), class_set)
+            if cell.name == f"{dataset}/{model}/{kind}/{name.removesuffix('.json')}":
+                yield cell

@@ -1,6 +1,7 @@
 """Checks that stored rows fit a model: its graph, its diffusion, and sums of evidence."""
 
 from pathlib import Path
+from typing import Any
 
 from gpn_scale.config import DiffusionConfig
 from gpn_scale.data.graph import Graph
@@ -35,9 +36,14 @@ def open_rows(store: StoreLike, graph: Graph, diffusion: DiffusionConfig) -> PPR
             raise StoreError(
                 f"{path} has rows with {name}={stored}, the model diffuses with {name}={value}: "
                 f"build the store with {name}={value}, or train with diffusion.{name}={stored}",
-                arguments=(f"diffusion.{name}",),
+                arguments=(f"rows_{name}={_flag_value(value)}", f"diffusion.{name}={stored}"),
             )
     return opened
+
+
+def _flag_value(value: Any) -> str:
+    """Return a parameter of rows as options write it."""
+    return ("on" if value else "off") if isinstance(value, bool) else str(value)
 
 
 def require_evidence_diffusion(diffusion: DiffusionConfig, what: str) -> None:

@@ -1,8 +1,10 @@
 """The registry of models: GPN, its ablations and every comparison model by name.
 
-A new model is one more entry of `MODELS`; docs/adding_a_model.md has an example.
+A new model is one more entry of `MODELS`, or a plug-in that calls `register`;
+docs/adding_a_model.md has an example.
 """
 
+import re
 from collections.abc import Sequence
 
 from gpn_scale.baselines.appnp import APPNP
@@ -45,15 +47,18 @@ _PLAIN = tuned(dropout=0.5)
 _NO_DECAY = tuned(dropout=0.0, weight_decay=0.0)
 _BATCHED = in_batches(_VGCN, neighbours=5)
 _BATCHED_VGCN = in_neighbour_batches(VGCN)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._-]*")
 
 MODELS: dict[str, ModelSpec] = {
     "GPN+": GPNSpec(model="GPN+"),
-    "GPN+-minibatch": GPNSpec(in_minibatches, model="GPN+"),
+    "GPN+-minibatch": GPNSpec(in_minibatches, model="GPN+", fixed=("mode",)),
     "GPN": GPNSpec(),
-    "GPN-minibatch": GPNSpec(in_minibatches),
-    "PostNet": GPNSpec(without_diffusion),
-    "PostNet-Diff": GPNSpec(without_diffusion, predicts_with_recipe=True),
-    "GPN-LOG-beta": GPNSpec(averaging_logs),
+    "GPN-minibatch": GPNSpec(in_minibatches, fixed=("mode",)),
+    "PostNet": GPNSpec(without_diffusion, fixed=("diffusion.steps",)),
+    "PostNet-Diff": GPNSpec(
+        without_diffusion, predicts_with_recipe=True, fixed=("diffusion.steps",)
+    ),
+    "GPN-LOG-beta": GPNSpec(averaging_logs, fixed=("diffusion.of",)),
     "LP": BaselineSpec(LabelPropagation, _PLAIN),
     "GKDE": BaselineSpec(KernelDirichlet, _PLAIN),
     "GGP": BaselineSpec(FeatureProcess, _NO_DECAY),
@@ -95,6 +100,37 @@ MODELS: dict[str, ModelSpec] = {
 """Models by name; GPN and its ablations come first."""
 ABLATION = ("PostNet", "PostNet-Diff", "GPN", "GPN-LOG-beta")
 """Models of the paper's ablation."""
+
+
+def register(name: str, spec: ModelSpec) -> None:
+    """Add a model under a name that is not taken.
+
+    >>> register("My-APPNP", MODELS["APPNP"])
+    >>> "My-APPNP" in model_names()
+    True
+    >>> del MODELS["My-APPNP"]
+
+    Raises:
+        ConfigError: the name is taken or cannot be written in a list of models, or `spec` is not an
+            entry of the registry.
+    """
+    if name in MODELS:
+        raise ConfigError(
+            f"a model {name!r} is registered already, expected a new name", arguments=("models",)
+        )
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ConfigError(
+            f"a model is to be registered as {name!r}, expected letters, digits, '+', '-', '_' and "
+            "'.', beginning with a letter or digit",
+            arguments=("models",),
+        )
+    if not callable(getattr(spec, "setting", None)):
+        raise ConfigError(
+            f"the model {name!r} is registered with {type(spec).__name__}, expected an entry such "
+            "as BaselineSpec(MyModel)",
+            arguments=("models",),
+        )
+    MODELS[name] = spec
 
 
 def model_names() -> list[str]:

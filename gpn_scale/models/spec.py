@@ -42,11 +42,12 @@ class ModelSpec(Protocol):
 
 @dataclass(frozen=True)
 class GPNSpec:
-    """GPN or an ablation of it; changes by the user come before `configure`.
+    """GPN or an ablation of it; changes by the user win over `configure`, except in `fixed` fields.
 
     >>> from gpn_scale.data.building import build_graph
     >>> from gpn_scale.models.hyper_parameters import without_diffusion
-    >>> spec = GPNSpec(without_diffusion, predicts_with_recipe=True)
+    >>> fixed = ("diffusion.steps",)
+    >>> spec = GPNSpec(without_diffusion, predicts_with_recipe=True, fixed=fixed)
     >>> setting = spec.setting("PostNet-Diff", RunConfig(), [], build_graph([0], [1]))
     >>> setting.config.diffusion.steps, setting.predicts_with.steps
     (0, 10)
@@ -58,11 +59,15 @@ class GPNSpec:
     """Whether predictions diffuse as the recipe says, although training does not."""
     model: Literal["GPN", "GPN+"] = "GPN"
     """The model itself."""
+    fixed: tuple[str, ...] = ()
+    """Keys of the fields that make the variant what it is; changes by the user do not count."""
 
     def setting(self, kind: str, recipe: RunConfig, changes: Changes, graph: Graph) -> ModelSetting:
         """Return the setting of the variant; see `ModelSpec.setting`."""
         wanted = override(replace(recipe, model=self.model), changes)
-        config = self.configure(wanted, graph)
+        # What `configure` derives from changed fields stays, but it does not undo the changes.
+        free = [pair for pair in changes if pair[0] not in self.fixed]
+        config = override(self.configure(wanted, graph), free)
         diffusion = wanted.diffusion if self.predicts_with_recipe else config.diffusion
         return GPNSetting(kind=kind, config=config, predicts_with=diffusion)
 

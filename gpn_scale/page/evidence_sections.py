@@ -68,12 +68,13 @@ def missing_mass(facts: PredictionFacts) -> Section | None:
     if facts.missing_mass is None:
         return None
     plot = histogram(
-        "missing-mass", "Missing mass", facts.missing_mass, "fraction of a row's mass that was cut"
+        "missing-mass", "Missing mass", facts.missing_mass, "mass that was cut from a row"
     )
     text = (
         "Minibatch training keeps only the largest entries of each node's diffusion row. The "
         "missing mass is what the cut removed; unless a tail stands in for it, it looks like "
-        "missing evidence."
+        "missing evidence. A full row has the mass 1 with the normalisation rw, and more or less "
+        "than 1 with sym."
     )
     body = paragraph(text) + columns(figure(plot, "All stored rows; 0 is a complete row."))
     return Section("missing-mass", "What stored rows leave out", body, (plot,))

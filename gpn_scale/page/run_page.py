@@ -18,6 +18,8 @@ from gpn_scale.train.run_directory import RunDirectory
 def write_page(directory: RunDirectory, facts: RunFacts) -> None:
     """Write `report.html` and `plots/*.svg` of a run, each atomically."""
     sections = page_sections(facts)
+    names = [plot.name for section in sections for plot in section.plots]
+    directory.list_written(directory.plots / f"{name}.svg" for name in names)
     write_plots(directory.plots, sections)
     write_text(directory.page, page_text(facts, sections))
 

@@ -97,6 +97,7 @@ def save_checkpoint(path: Path, trainer: Trainer, config: RunConfig, graph: str)
         "loss_sum": state.loss_sum,
         "best_epoch": state.best_epoch,
         "best_cross_entropy": state.best_cross_entropy if state.best_epoch else None,
+        "seconds": state.seconds,
     }
     save_tensors(path, tensors, facts)
 
@@ -115,6 +116,7 @@ def restore_checkpoint(path: Path, trainer: Trainer, config: RunConfig, graph: s
     state = trainer.state
     state.epoch, state.best_epoch = facts["epoch"], facts["best_epoch"]
     state.step, state.loss_sum = facts["step"], facts["loss_sum"]
+    state.seconds = facts.get("seconds", 0.0)  # earlier versions did not count them
     if facts["best_cross_entropy"] is not None:
         state.best_cross_entropy = facts["best_cross_entropy"]
     state.best_state = _below("best.", tensors)

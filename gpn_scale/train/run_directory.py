@@ -1,14 +1,37 @@
 """The directory of one run: the names of its files, and whether they may be written."""
 
+import json
 import os
-import shutil
-from pathlib import Path
+import re
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from gpn_scale.errors import RunError
+from gpn_scale.files import write_json
+
+_PLOT_SUFFIXES = (".svg", ".png")
+_EVENTS = "events.out.tfevents.*"
+"""TensorBoard names its files itself, with time, machine and process."""
+_TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9]+\.tmp")
+"""Temporary file of a killed process, see `files.replacing`."""
+
+
+class _WrittenList(NamedTuple):
+    """The list of a run: the files that it writes, and the launcher that has started it."""
+
+    files: tuple[str, ...] = ()
+    """Paths below the directory; `*` stands for any characters."""
+    launch: str = ""
+    """Identifies the launcher; "" for none."""
 
 
 class RunDirectory:
-    """Names of a run's files; `claim` makes sure that no run is overwritten by accident.
+    """Names of a run's files; `claim` makes sure that nothing is overwritten by accident.
+
+    A run keeps the list `written.json` of what it writes. Overwriting removes what is on the list,
+    and refuses a directory that has anything else under the names of a run's files.
 
     Args:
         path: The directory.
@@ -16,6 +39,7 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.written = path / "written.json"
         self.config = path / "config.json"
         self.inputs = path / "inputs.json"
         self.checkpoint = path / "checkpoint.safetensors"
@@ -41,6 +65,11 @@ class RunDirectory:
         given = {self.path, self.graph, self.store}
         return [value for value in vars(self).values() if value not in given]
 
+    @property
+    def holds_run(self) -> bool:
+        """Whether anything has the name of a run's file."""
+        return any(map(_is_present, self.files))
+
     def claim(self, *, overwrite: bool, resume: bool) -> None:
         """Create the directory and check that a run may be written there; removes nothing.
 
@@ -49,7 +78,8 @@ class RunDirectory:
             resume: Whether an earlier run may be continued.
 
         Raises:
-            RunError: the directory cannot be written, or holds a run and neither is allowed.
+            RunError: the directory cannot be written; or it holds a run and neither is allowed; or
+                it has files under the names of a run's files that no run has written.
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -62,18 +92,140 @@ class RunDirectory:
             raise RunError(
                 f"{self.path} cannot be written; choose another directory", arguments=("out",)
             )
-        present = [file for file in self.files if file.exists()]
-        if present and not (overwrite or resume):
+        present = [file for file in self.files if _is_present(file)]
+        if not present:
+            return
+        is_run = _is_present(self.written) or _is_present(self.config)
+        if resume and is_run:
+            return
+        if is_run and not overwrite:
             raise RunError(
                 f"{self.path} already holds a run ({present[0].name}): resume or overwrite it, or "
                 "choose another directory",
                 arguments=("existing", "out"),
             )
+        foreign = self._foreign_files()
+        if foreign or not overwrite:
+            name = (foreign or present)[0].relative_to(self.path)
+            raise RunError(
+                f"{self.path} holds {name}, which is not on the list of files that a run has "
+                f"written ({self.written.name}), and a run would replace it: move it away, or "
+                "choose another directory",
+                arguments=("out",),
+            )
+
+    def begin(self, *, overwrite: bool, launch: str = "") -> None:
+        """Remove an earlier run if `overwrite`, then list the files that the new one will write.
+
+        Args:
+            overwrite: Whether to remove an earlier run.
+            launch: Identifies the launcher that starts the run, again if a process is lost; "" for
+                none.
+        """
+        if overwrite:
+            self.clear()
+        fixed = [file for file in self.files if file not in (self.plots, self.tensorboard)]
+        events = (self.tensorboard / _EVENTS, self.tensorboard / "opinion" / _EVENTS)
+        self.list_written((*fixed, *events), launch=launch)
+
+    def begun_by(self, launch: str) -> bool:
+        """Return whether this launcher has begun or continued the run that the directory holds.
+
+        Raises:
+            RunError: the list of the run cannot be read.
+        """
+        return bool(launch) and self._list().launch == launch
+
+    def list_written(self, files: Iterable[Path], *, launch: str | None = None) -> None:
+        """Add files of this directory to the list, before they are written.
+
+        Args:
+            files: The files.
+            launch: Identifies the launcher of the run from now on; None for the same as before.
+        """
+        names = [file.relative_to(self.path).as_posix() for file in files]
+        before = self._list()
+        added = tuple(name for name in names if name not in before.files)
+        after = _WrittenList(before.files + added, before.launch if launch is None else launch)
+        if after != before:
+            write_json(self.written, {"files": list(after.files), "launch": after.launch})
 
     def clear(self) -> None:
-        """Remove the files of an earlier run; all other files stay."""
-        for file in self.files:
-            if file.is_dir():
-                shutil.rmtree(file)
-            else:
+        """Remove what is on the list of an earlier run; all other files stay."""
+        listed = self._list().files
+        for file in self._below(self.files):
+            if self._is_listed(file, listed) and file != self.written:
                 file.unlink(missing_ok=True)
+        for folder in (self.tensorboard / "opinion", self.tensorboard, self.plots):
+            if folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir()):
+                folder.rmdir()
+        self.written.unlink(missing_ok=True)  # last, so that an interrupted removal can be repeated
+
+    def _foreign_files(self) -> list[Path]:
+        """Return what has the name of a run's file, or is in its folders, but is not listed."""
+        listed = self._list().files
+        return [file for file in self._below(self.files) if not self._is_listed(file, listed)]
+
+    def _below(self, paths: Iterable[Path]) -> list[Path]:
+        """Return the paths that exist, each folder of a run replaced by all that it holds."""
+        present: list[Path] = []
+        for path in paths:
+            if path in (self.plots, self.tensorboard) and path.is_dir():
+                inside = sorted(path.rglob("*"))
+                present += [each for each in inside if each.is_symlink() or not each.is_dir()]
+                continue
+            temporary = (each for each in self.path.glob(".*.tmp") if _final(each) == path)
+            present += [each for each in (path, *temporary) if _is_present(each)]
+        return present
+
+    def _is_listed(self, file: Path, listed: Sequence[str]) -> bool:
+        """Return whether a list names the file, which a run may also have written by its name.
+
+        The second condition protects other files from a list that was damaged or made up.
+        """
+        if file.is_dir() and not file.is_symlink():
+            return False
+        final = _final(file)
+        name = final.relative_to(self.path).as_posix()
+        if final == self.written:
+            return True
+        return self._is_own_name(name) and any(fnmatchcase(name, each) for each in listed)
+
+    def _is_own_name(self, name: str) -> bool:
+        path = PurePosixPath(name)
+        if path.parts[0] == self.plots.name:
+            return len(path.parts) == 2 and path.suffix in _PLOT_SUFFIXES
+        if path.parts[0] == self.tensorboard.name:
+            return fnmatchcase(path.name, _EVENTS)
+        return len(path.parts) == 1
+
+    def _list(self) -> "_WrittenList":
+        """Return the list of an earlier run, or an empty one.
+
+        Raises:
+            RunError: the list cannot be read.
+        """
+        if not _is_present(self.written):
+            return _WrittenList()
+        try:
+            values = json.loads(self.written.read_text(encoding="utf-8"))
+            names, launch = values["files"], values.get("launch", "")
+            if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+                raise ValueError("its entry 'files' is not a list of names")
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise RunError(
+                f"{self.written} cannot be read ({type(error).__name__}: {error}), so it is not "
+                "known what the run has written: remove the directory, or choose another one",
+                arguments=("out",),
+            ) from error
+        return _WrittenList(tuple(names), str(launch))
+
+
+def _final(path: Path) -> Path:
+    """Return the path that a temporary file was to be renamed to; other paths as they are."""
+    match = _TEMPORARY.fullmatch(path.name)
+    return path if match is None else path.with_name(match["name"])
+
+
+def _is_present(path: Path) -> bool:
+    return path.exists() or path.is_symlink()

@@ -54,6 +54,8 @@ class TrainingState:
     """Validation cross-entropy at `best_epoch`."""
     best_state: dict[str, Tensor] = field(default_factory=dict)
     """Parameters and buffers at `best_epoch`."""
+    seconds: float = 0.0
+    """Time that training took until the last step, including that before it was resumed."""
 
 
 @dataclass(slots=True)
@@ -142,6 +144,7 @@ class Trainer:
         self.observe_step: ObserveStep = lambda epoch, step, steps: None
         self.stop_asked: Callable[[], int | None] = lambda: None
         self._forward: Forward | None = None  # made when all processes have a trainer
+        self._counted_until = time.monotonic()
         self.optimiser = self.new_optimiser(self.phase(1))
 
     @property
@@ -195,12 +198,14 @@ class Trainer:
             NumericalError: a loss or validation score is not finite.
             Interrupted: a process was asked to stop.
         """
+        self._counted_until = time.monotonic()
         if self._forward is None:
             self._forward = self.world.parallel(self.model)
             if self.world.size > 1:
                 self.model.encoder.divide(self.world.total)
         while not self.finished:
             yield self._epoch()
+        self._count_seconds()
 
     def restore_best(self) -> None:
         """Put the best state into the model, after which it must not be trained further."""
@@ -225,6 +230,7 @@ class Trainer:
         state.epoch, state.step, state.loss_sum = epoch, 0, 0.0
         if phase == "main":
             self._remember(validation)
+        self._count_seconds()
         return EpochRecord(
             epoch=epoch,
             phase=phase,
@@ -255,6 +261,7 @@ class Trainer:
             self._step(self.learning_rate(step))
             state.step += 1
             state.loss_sum += value
+            self._count_seconds()
             self.observe_step(epoch, state.step, steps)
             if asked:
                 losses.close()
@@ -292,6 +299,12 @@ class Trainer:
         self.optimiser.step()
         self.timing.backward += time.monotonic() - began
         self.timing.communication = self.world.seconds
+
+    def _count_seconds(self) -> None:
+        """Add the time since the last call to the state."""
+        now = time.monotonic()
+        self.state.seconds += now - self._counted_until
+        self._counted_until = now
 
     def _remember(self, validation: Validation) -> None:
         if validation.cross_entropy < self.state.best_cross_entropy:

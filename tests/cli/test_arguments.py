@@ -1,5 +1,6 @@
 """Options of training, and the configuration that they result in."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from gpn_scale.cli.arguments import (
     checked_threads,
+    checked_timeout,
     completed,
     field_docs,
     memory_bytes,
@@ -14,14 +16,23 @@ from gpn_scale.cli.arguments import (
     training_parser,
     unused_seed,
 )
+from gpn_scale.cli.config_file import ConfigFile
+from gpn_scale.cli.remembered import DEFAULT_DATA_DIR, remember_inputs
+from gpn_scale.cli.run_choice import RunChoice
 from gpn_scale.config import field_types_by_key
 from gpn_scale.data.building import build_graph
 from gpn_scale.errors import ConfigError
+from gpn_scale.files import write_json
 from gpn_scale.recipes import RECIPES
+from gpn_scale.train.run_directory import RunDirectory
 
 
-def options_of(*texts):
-    return completed(training_parser().parse_args(texts))
+def options_of(*texts, config=None):
+    options = training_parser().parse_args(texts)
+    checked_timeout(options.timeout_seconds)
+    out = options.out or Path("runs/none")
+    choice = RunChoice(out=out, resume=options.resume, overwrite=options.overwrite)
+    return completed(options, choice, None if config is None else ConfigFile(config))
 
 
 @pytest.fixture(autouse=True)
@@ -30,21 +41,64 @@ def no_torchrun(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def test_defaults_are_exact_mode_and_a_directory_named_after_the_dataset():
-    options = options_of("--dataset", "synthetic:nodes=100")
-    assert options.mode == "exact"
-    assert options.out == Path("runs/synthetic")
-    assert options_of("--dataset", "some/folder/mine").out == Path("runs/mine")
+def test_defaults_are_exact_mode_and_the_synthetic_graph():
+    options = options_of()
+    assert (options.mode, options.dataset) == ("exact", "synthetic")
+    assert options.data_dir == DEFAULT_DATA_DIR
+    assert options.remembered_store is None
 
 
-def test_torchrun_means_minibatches_and_a_restart_means_resuming(monkeypatch):
+def test_torchrun_means_minibatches(monkeypatch, tmp_path):
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert options_of().mode == "minibatch"
     assert options_of("--mode", "exact").mode == "exact"
-    assert options_of("--overwrite").overwrite
-    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
-    restarted = options_of("--overwrite")
-    assert (restarted.resume, restarted.overwrite) == (True, False)
+    config = tmp_path / "config.json"
+    config.write_text('{"mode": "exact"}')
+    assert options_of(config=config).mode == "exact"
+
+
+def earlier_run(path, small_graph):
+    """A directory with the configuration and the inputs of a run."""
+    directory = RunDirectory(path)
+    path.mkdir()
+    config = run_config(options_of("--dataset", "mine", "--mode", "minibatch"), small_graph)
+    write_json(directory.config, config.to_dict())
+    (path / "rows").mkdir()
+    (path / "rows" / "manifest.json").write_text("{}")
+    remember_inputs(directory, path / "graphs", path / "rows")
+    return config
+
+
+def test_a_resumed_run_starts_from_what_it_was(tmp_path, small_graph):
+    run = tmp_path / "run"
+    config = earlier_run(run, small_graph)
+    options = options_of("--out", str(run), "--resume")
+    assert run_config(options, small_graph) == config
+    assert (options.data_dir, options.remembered_store) == (run / "graphs", run / "rows")
+    new = options_of("--out", str(run))
+    assert (new.dataset, new.mode, new.data_dir) == ("synthetic", "exact", DEFAULT_DATA_DIR)
+
+
+def test_a_configuration_brings_the_inputs_of_its_run(tmp_path, small_graph):
+    run = tmp_path / "run"
+    config = earlier_run(run, small_graph)
+    options = options_of("--out", str(tmp_path / "b"), config=run / "config.json")
+    assert run_config(options, small_graph) == config
+    assert (options.data_dir, options.remembered_store) == (run / "graphs", run / "rows")
+
+
+def test_options_win_over_a_configuration_and_set_over_both(tmp_path, small_graph):
+    run = tmp_path / "run"
+    config = earlier_run(run, small_graph)
+    given = ["--dataset", "other", "--mode", "exact", "--seed", "5", "--model", "GPN"]
+    given += ["--data-dir", "there", "--set", "train.rng_seed=6", "--epochs", "3"]
+    options = options_of(*given, config=run / "config.json")
+    changed = run_config(options, small_graph)
+    assert options.data_dir == Path("there")
+    assert changed.data == replace(config.data, dataset="other")
+    assert (changed.mode, changed.model) == ("exact", "GPN")
+    assert changed.train == replace(config.train, rng_seed=6, epochs=3)
+    assert changed.diffusion == config.diffusion
 
 
 def test_own_options_change_the_recipe_and_set_has_the_last_word(small_graph):

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from gpn_scale.cli.evaluate import main
+from gpn_scale.data.datasets import load_graph
+from gpn_scale.data.npz import write_npz
 from gpn_scale.experiments.cells import Cell
 from tests.page.browser import shown
 
@@ -263,3 +265,19 @@ def test_bad_input_is_one_sentence(tmp_path, capsys, arguments, message):
 def test_messages_end_with_the_flags_to_change(tmp_path, capsys, arguments, flag):
     assert main([*QUICK, "--out", str(tmp_path), *arguments]) == 2
     assert f"(on the command line: {flag})" in capsys.readouterr().err
+
+
+def test_a_dataset_that_is_a_path_writes_nothing_outside(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "graphs" / "deep").mkdir(parents=True)
+    write_npz(load_graph(SMALL), tmp_path / "graphs" / "deep" / "mine.npz")
+    before = set((tmp_path / "graphs").rglob("*"))
+    arguments = ["--experiment", "clean", "--splits", "1"]
+    arguments += ["--inits", "1", "--set", "train.epochs=2", "--models", "GPN,GPN-minibatch"]
+    path = "graphs/deep/mine.npz"
+    arguments += ["--datasets", f"{path},./graphs/../{path},{tmp_path / path}"]
+    assert main([*arguments, "--out", str(tmp_path / "out")]) == 0
+    assert set((tmp_path / "graphs").rglob("*")) == before
+    assert {path.name for path in tmp_path.iterdir()} == {"graphs", "out"}
+    assert len(list((tmp_path / "out" / "cells").glob("*/*/all_classes/*.json"))) == 6
+    assert len(list((tmp_path / "out" / "stores").glob("*/manifest.json"))) == 3

@@ -11,8 +11,11 @@ import pytest
 
 from gpn_scale import predictor
 from gpn_scale.cli.predict import main
+from gpn_scale.cli.report import main as report
 from gpn_scale.cli.train import main as train
+from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph_folder import save_graph
+from gpn_scale.data.npz import write_npz
 from precompute.cli import main as precompute
 from tests.prepared import prepared, raw_table
 
@@ -267,3 +270,24 @@ def test_the_next_table_is_prepared_by_the_model_and_its_surprises_are_counted(t
     errors = capsys.readouterr().err
     assert "2 faults in the tables" in errors
     assert all(f"july  all  {name} " in errors for name in ("opened", "note"))
+
+
+def test_a_run_remembers_graph_and_rows_wherever_it_is_called_from(tmp_path, nodes, monkeypatch):
+    graph = load_graph(SMALL)
+    (tmp_path / "graphs").mkdir()
+    write_npz(graph, tmp_path / "graphs" / "mine.npz")
+    monkeypatch.chdir(tmp_path)
+    data = ["--dataset", "mine", "--data-dir", "graphs"]
+    rows = ["--k", "8", "--steps", "10", "--teleport", "0.1", "--threads", "1"]
+    assert precompute([*data, *rows, "--out", "rows"]) == 0
+    assert (
+        train([*data, "--epochs", "2", "--mode", "minibatch", "--ppr", "rows", "--out", "run"]) == 0
+    )
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert main(["--run", "../run", "--out", "all.parquet"]) == 0
+    assert main(["--run", "../run", "--out", "some.csv", "--nodes", str(nodes)]) == 0
+    assert report(["--run", "../run"]) == 0
+    table = pq.read_table("all.parquet")
+    assert table.equals(pq.read_table("../run/predictions.parquet"))
+    assert len((tmp_path / "elsewhere" / "some.csv").read_text().splitlines()) == 1 + 11

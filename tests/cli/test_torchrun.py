@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from pyarrow.parquet import read_table
 
+from gpn_scale.cli.torchrun import is_restarted, launch_id, repeat_after_torchrun
 from gpn_scale.cli.train import main
 from gpn_scale.train.checkpoint import load_tensors
 from gpn_scale.train.metrics_log import read_metrics
@@ -129,8 +130,9 @@ def test_a_checkpoint_of_another_graph_is_refused(tmp_path, alone):
         (run / name).write_bytes((alone / name).read_bytes())
     code, _, err = finished(torchrun(*other, "--mode", "minibatch", "--out", run, "--resume"))
     assert code != 0
-    (refusal,) = [line for line in err.splitlines() if line.startswith("error: ")]
-    assert "graph" in refusal
+    refusals = {line for line in err.splitlines() if line.startswith("error: ")}
+    assert len(refusals) == 1
+    assert "graph" in refusals.pop()
 
 
 def test_ranks_with_different_options_are_refused(tmp_path, alone):
@@ -142,14 +144,77 @@ def test_ranks_with_different_options_are_refused(tmp_path, alone):
     arguments = [*QUICK, "--ppr", alone / "store", "--out", tmp_path / "run"]
     code, _, err = finished(torchrun(*arguments, script=script))
     assert code != 0
-    assert err.count("error: rank 1 has a different configuration from rank 0") == 1, err
+    assert "error: rank 1 has a different configuration from rank 0" in err.splitlines()[-1], err
     assert not (tmp_path / "run" / "model.safetensors").exists()
 
 
 def test_refusals_are_said_once(tmp_path, alone):
     code, _, err = finished(torchrun(*QUICK, "--mode", "exact", "--out", tmp_path / "run"))
     assert code != 0
-    assert err.count("error: mode='exact' trains in one process, got 2 ranks") == 1
+    refusal = "error: mode='exact' trains in one process, got 2 ranks"
+    lines = [line for line in err.splitlines() if line.startswith(refusal)]
+    assert len(lines) == 2, "once when it happens, and once below torchrun's own report"
+    assert err.splitlines()[-1] == lines[0] == lines[1]
+
+
+def test_a_run_in_the_way_is_the_last_line_and_stays_as_it_is(alone):
+    before = {path.name: path.stat().st_mtime_ns for path in alone.iterdir()}
+    more = ["--standalone", "--max-restarts", "1"]
+    code, _, err = finished(torchrun(*QUICK, "--out", alone, more=more))
+    assert code != 0
+    assert err.splitlines()[-1].startswith(f"error: {alone} already holds a run (written.json)")
+    assert {path.name: path.stat().st_mtime_ns for path in alone.iterdir()} == before
+
+
+def test_a_second_call_without_a_folder_makes_a_second_run(tmp_path, alone, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(TRAIN.parents[1]))
+    arguments = [*QUICK, "--ppr", alone / "store"]
+    assert finished(torchrun(*arguments))[0] == 0
+    code, out, err = finished(torchrun(*arguments))
+    assert code == 0, err
+    (line,) = [line for line in err.splitlines() if "goes to" in line]
+    assert line == "runs/synthetic holds a run, so this one goes to runs/synthetic_2"
+    assert "runs/synthetic_2/report.html" in out
+    for name in ("synthetic", "synthetic_2"):
+        assert_same_run(tmp_path / "runs" / name, alone)
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({}, ("", False)),
+        ({"RUN_ID": "job"}, ("job", False)),
+        ({"RUN_ID": "job", "RESTART_COUNT": "2", "MAX_RESTARTS": "3"}, ("job", True)),
+    ],
+)
+def test_what_the_environment_says(monkeypatch, variables, expected):
+    for name in ("RUN_ID", "RESTART_COUNT", "MAX_RESTARTS"):
+        monkeypatch.delenv(f"TORCHELASTIC_{name}", raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(f"TORCHELASTIC_{name}", value)
+    assert (launch_id(), is_restarted()) == expected
+
+
+def test_without_an_id_the_parent_process_is_the_launch(monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    assert launch_id() == launch_id()
+    assert str(os.getppid()) in launch_id().split()
+
+
+@pytest.mark.parametrize(
+    ("variables", "started"),
+    [({}, 0), ({"RUN_ID": "a"}, 1), ({"RUN_ID": "a", "MAX_RESTARTS": "1"}, 0)],
+)
+def test_a_line_is_repeated_once_and_only_under_torchrun(monkeypatch, variables, started):
+    calls = []
+    monkeypatch.setattr(subprocess, "Popen", lambda *command, **_: calls.append(command))
+    for name in ("RUN_ID", "RESTART_COUNT", "MAX_RESTARTS"):
+        monkeypatch.delenv(f"TORCHELASTIC_{name}", raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(f"TORCHELASTIC_{name}", value)
+    repeat_after_torchrun("error: no")
+    assert len(calls) == started
 
 
 @pytest.mark.parametrize(("ranks", "tidied"), [("1", True), ("2", False)])

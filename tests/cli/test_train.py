@@ -24,6 +24,7 @@ from gpn_scale.train.metrics_log import read_metrics
 REPOSITORY = Path(__file__).parents[2]
 SMALL = "synthetic:nodes=300,classes=3,features=8,separation=4"
 RUN_FILES = {
+    "written.json",
     "config.json",
     "inputs.json",
     "checkpoint.safetensors",
@@ -124,6 +125,42 @@ def test_a_public_split_refuses_fields_of_another(graph_file, capsys):
     assert run(graph_file / "run", *seeded, dataset="mine") == 0
 
 
+def test_a_configuration_trains_the_same_weights_again(graph_file, monkeypatch):
+    first, second = graph_file / "a", graph_file / "b"
+    options = ["--data-dir", str(graph_file), "--seed", "3", "--left-out-classes", "1"]
+    assert run(first, *options, "--set", "encoder.hidden=20", dataset="mine") == 0
+    (graph_file / "elsewhere").mkdir()
+    monkeypatch.chdir(graph_file / "elsewhere")
+    assert main(["--config", str(first / "config.json"), "--out", str(second)]) == 0
+    assert same_weights(first, second)
+    assert (first / "config.json").read_bytes() == (second / "config.json").read_bytes()
+    changed = ["--config", str(first / "config.json"), "--seed", "4"]
+    assert main([*changed, "--out", str(graph_file / "c")]) == 0
+    assert not same_weights(first, graph_file / "c")
+
+
+def test_a_run_that_is_resumed_elsewhere_needs_no_option_again(graph_file, monkeypatch):
+    whole, parts = graph_file / "whole", graph_file / "parts"
+    options = ["--data-dir", str(graph_file), "--seed", "3", "--set", "train.patience=1000"]
+    assert run(whole, *options, dataset="mine", epochs=6) == 0
+    assert run(parts, *options, dataset="mine", epochs=2) == 0
+    (graph_file / "elsewhere").mkdir()
+    monkeypatch.chdir(graph_file / "elsewhere")
+    assert main(["--resume", "--out", "../parts", "--epochs", "6"]) == 0
+    assert same_weights(whole, parts)
+
+
+def test_a_second_run_without_a_directory_gets_its_own(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    options = ["--dataset", SMALL, "--epochs", "2"]
+    assert main(options) == 0
+    capsys.readouterr()
+    assert main(options) == 0
+    first_line = capsys.readouterr().err.splitlines()[0]
+    assert first_line == "runs/synthetic holds a run, so this one goes to runs/synthetic_2"
+    assert same_weights(tmp_path / "runs" / "synthetic", tmp_path / "runs" / "synthetic_2")
+
+
 def test_left_out_classes(tmp_path):
     assert run(tmp_path / "run", "--left-out-classes", "1") == 0
     report = json.loads((tmp_path / "run" / "report.json").read_text())
@@ -140,6 +177,21 @@ def test_more_epochs_by_resuming_are_the_same_as_all_at_once(tmp_path):
     lines = read_metrics(tmp_path / "parts" / "metrics.jsonl")
     for part, expected in epochs.items():
         assert [line["epoch"] for line in lines if line["part"] == part] == expected
+
+
+def seconds_of(folder):
+    return json.loads((folder / "report.json").read_text())["seconds"]
+
+
+def test_resuming_adds_up_times(tmp_path):
+    for epochs in (6, 6, 8):  # the second call has nothing left to train
+        facts = [load_tensors(file)[1] for file in sorted(tmp_path.glob("checkpoint*"))]
+        before = [each["seconds"] for each in facts] or [0.0, 0.0]
+        assert run(tmp_path, "--resume", epochs=epochs) == 0
+        seconds = seconds_of(tmp_path)
+        parts = [seconds["train_features"], seconds["train_opinion"]]
+        assert all(now > then for now, then in zip(parts, before, strict=True))
+        assert seconds["train"] == pytest.approx(sum(parts))
 
 
 def test_resuming_what_is_not_there_starts_it(tmp_path):
@@ -162,7 +214,9 @@ def test_a_stopped_run_resumes_to_the_same_weights(tmp_path, number):
         assert "continue with --resume" in errors
         assert "Traceback" not in errors
     assert not (tmp_path / "stopped" / "model.safetensors").exists()
+    spent = load_tensors(tmp_path / "stopped" / "checkpoint.safetensors")[1]["seconds"]
     assert main([*options, "--out", str(tmp_path / "stopped"), "--resume"]) == 0
+    assert seconds_of(tmp_path / "stopped")["train_features"] > spent > 0
     assert main([*options, "--out", str(tmp_path / "whole")]) == 0
     assert same_weights(tmp_path / "whole", tmp_path / "stopped")
     logs = [read_metrics(tmp_path / name / "metrics.jsonl") for name in ("whole", "stopped")]
@@ -179,6 +233,16 @@ def test_another_run_is_not_written_over(tmp_path, capsys):
     assert run(tmp_path, "--overwrite", epochs=2) == 0
     assert json.loads((tmp_path / "report.json").read_text())["epochs"] == 7
     assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["plots/mine.svg", "tensorboard/mine.txt", "report.md"])
+def test_files_that_no_run_has_written_are_not_overwritten(tmp_path, capsys, name):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("mine")
+    for flags in ([], ["--overwrite"], ["--resume"]):
+        assert run(tmp_path, *flags) == 2
+        assert f"holds {name.split('/')[0]}" in capsys.readouterr().err
+    assert (tmp_path / name).read_text() == "mine"
 
 
 def test_a_bad_option_costs_no_earlier_run(tmp_path, capsys):

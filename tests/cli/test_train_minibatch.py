@@ -11,6 +11,7 @@ from gpn_scale.cli import train as launcher
 from gpn_scale.cli.train import main
 from gpn_scale.data.building import build_graph
 from gpn_scale.data.graph_folder import save_graph
+from gpn_scale.data.npz import write_npz
 from gpn_scale.train import objective
 from gpn_scale.train.checkpoint import load_tensors
 from gpn_scale.train.metrics_log import read_metrics
@@ -130,7 +131,7 @@ class Silent:
     """A progress meter that says nothing."""
 
     def __init__(self, *_, **__):
-        self.update = lambda *_: None
+        self.update = lambda *_, **__: None
 
     def __enter__(self):
         return self
@@ -162,7 +163,7 @@ def test_a_store_of_another_graph_or_diffusion_is_refused(tmp_path, store, capsy
     assert_one_sentence(
         capsys,
         r"rows with teleport=0.2, the model diffuses with teleport=0.3: build the store with "
-        r"teleport=0.3, or train with diffusion.teleport=0.2 .*--set diffusion.teleport=VALUE",
+        r"teleport=0.3, or train with diffusion.teleport=0.2 .*--set diffusion.teleport=0.2",
     )
 
 
@@ -264,3 +265,43 @@ def test_a_class_without_training_nodes_is_refused(tmp_path, capsys, kind):
     dataset = str(tmp_path / "g.npz")
     assert run(tmp_path / "run", "--ppr", str(tmp_path / "none"), dataset=dataset) == 2
     assert_one_sentence(capsys, "class 1 has no ")
+
+
+def test_a_run_brings_its_rows_to_a_resumed_and_to_a_repeated_one(tmp_path, store, monkeypatch):
+    rows, first = str(store), tmp_path / "first"
+    assert run(tmp_path / "whole", "--ppr", rows, epochs=4) == 0
+    assert run(first, "--ppr", rows, "--set", "train.schedule=constant", epochs=2) == 0
+    assert run(tmp_path / "long", "--ppr", rows, "--set", "train.schedule=constant", epochs=4) == 0
+    monkeypatch.chdir(tmp_path)
+    assert main(["--resume", "--out", "first", "--epochs", "4"]) == 0
+    assert main(["--config", "whole/config.json", "--out", "again"]) == 0
+    for one, other in (("first", "long"), ("again", "whole")):
+        weights, expected = tensors_of(tmp_path / one), tensors_of(tmp_path / other)
+        assert weights.keys() == expected.keys()
+        assert all(torch.equal(weights[name], expected[name]) for name in expected)
+        assert not (tmp_path / one / "store").exists()
+    other = ["--set", "diffusion.teleport=0.3"]
+    assert main(["--config", "whole/config.json", *other, "--epochs", "1", "--out", "new"]) == 0
+    assert (tmp_path / "new" / "store" / "manifest.json").exists(), "rows of another diffusion"
+
+
+def test_rows_of_the_roots_that_training_needs_are_enough(tmp_path):
+    rows = rows_of(tmp_path / "rows", "--k", "8", "--roots", "train", "--split-seed", "3")
+    assert run(tmp_path / "run", "--ppr", str(rows), "--split-seed", "3") == 0
+    left_out = ["--split-seed", "3", "--left-out-classes", "1"]
+    assert run(tmp_path / "left_out", "--ppr", str(rows), *left_out) == 0
+
+
+def test_rows_of_another_teleport_name_the_flags_with_values(tmp_path, small_graph, capsys):
+    write_npz(small_graph, tmp_path / "mine.npz")
+    data = ["--data-dir", str(tmp_path)]
+    rows = rows_of(tmp_path / "rows", *data, "--k", "8", "--teleport", "0.25", dataset="mine")
+    capsys.readouterr()
+    assert run(tmp_path / "run", "--ppr", str(rows), *data, dataset="mine") == 2
+    expected = r"--overwrite --teleport 0\.1, --set diffusion\.teleport=0\.25\)$"
+    assert_one_sentence(capsys, expected)
+    more = ["--self-loops", "off", "--teleport", "0.1"]
+    rows = rows_of(tmp_path / "no_loops", *data, "--k", "8", *more, dataset="mine")
+    capsys.readouterr()
+    assert run(tmp_path / "run", "--ppr", str(rows), *data, dataset="mine") == 2
+    assert_one_sentence(capsys, r"--self-loops on, --set diffusion\.self_loops=False\)$")

@@ -106,7 +106,7 @@ def test_markdown_describes_the_batches_of_minibatch_mode(small_graph):
     batches |= {"batch_size": 30, "encodings_per_epoch": 500, "repeated_encodings": 0.5}
     report = replace(report_of(small_graph, prediction_for(small_graph)), minibatch=batches)
     text = report.to_markdown()
-    assert "Rows keep up to 8 entries and cut 25% of the mass on average" in text
+    assert "Rows keep up to 8 entries and cut a mass of 0.25 on average" in text
     assert "An epoch has 2 steps of 30 roots and encodes 500 nodes, 50% of which" in text
     assert "## Batches" not in report_of(small_graph, prediction_for(small_graph)).to_markdown()
 

@@ -35,6 +35,14 @@ def test_all_stored_results_are_found_in_the_order_of_the_matrix(tmp_path):
         stored_results(tmp_path)
 
 
+def test_results_of_datasets_with_paths_are_found_inside_the_matrix(tmp_path):
+    cells = [Cell("../graphs/mine", "GPN", False, 1, 1), Cell("/a/b%2F", "GPN", False, 1, 1)]
+    for cell in cells:
+        write(tmp_path / "matrix", cell, clean={"accuracy": 0.5})
+    assert [path.name for path in tmp_path.iterdir()] == ["matrix"]
+    assert set(stored_results(tmp_path / "matrix")) == set(cells)
+
+
 def test_differences_are_taken_run_by_run():
     own, other = {1: 0.9, 2: 0.5, 3: 0.7}, {1: 0.8, 2: 0.6, 4: 0.1}
     results = {

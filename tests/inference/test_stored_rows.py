@@ -27,18 +27,23 @@ def test_a_store_is_opened_by_its_path_or_again(small_graph, store):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "message", "built", "trained"),
     [
-        ({"teleport": 0.3}, r"teleport=0.1, .* with teleport=0.3: .* diffusion.teleport=0.1"),
-        ({"normalisation": "rw"}, r"normalisation=sym, .* with normalisation=rw"),
-        ({"steps": "inf"}, r"steps=10, .* with steps=inf"),
-        ({"self_loops": False}, r"rows with self_loops=True"),
+        (
+            {"teleport": 0.3},
+            r"teleport=0.1, .* with teleport=0.3: .* diffusion.teleport=0.1",
+            *("0.3", "0.1"),
+        ),
+        ({"normalisation": "rw"}, r"normalisation=sym, .* with normalisation=rw", "rw", "sym"),
+        ({"steps": "inf"}, r"steps=10, .* with steps=inf", "inf", "10"),
+        ({"self_loops": False}, r"rows with self_loops=True", "off", "True"),
     ],
 )
-def test_rows_of_another_diffusion_are_refused(small_graph, store, change, message):
+def test_rows_of_another_diffusion_are_refused(small_graph, store, change, message, built, trained):
     with pytest.raises(StoreError, match=message) as caught:
         open_rows(store, small_graph, replace(DIFFUSION, **change))
-    assert caught.value.arguments == (f"diffusion.{next(iter(change))}",)
+    (name,) = change
+    assert caught.value.arguments == (f"rows_{name}={built}", f"diffusion.{name}={trained}")
 
 
 def test_rows_of_another_graph_are_refused(small_graph, store):

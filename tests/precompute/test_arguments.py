@@ -9,6 +9,7 @@ import pytest
 
 from gpn_scale.config import DiffusionConfig, PPRConfig
 from gpn_scale.data.graph import Split
+from gpn_scale.data.splits import stratified_split
 from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
 from gpn_scale.errors import ConfigError
 from precompute.accuracy_targets import Target
@@ -98,17 +99,18 @@ def test_sets_of_roots(small):
         chosen_roots(small, "synthetic", "labelled", 1), np.flatnonzero(small.labels >= 0)
     )
     train = chosen_roots(small, "synthetic", "train", 1)
-    assert 0 < len(train) < 50
+    split = stratified_split(small, rng_seed=1).split
+    assert train.tolist() == sorted([*split.train, *split.val])
     assert (chosen_roots(small, "synthetic", "train", 2).tolist()) != train.tolist()
 
 
 def test_roots_for_training_are_those_of_the_recipe(small):
     labels = np.arange(100) % 2
     own = replace(small, labels=labels.astype(np.int32), num_classes=2, marks={}, split=None)
-    assert len(chosen_roots(own, "mine", "train", 1)) == 60
-    assert len(chosen_roots(own, "CoraML", "train", 1)) == 4
+    assert len(chosen_roots(own, "mine", "train", 1)) == 80
+    assert len(chosen_roots(own, "CoraML", "train", 1)) == 20
     public = own.with_split(Split(train=[0, 1], val=[2], test=[3]))
-    assert chosen_roots(public, "mine", "train", 1).tolist() == [0, 1]
+    assert chosen_roots(public, "mine", "train", 1).tolist() == [0, 1, 2]
 
 
 def test_roots_of_a_file_are_sorted(small, tmp_path):

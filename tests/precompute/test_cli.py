@@ -1,6 +1,7 @@
 """The commands `ppr`, `verify` and `info`, and their messages."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -128,3 +129,45 @@ def test_every_command_has_help(command, capsys):
         main([*command, "--help"])
     assert caught.value.code == 0
     assert "STORE" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("threads", [None, "1"])
+def test_a_limit_on_the_threads_of_numba_is_respected(tmp_path, threads):
+    command = [sys.executable, "-m", "precompute", "--dataset", "synthetic:nodes=300", "--k", "8"]
+    command += ["--out", str(tmp_path / "s")] + ([] if threads is None else ["--threads", threads])
+    environment = os.environ | {"NUMBA_NUM_THREADS": "1"}
+    done = subprocess.run(
+        command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "1 thread(s) x 1 rank(s)" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("normalisation", "unit", "end"),
+    [
+        ("sym", "absolute: full rows of sym sum to more or less than 1", "0.9 or more"),
+        ("rw", "full rows sum to 1", "0.9 to 1.0"),
+    ],
+)
+def test_info_says_in_which_unit_mass_is_missing(data, tmp_path, capsys, normalisation, unit, end):
+    assert build(data, tmp_path / "s", "--normalisation", normalisation) == 0
+    text = capsys.readouterr().out
+    assert f"missing mass    fraction of rows ({unit})" in text
+    assert end in text
+
+
+def test_messages_as_json(data, tmp_path, capsys):
+    assert build(data, tmp_path / "s", "--log-format", "json") == 0
+    output = capsys.readouterr()
+    (store,) = map(json.loads, output.out.splitlines())
+    assert (store["event"], store["rows"], store["nodes"], store["k"]) == ("store", 700, 700, 8)
+    assert 0 < store["mean_missing_mass"] < 1
+    messages = [json.loads(line) for line in output.err.splitlines()]
+    assert {"progress", "rows"} == {message["event"] for message in messages}
+    assert build(data, tmp_path / "s", "--log-format", "json") == 2
+    (error,) = [json.loads(line) for line in capsys.readouterr().err.splitlines()][-1:]
+    assert error["level"] == "error"
+    assert "--resume or --overwrite" in error["message"]
+    assert main(["verify", str(tmp_path / "s"), "--log-format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["problems"] == 0

@@ -1,5 +1,6 @@
 import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -168,3 +169,28 @@ def test_a_checkpoint_of_a_version_with_fewer_fields_is_continued(small_graph, t
     moved = replace(CONFIG, data=replace(CONFIG.data, left_out_set=2))
     with pytest.raises(RunError, match=r"data.left_out_set=0, now it is 2"):
         restore_checkpoint(fewer, other, moved, "graph")
+
+
+def test_seconds_add_up_over_the_pieces_of_a_training(small_graph, tmp_path, monkeypatch):
+    clock = itertools.count(100.0)
+    ticking = SimpleNamespace(monotonic=lambda: next(clock))
+    monkeypatch.setattr("gpn_scale.train.trainer.time", ticking)
+    first = GPNClassifier(CONFIG).trainer(small_graph)
+    list(itertools.islice(first.records(), 3))
+    spent = first.state.seconds
+    assert spent > 3.0
+    save_checkpoint(tmp_path / "c", first, CONFIG, "graph")
+    list(itertools.islice(first.records(), 1))  # an epoch that no checkpoint has seen
+    for _ in range(500):  # time between two pieces, which does not count
+        next(clock)
+    second = GPNClassifier(CONFIG).trainer(small_graph)
+    restore_checkpoint(tmp_path / "c", second, CONFIG, "graph")
+    assert second.state.seconds == spent
+    list(second.records())
+    undisturbed = GPNClassifier(CONFIG).trainer(small_graph)
+    list(undisturbed.records())
+    assert second.state.seconds == pytest.approx(undisturbed.state.seconds, abs=3.0)
+    old = changed(tmp_path / "c", tmp_path / "old", lambda tensors, facts: facts.pop("seconds"))
+    third = GPNClassifier(CONFIG).trainer(small_graph)
+    restore_checkpoint(old, third, CONFIG, "graph")
+    assert third.state.seconds == 0.0

@@ -1,0 +1,65 @@
+"""Configurations in files: what `--config FILE` and a resumed run start from."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from gpn_scale.config import RunConfig, assignments_of, override
+from gpn_scale.errors import ConfigError
+
+_SECTIONS_WITHOUT_MODEL = ("data", "split", "encoder", "flow", "evidence", "diffusion", "train")
+"""Sections of a whole file that was written before there was more than one model."""
+
+
+class ConfigFile:
+    """The fields in a file like `config.json` of a run; a file may have some of them only.
+
+    Args:
+        path: The file.
+
+    Raises:
+        ConfigError: the file cannot be read, or does not hold an object of fields.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise self._error(f"cannot be read ({type(error).__name__}: {error})") from error
+        if not isinstance(values, dict):
+            raise self._error(f"holds {type(values).__name__}, expected an object of fields")
+        if "model" not in values and all(name in values for name in _SECTIONS_WITHOUT_MODEL):
+            values["model"] = "GPN"
+        self._values: dict[str, Any] = values
+
+    @property
+    def dataset(self) -> str | None:
+        """Name of the dataset; None if the file does not say."""
+        return self._field("data.dataset")
+
+    @property
+    def mode(self) -> str | None:
+        """The mode, `exact` or `minibatch`; None if the file does not say."""
+        return self._field("mode")
+
+    def applied_to(self, config: RunConfig) -> RunConfig:
+        """Return `config` with the fields of the file; all others stay as they are.
+
+        Raises:
+            ConfigError: a field does not exist, or its value is not allowed.
+        """
+        try:
+            return override(config, assignments_of(self._values))
+        except ConfigError as error:
+            raise self._error(f"cannot be used: {error}") from error
+
+    def _field(self, key: str) -> str | None:
+        return dict(assignments_of(self._values)).get(key)
+
+    def _error(self, problem: str) -> ConfigError:
+        return ConfigError(
+            f"the configuration {self.path} {problem}; expected JSON like that of config.json in "
+            "the directory of a run",
+            arguments=("config",),
+        )
