@@ -41,7 +41,10 @@ def graph_from_networkx(
     directed: bool | None = None,
     name: str = "graph",
 ) -> Graph:
-    """Return the graph of a networkx graph; nodes keep their order, and their names as texts.
+    """Return the graph of a networkx graph.
+
+    Nodes that are the integers 0..N-1, in any order, become these positions. Others keep their
+    order, and their names as texts.
 
     An attribute that no node or edge has is refused, unless it is the default.
 
@@ -75,10 +78,10 @@ def graph_from_networkx(
             arguments=("graph",),
         )
     _check_direction(graph, directed, name)
-    nodes = list(graph.nodes)
+    nodes = _ordered(graph)
     position = {node: at for at, node in enumerate(nodes)}
     edges = list(graph.edges(data=True))
-    of_nodes = [attributes for _, attributes in graph.nodes(data=True)]
+    of_nodes = [graph.nodes[node] for node in nodes]
     of_edges = [attributes for _, _, attributes in edges]
     labels, class_names = _labels(of_nodes, label, name)
     node_features = _features(of_nodes, nodes, features, name)
@@ -113,8 +116,18 @@ def _check_direction(graph: Any, directed: bool | None, name: str) -> None:
         )
 
 
+def _ordered(graph: Any) -> list[Any]:
+    """Return 0..N-1 if these are the nodes, so that ids are positions; else the nodes as they are.
+
+    networkx keeps the order of insertion, in which an edge may add node 7 before node 3.
+    """
+    nodes = list(graph.nodes)
+    numbered = all(isinstance(node, int) for node in nodes)
+    return sorted(nodes) if numbered and set(nodes) == set(range(len(nodes))) else nodes
+
+
 def _names(nodes: list[Any], name: str) -> list[str] | None:
-    """Return the nodes as texts; None if they are 0..N-1 in this order."""
+    """Return the nodes as texts; None if they are 0..N-1."""
     if nodes == list(range(len(nodes))):
         return None
     texts = [str(node) for node in nodes]

@@ -51,6 +51,19 @@ def test_nothing_but_edges():
     assert graph_from_networkx(letters(), features=[]).features is None
 
 
+def test_numbered_nodes_are_positions_in_whatever_order_they_were_added():
+    graph = nx.Graph([(2, 0), (0, 1)])
+    for node in graph:
+        graph.add_node(node, features=[float(node)], label=node % 2)
+    converted = graph_from_networkx(graph)
+    assert converted.node_names is None
+    assert converted.features.tolist() == [[0.0], [1.0], [2.0]]
+    assert converted.labels.tolist() == [0, 1, 0]
+    assert converted.indices.tolist() == [1, 2, 0, 0]
+    gaps = graph_from_networkx(nx.Graph([(3, 0), (0, 1)]))
+    assert gaps.node_names.tolist() == ["3", "0", "1"]
+
+
 def test_directions_need_an_answer():
     one_way = nx.DiGraph([(0, 1), (1, 2)])
     with pytest.raises(GraphError, match="is a DiGraph and directed is not given: pass directed"):
