@@ -10,6 +10,7 @@ import gzip
 import io
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -279,28 +280,37 @@ def _decoded(sample: bytes, complete: bool, name: str) -> str:
 
 
 def _header_of(text: str, complete: bool) -> _Header | None:
-    """Return the header by the delimiter that divides all rows alike into most values."""
+    """Return the header by the delimiter that divides all rows alike into most values.
+
+    Of several such delimiters, one that leaves quotes around whole values is preferred.
+    """
     candidates = []
     for delimiter in _DELIMITERS:
-        rows = _first_rows(text, delimiter, complete)
-        if not rows:
-            return None
-        widths = {len(row) for row in rows}
-        names = rows[0]
-        candidates.append((len(widths) == 1 and len(names) > 1, len(names), names, delimiter, rows))
-    best = max(candidates, key=lambda each: each[:2])
-    return _Header(names=best[2], delimiter=best[3], num_rows=len(best[4]) - 1)
+        rows, quotes_fit = _first_rows(text, delimiter, complete)
+        if rows:
+            alike = len(rows[0]) > 1 and len({len(row) for row in rows}) == 1
+            candidates.append((alike, quotes_fit, len(rows[0]), delimiter, rows))
+    if not candidates:
+        return None
+    *_, delimiter, rows = max(candidates, key=lambda each: each[:3])
+    return _Header(names=rows[0], delimiter=delimiter, num_rows=len(rows) - 1)
 
 
-def _first_rows(text: str, delimiter: str, complete: bool) -> list[list[str]]:
+def _first_rows(text: str, delimiter: str, complete: bool) -> tuple[list[list[str]], bool]:
+    """Return the first rows that are not empty, and whether quotes stand around whole values."""
     limit = csv.field_size_limit(_SNIFFED_BYTES)
+    quotes_fit, rows = False, []
     try:
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-        rows = list(islice((row for row in reader if row), _SNIFFED_ROWS + 1))
+        for strict in (True, False):
+            reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=strict)
+            with suppress(csv.Error):
+                rows = list(islice((row for row in reader if row), _SNIFFED_ROWS + 1))
+                quotes_fit = strict
+                break
     finally:
         csv.field_size_limit(limit)
     # The sample may end within its last row.
-    return rows if complete or len(rows) > _SNIFFED_ROWS else rows[:-1]
+    return rows if complete or len(rows) > _SNIFFED_ROWS else rows[:-1], quotes_fit
 
 
 def _checked_names(names: Sequence[str], file: str) -> tuple[str, ...]:

@@ -76,7 +76,7 @@ NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=
 NAMES = NAMES.filter(lambda name: name.strip() and not name.startswith("\ufeff"))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(data=st.data(), delimiter=st.sampled_from(",;\t|"))
 def test_any_text_survives(tmp_path_factory, data, delimiter):
     names = data.draw(st.lists(NAMES, min_size=2, max_size=4, unique=True))
