@@ -29,9 +29,8 @@ _SHOWN_COLUMNS = 12
 class ColumnNames:
     """Names of the columns that are no features; None for the field's own name, if it exists.
 
-    >>> ColumnNames(id="ref", drop=("note",)).to_dict()
-    {'id': 'ref', 'label': None, 'split': None, 'source': None, 'target': None, 'weight': None,
-     'drop': ['note']}
+    >>> list(ColumnNames(id="ref", drop=("note",)).to_dict().values())
+    ['ref', None, None, None, None, None, ['note']]
     """
 
     id: str | None = None

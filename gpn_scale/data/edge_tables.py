@@ -1,6 +1,5 @@
 """Edges from columns of ids and weights."""
 
-from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,13 +7,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from gpn_scale.data.column_values import ColumnReader, is_readable
 from gpn_scale.data.faults import Fault
 from gpn_scale.data.text_columns import joined, text_column, value_faults, without_point
 
 MOST = 0.5
 """Fraction of unknown ids in a column above which a wrong column is the likely reason."""
 
-_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _SAMPLE_IDS = 10_000
 
 
@@ -129,41 +128,40 @@ def mostly_unknown(ends: Ends) -> bool:
 
 
 def likely_reason(
-    ends: Ends,
-    ids: pa.Array,
-    id_column: str,
-    node_column: Callable[[str], pa.ChunkedArray],
-    node_columns: Sequence[str],
-    edge_column: Callable[[str], pa.ChunkedArray],
-    edge_columns: Sequence[str],
+    ends: Ends, ids: pa.Array, *, id_column: str, nodes: pa.Table, edges: pa.Table
 ) -> str:
     """Return a sentence on why most ids of a column are unknown.
 
     It names the other column of either table that fits best, or says what is the matter with the
     texts. A sample of the ids decides.
 
+    >>> ids, ends = pa.array(["a", "b"]), pa.chunked_array([["x", "y"]])
+    >>> nodes, edges = pa.table({"ref": ["y", "x"]}), pa.table({"sum": ["1", "2"]})
+    >>> likely_reason(ends_of(ends, ids), ids, id_column="id", nodes=nodes, edges=edges)
+    "100 % of these ids are in no node's 'id', but 100 % are in its 'ref': is that the id?"
+
     Args:
         ends: The ids, most of which are unknown.
         ids: Ids of the nodes.
         id_column: Name of the column that holds them.
-        node_column: Returns a column of the nodes by name.
-        node_columns: Columns of the nodes that may hold the ids instead.
-        edge_column: Returns a column of the edges by name.
-        edge_columns: Columns of the edges that may be the end instead.
+        nodes: Columns of the nodes that may hold the ids instead.
+        edges: Columns of the edges that may be the end instead.
     """
-    sample = ends.texts.drop_null().slice(0, _SAMPLE_IDS)
-    percent = round(100 * float(ends.is_unknown.sum()) / max(len(ends.texts.drop_null()), 1))
-    given = f"{percent} % of these ids are no id of a node (column {id_column!r})"
-    best, fraction = _best(edge_columns, lambda name: _fitting(edge_column(name), ids))
-    if fraction > MOST:
-        return f"{given}: the column {best!r} fits to {fraction:.0%}; are columns exchanged?"
-    best, fraction = _best(node_columns, lambda name: _known(sample, node_column(name)))
-    if fraction > MOST:
-        return f"{given}: they are in the nodes' column {best!r} to {fraction:.0%}; is it the id?"
+    present = ends.texts.drop_null()
+    sample = present.slice(0, _SAMPLE_IDS)
+    percent = round(100 * float(ends.is_unknown.sum()) / max(len(present), 1))
+    given = f"{percent} % of these ids are in no node's {id_column!r}"
+    other = {name: _fitting(edges[name], ids) for name in edges.column_names}
+    if (best := max(other, key=other.__getitem__, default="")) and other[best] > MOST:
+        fit = f"{other[best]:.0%}".replace("%", " %")
+        return f"{given}, but {fit} of the column {best!r} are: were columns exchanged?"
+    other = {name: _known(sample, text_column(nodes[name]).texts) for name in nodes.column_names}
+    if (best := max(other, key=other.__getitem__, default="")) and other[best] > MOST:
+        fit = f"{other[best]:.0%}".replace("%", " %")
+        return f"{given}, but {fit} are in its {best!r}: is that the id?"
     folded = pc.utf8_lower(pc.utf8_trim_whitespace(sample))
-    plain_ids = pc.utf8_lower(pc.utf8_trim_whitespace(ids))
-    if _fraction(pc.is_in(folded, value_set=plain_ids, skip_nulls=True)) > MOST:
-        return f"{given}: they differ in blanks or in upper and lower case only"
+    if _known(folded, pc.utf8_lower(pc.utf8_trim_whitespace(ids))) > MOST:
+        return f"{given}: they differ in blanks, or in upper and lower case"
     return f"{given}: name the columns that hold the same ids in both tables"
 
 
@@ -172,41 +170,26 @@ def read_weights(
 ) -> tuple[NDArray[np.float64], list[Fault]]:
     """Return the weights of the edges, (E,), and what is wrong with them.
 
-    >>> weights, faults = read_weights(pa.chunked_array([["2", "-1", "x"]]), file="e", column_name="w")
+    >>> column = pa.chunked_array([["2", "-1", "x"]])
+    >>> weights, faults = read_weights(column, file="edges.csv", column_name="sum")
     >>> [(fault.row, fault.advice) for fault in faults]
-    [(3, 'write a number'), (2, 'write a finite number above 0, or remove the edge')]
+    [(3, 'write a number'), (2, 'write a number above 0, or remove the edge')]
     """
     where = {"file": file, "column": column_name}
-    kind = column.type
-    if pa.types.is_temporal(kind) or pa.types.is_nested(kind) or pa.types.is_binary(kind):
-        advice = f"write numbers, not values of type {kind}"
+    if not is_readable(column.type):
+        advice = f"write numbers, not values of type {column.type}"
         return np.zeros(len(column)), [Fault(**where, advice=advice)]
+    numbers = ColumnReader(column).numbers
     texts = joined(column.cast(pa.large_string()))
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        trimmed = pc.utf8_ltrim(pc.utf8_trim_whitespace(texts), "+")
-        written = pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, pa.large_string()), trimmed)
-        is_number = pc.match_substring_regex(written, _NUMBER)
-        numbers = pc.if_else(is_number, written, None).cast(pa.float64())
-        wrong = np.asarray(pc.fill_null(pc.invert(is_number), False))
-        missing = np.asarray(written.is_null())
-    else:
-        numbers = joined(pc.cast(column, pa.float64(), safe=False))
-        wrong, missing = np.zeros(len(texts), bool), np.asarray(numbers.is_null())
-    weights: NDArray[np.float64] = np.asarray(pc.fill_null(numbers, 1.0))
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        single = weights.astype(np.float32)  # as it is stored
-        useless = ~(np.isfinite(single) & (single > 0))
-    faults = value_faults(texts, missing, advice="write a weight, or remove the edge", **where)
+        weights = numbers.value.astype(np.float32)  # as it is stored
+    wrong = numbers.wrong | np.isinf(weights)
+    useless = (weights <= 0) & ~wrong
+    advice = "write a weight, or remove the edge"
+    faults = value_faults(texts, numbers.missing, advice=advice, **where)
     faults += value_faults(texts, wrong, advice="write a number", **where)
-    advice = "write a finite number above 0, or remove the edge"
-    return weights, faults + value_faults(texts, useless, advice=advice, **where)
-
-
-def _best(names: Sequence[str], fraction_of: Callable[[str], float]) -> tuple[str, float]:
-    """Return the name with the largest fraction; ("", 0) without names."""
-    fractions = [(fraction_of(name), name) for name in names]
-    fraction, name = max(fractions, key=lambda pair: pair[0], default=(0.0, ""))
-    return name, fraction
+    advice = "write a number above 0, or remove the edge"
+    return numbers.value, faults + value_faults(texts, useless, advice=advice, **where)
 
 
 def _fitting(column: pa.ChunkedArray, ids: pa.Array) -> float:
@@ -214,10 +197,6 @@ def _fitting(column: pa.ChunkedArray, ids: pa.Array) -> float:
     return _known(text_column(column.slice(0, _SAMPLE_IDS)).texts.drop_null(), ids)
 
 
-def _known(sample: pa.Array, column: pa.ChunkedArray | pa.Array) -> float:
-    texts = column if isinstance(column, pa.Array) else text_column(column).texts
-    return _fraction(pc.is_in(sample, value_set=texts, skip_nulls=True))
-
-
-def _fraction(mask: pa.Array) -> float:
-    return float(np.asarray(mask).mean()) if len(mask) else 0.0
+def _known(sample: pa.Array, texts: pa.Array) -> float:
+    known = np.asarray(pc.is_in(sample, value_set=texts, skip_nulls=True))
+    return float(known.mean()) if len(known) else 0.0
