@@ -44,10 +44,10 @@ def inferred_kind(reader: ColumnReader) -> ColumnKind | Literal["empty", "identi
     >>> inferred_kind(ColumnReader(pa.chunked_array([[f"A{row}" for row in range(20)]])))
     'identifier'
     """
-    if is_number(reader.type):
-        return "empty" if reader.numbers.missing.all() else "number"
-    if reader.text.missing.all():
+    if is_empty(reader):
         return "empty"
+    if is_number(reader.type):
+        return "number"
     if pa.types.is_boolean(reader.type):
         return "boolean"
     if is_date(reader.type):
@@ -60,6 +60,16 @@ def inferred_kind(reader: ColumnReader) -> ColumnKind | Literal["empty", "identi
     if not reader.dates.wrong.any():
         return "date"
     return _text_kind(reader)
+
+
+def is_empty(reader: ColumnReader) -> bool:
+    """Return whether a column has no value at all.
+
+    >>> is_empty(ColumnReader(pa.chunked_array([["NA", "", None]])))
+    True
+    """
+    values = reader.numbers if is_number(reader.type) else reader.text
+    return bool(values.missing.all())
 
 
 def _text_kind(reader: ColumnReader) -> Literal["text", "identifier", "category"]:
