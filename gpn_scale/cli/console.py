@@ -4,7 +4,7 @@ import math
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, NoReturn
@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from gpn_scale.errors import ElsewhereError, GpnScaleError
 from gpn_scale.evaluation.report import Report
 from gpn_scale.evaluation.scores import DETECTION_SCORES, SCORES
-from gpn_scale.flags import with_flags
+from gpn_scale.flags import FLAGS, with_flags
 from gpn_scale.train.run_directory import RunDirectory
 
 BAD_INPUT = 2
@@ -26,18 +26,22 @@ class Stopped(BaseException):
         self.number = number
 
 
-def exit_code_of(run: Callable[[], None]) -> int:
+def exit_code_of(run: Callable[[], None], flags: Mapping[str, str] = FLAGS) -> int:
     """Run a command and return its exit code.
 
     It is 0 on success, 2 for bad input (with one sentence on standard error), and 128 + n if signal
     n ended the command.
+
+    Args:
+        run: The command.
+        flags: Its flag of each argument that an error may name.
     """
     try:
         run()
     except ElsewhereError:
         return BAD_INPUT
     except GpnScaleError as error:
-        print(f"error: {with_flags(error)}", file=sys.stderr)
+        print(f"error: {with_flags(error, flags)}", file=sys.stderr)
         return BAD_INPUT
     except Stopped as stopped:
         return 128 + stopped.number

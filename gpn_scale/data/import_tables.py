@@ -66,7 +66,7 @@ def import_tables(
     >>> graph, facts, _ = import_tables(
     ...     nodes, edges, names=names, rules=ImportRules(unknown_ids="drop")
     ... )
-    >>> graph.class_names.tolist(), facts.self_loops, facts.repeated_edges, facts.edges_dropped
+    >>> graph.class_names.tolist(), facts.self_loops, facts.duplicates, facts.unknown_ids
     (['bad', 'ok'], 1, 1, 1)
 
     Args:
@@ -179,7 +179,7 @@ def _with_features(graph: Graph, nodes: NodeTable, preparation: Preparation) -> 
         features=prepared.features,
         feature_names=np.array(prepared.preparation.feature_names),
         preparation=prepared.preparation,
-        raw_columns=RawColumns(nodes.columns),
+        raw_columns=RawColumns(nodes.columns) if nodes.columns.num_columns else None,
     )
 
 
@@ -201,14 +201,11 @@ def _facts(
         nodes_listed=listed.num_nodes,
         nodes_added=graph.num_nodes - listed.num_nodes,
         edges_listed=linked.num_listed,
-        edges_dropped=linked.num_listed - len(linked.source),
-        unknown_ids=linked.num_unknown,
+        unknown_ids=linked.num_listed - len(linked.source),
         self_loops=self_loops,
-        repeated_edges=len(linked.source) - self_loops - edges,
-        edges=edges,
-        directed=graph.directed,
+        duplicates=len(linked.source) - self_loops - edges,
         weight=roles.weight,
-        missing_values=missing,
+        missing=missing,
         notes=(*preparation.notes, *_label_notes(graph), *_feature_notes(preparation)),
     )
 

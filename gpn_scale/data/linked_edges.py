@@ -41,8 +41,6 @@ class LinkedEdges:
     """Weights, (E,); None without a column of weights."""
     num_listed: int
     """Number of rows of the table."""
-    num_unknown: int = 0
-    """Number of distinct ids that no node of the table of nodes has."""
     added: pa.Array | None = None
     """Ids of nodes to add, sorted; they follow the listed ones. None without."""
 
@@ -118,17 +116,12 @@ def _linked(
     unknown_ids: UnknownIds,
 ) -> LinkedEdges:
     """Return the edges by the rule for unknown ids; those with a missing end are dropped."""
-    num_listed = len(source.nodes)
-    unknown = pc.unique(pa.concat_arrays([_unknown_texts(ends) for ends in (source, target)]))
-    added = None
-    numbers = [source.nodes, target.nodes]
-    if unknown_ids == "add" and len(unknown):
+    added, numbers = None, [source.nodes, target.nodes]
+    if unknown_ids == "add" and (source.is_unknown.any() or target.is_unknown.any()):
+        unknown = pc.unique(pa.concat_arrays([_unknown_texts(source), _unknown_texts(target)]))
         added = unknown.take(pc.array_sort_indices(unknown))
-        for ends in (source, target):
-            rows = np.flatnonzero(ends.is_unknown)
-            places = np.asarray(pc.index_in(_unknown_texts(ends), value_set=added))
-            ends.nodes[rows] = num_nodes + places
-    kept = (source.nodes >= 0) & (target.nodes >= 0)
+        numbers = [_with_numbers(ends, added, num_nodes) for ends in (source, target)]
+    kept = (numbers[0] >= 0) & (numbers[1] >= 0)
     if not kept.all():
         numbers = [each[kept] for each in numbers]
         weight = None if weight is None else weight[kept]
@@ -136,10 +129,17 @@ def _linked(
         source=numbers[0],
         target=numbers[1],
         weight=weight,
-        num_listed=num_listed,
-        num_unknown=len(unknown),
+        num_listed=len(kept),
         added=added,
     )
+
+
+def _with_numbers(ends: Ends, added: pa.Array, num_nodes: int) -> NDArray[np.int64]:
+    """Return the numbers of the nodes, where added ones follow the others."""
+    numbers = ends.nodes.copy()
+    places = np.asarray(pc.index_in(_unknown_texts(ends), value_set=added))
+    numbers[ends.is_unknown] = num_nodes + places
+    return numbers
 
 
 def _unknown_texts(ends: Ends) -> pa.Array:
