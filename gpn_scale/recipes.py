@@ -179,8 +179,9 @@ def recipe_for(dataset: str, graph: Graph) -> RunConfig:
     """Return the paper's setting for its datasets and their variants, else one that fits the graph.
 
     Your own graph keeps the split it came with; without one, `split_for` chooses fractions that
-    follow the number of labels. Its features count as bags of words if they are sparse and not
-    negative; all others are standardised.
+    follow the number of labels. Features that a preparation has made of raw columns are used as
+    they are. Others count as bags of words if they are sparse and not negative, and are
+    standardised if not.
 
     >>> from gpn_scale import build_graph
     >>> graph = build_graph([0, 1], [1, 2], features=[[0.5], [2.0], [-1.0]])
@@ -197,11 +198,14 @@ def recipe_for(dataset: str, graph: Graph) -> RunConfig:
     if not is_own_graph(dataset):
         return synthetic(dataset)
     features = graph.features
-    bag = isinstance(features, CSRFeatures) and bool(features.values.min(initial=0.0) >= 0)
+    plain = graph.preparation is None
+    bag = (
+        plain and isinstance(features, CSRFeatures) and bool(features.values.min(initial=0.0) >= 0)
+    )
     return RunConfig(
         data=DataConfig(dataset=dataset, feature_scaling="row_sum" if bag else "none"),
         split=split_for(graph),
-        encoder=EncoderConfig(standardise=not bag),
+        encoder=EncoderConfig(standardise=plain and not bag),
     )
 
 

@@ -40,7 +40,11 @@ SOLE_USERS = {
     "tqdm": {"gpn_scale/progress.py"},
     "mpi4py": {"precompute/mpi.py"},
     "pymetis": {"gpn_scale/data/metis.py"},
-    "sklearn": {"gpn_scale/evaluation/metrics.py", "gpn_scale/page/projection.py"},
+    "sklearn": {
+        "gpn_scale/data/hashed_text.py",
+        "gpn_scale/evaluation/metrics.py",
+        "gpn_scale/page/projection.py",
+    },
     "threadpoolctl": {"gpn_scale/page/projection.py"},
 }
 UNTESTED = {

@@ -72,7 +72,7 @@ def test_class_names_are_the_models_whatever_the_graph_calls_them(model_file):
     classifier = GPNClassifier.load(model_file, device="cpu")
     assert classifier.contract.class_names == ("legit", "fraud")
     renamed = graph_with(classes=("fraud", "legit"), labels=1 - LABELS)
-    aligned, notes = classifier.aligned(renamed)
+    aligned, notes, _ = classifier.aligned(renamed)
     assert notes == ()
     assert aligned.class_names.tolist() == ["legit", "fraud"]
     np.testing.assert_array_equal(aligned.labels, LABELS)

@@ -86,8 +86,9 @@ def predict(options: argparse.Namespace) -> None:
         torch.set_num_threads(checked_threads(options.threads))
     budget = memory_bytes(options.memory_budget)
     classifier = GPNClassifier.load(RunDirectory(options.run).model, device=options.device)
-    graph, notes = classifier.aligned(_load_graph(options, classifier))
-    for note in (*notes, *_p_value_notes(options, classifier)):
+    aligned = classifier.aligned(_load_graph(options, classifier))
+    graph = aligned.graph
+    for note in (*aligned.notes, *_p_value_notes(options, classifier)):
         print(f"note: {note}")
     if options.nodes is None:
         prediction = _predict_all(classifier, graph, budget, options.out.parent)

@@ -1,18 +1,17 @@
-"""`DataContract`: what a trained model expects of a graph, by name: feature columns and classes."""
+"""`DataContract`: what a trained model expects of a graph: columns, classes, kind of edges."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from gpn_scale.data.features import take_columns
 from gpn_scale.data.graph import MISSING_LABEL, Graph, NodeIds, Split
+from gpn_scale.data.preparation import Preparation, prepared_features
+from gpn_scale.data.surprises import ColumnSurprise, listed
 from gpn_scale.errors import GraphError
-
-_SHOWN = 5
-"""Number of names that a message lists."""
 
 
 class AlignedGraph(NamedTuple):
@@ -26,12 +25,14 @@ class AlignedGraph(NamedTuple):
 
     graph: Graph
     notes: tuple[str, ...]
-    """What was ignored or changed, one sentence each."""
+    """What was ignored, changed or unusual, one sentence each."""
+    surprises: tuple[ColumnSurprise, ...] = ()
+    """Counts of unusual values per raw column, if the model has prepared raw columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataContract:
-    """The feature columns and classes of a model's training graph.
+    """The feature columns, classes and kind of edges of a model's training graph.
 
     >>> from gpn_scale import build_graph
     >>> trained_on = build_graph([0], [1], features=[[1.0, 9.0]] * 2, feature_names=["age", "size"])
@@ -46,6 +47,12 @@ class DataContract:
     """Names of the feature columns; () if they have none."""
     class_names: tuple[str, ...] = ()
     """Names of the classes; () if they have none."""
+    preparation: Preparation | None = None
+    """The rule by which features were made of raw columns; None if they were given as numbers."""
+    directed: bool | None = None
+    """Whether edges had a direction; None if it is not known."""
+    weighted: bool | None = None
+    """Whether edges had weights; None if it is not known."""
 
     @classmethod
     def of(cls, graph: Graph) -> "DataContract":
@@ -55,41 +62,77 @@ class DataContract:
             num_classes=graph.num_classes,
             feature_names=_texts(graph.feature_names),
             class_names=_texts(graph.class_names),
+            preparation=graph.preparation,
+            directed=graph.directed,
+            weighted=graph.edge_weight is not None,
         )
 
     def aligned(self, graph: Graph) -> AlignedGraph:
         """Return the graph with the model's columns in their order, and with its classes.
 
-        Columns are matched by name if both have names, else by position. Columns that the model
-        does not have are ignored. Labels are matched in the same way, and a label that the model
-        does not know counts as missing. If the model has names of classes, the graph gets them.
+        If the model has a preparation and the graph has raw columns, the features are made again by
+        the model's rule, unless they were made by the same rule. Otherwise feature columns are
+        matched by name if both have names, else by position. Columns that the model does not have
+        are ignored. Labels are matched in the same way, and a label that the model does not know
+        counts as missing. If the model has names of classes, the graph gets them.
 
         Raises:
             GraphError: feature columns are missing.
+            TableFaults: raw columns are missing or of another kind.
         """
-        graph, column_notes = self._with_columns(graph)
-        graph, class_notes = self._with_classes(graph)
-        return AlignedGraph(graph, (*column_notes, *class_notes))
+        graph, column_notes, surprises = self._with_columns(graph)
+        edge_notes = self._notes_on_edges(graph)
+        graph, class_notes, _ = self._with_classes(graph)
+        return AlignedGraph(graph, (*column_notes, *edge_notes, *class_notes), surprises)
 
     def _with_columns(self, graph: Graph) -> AlignedGraph:
+        preparation = self.preparation
+        if preparation is None:
+            return self._with_named_columns(graph)
+        if graph.preparation == preparation:
+            return AlignedGraph(graph, ())
+        if graph.raw_columns is None and preparation.rules:
+            aligned = self._with_named_columns(graph)
+            return aligned._replace(notes=(*aligned.notes, *_notes_on_preparation(graph)))
+        table = pa.table({}) if graph.raw_columns is None else graph.raw_columns.table()
+        prepared = prepared_features(preparation, table, graph, file=graph.name)
+        made = replace(
+            graph,
+            features=prepared.features,
+            feature_names=np.array(preparation.feature_names, np.str_),
+            preparation=preparation,
+        )
+        return AlignedGraph(made, prepared.notes, prepared.surprises)
+
+    def _with_named_columns(self, graph: Graph) -> AlignedGraph:
         names = _texts(graph.feature_names)
         if names == self.feature_names or not names or not self.feature_names:
             return AlignedGraph(graph, ())
         place = {name: column for column, name in enumerate(names)}
         if missing := [name for name in self.feature_names if name not in place]:
             raise GraphError(
-                f"graph {graph.name!r} has no feature column {_listed(missing)}, which the model "
+                f"graph {graph.name!r} has no feature column {listed(missing)}, which the model "
                 "was trained on: add the missing columns, or train again without them"
             )
         notes: tuple[str, ...] = ()
         own = set(self.feature_names)
         if extra := [name for name in names if name not in own]:
-            notes = (f"The feature column {_listed(extra)} is not in the model and was ignored.",)
+            notes = (f"The feature column {listed(extra)} is not in the model and was ignored.",)
         order = np.array([place[name] for name in self.feature_names], np.int64)
         assert graph.features is not None
         features = take_columns(graph.features, order)
-        named = replace(graph, features=features, feature_names=np.array(self.feature_names))
+        named = replace(
+            graph, features=features, feature_names=np.array(self.feature_names), preparation=None
+        )
         return AlignedGraph(named, notes)
+
+    def _notes_on_edges(self, graph: Graph) -> tuple[str, ...]:
+        notes = []
+        if self.directed is not None and self.directed != graph.directed:
+            notes.append(_difference("directed", "undirected", self.directed))
+        if self.weighted is not None and self.weighted != (graph.edge_weight is not None):
+            notes.append(_difference("weighted", "unweighted", self.weighted))
+        return tuple(notes)
 
     def _with_classes(self, graph: Graph) -> AlignedGraph:
         names = _texts(graph.class_names)
@@ -112,7 +155,7 @@ class DataContract:
             texts = [names[label] if names else str(label) for label in lost]
             count = int(np.isin(graph.labels, lost).sum())
             notes.append(
-                f"The model does not know the class {_listed(texts)}; the labels of {count:,} "
+                f"The model does not know the class {listed(texts)}; the labels of {count:,} "
                 "nodes were ignored."
             )
         relabelled = replace(
@@ -136,11 +179,19 @@ def _labelled_split(split: Split | None, labels: NDArray[np.int32]) -> Split | N
     return Split(train=kept(split.train), val=kept(split.val), test=kept(split.test))
 
 
+def _notes_on_preparation(graph: Graph) -> tuple[str, ...]:
+    if graph.preparation is None:
+        return ()
+    return (
+        "The features were made by another rule than the model's, and the graph does not hold the "
+        "raw columns to make them again, so predictions may be wrong: import the tables again.",
+    )
+
+
+def _difference(true: str, false: str, trained: bool) -> str:
+    given, other = (true, false) if trained else (false, true)
+    return f"The graph of training is {given}, this one is {other}."
+
+
 def _texts(names: NDArray[np.str_] | None) -> tuple[str, ...]:
     return () if names is None else tuple(str(name) for name in names)
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:_SHOWN])
-    more = len(names) - _SHOWN
-    return f"{shown} and {more:,} more" if more > 0 else shown

@@ -7,13 +7,17 @@ C classes.
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from gpn_scale.errors import GraphError
+
+if TYPE_CHECKING:
+    from gpn_scale.data.preparation import Preparation
+    from gpn_scale.data.raw_columns import RawColumns
 
 MISSING_LABEL = -1
 """Label of a node whose class is unknown or hidden (see `leave_out_classes`)."""
@@ -135,6 +139,10 @@ class Graph:
     """The user's own class names if labels were texts and not class indices, (C,)."""
     feature_names: NDArray[np.str_] | None = None
     """Names of the feature columns, distinct, (F,); None if they have none."""
+    preparation: "Preparation | None" = None
+    """The rule by which `features` were made of raw columns; None if they were given as numbers."""
+    raw_columns: "RawColumns | None" = None
+    """The raw columns of the nodes, N rows; None if they were not kept."""
     _fingerprints: dict[str, str] = field(default_factory=dict, init=False, repr=False)
     """Fingerprints computed so far; a copy made by `dataclasses.replace` starts without any."""
 
@@ -158,6 +166,17 @@ class Graph:
                 raise GraphError(
                     f"graph {self.name!r}: {what} has shape {array.shape}, expected {shape}"
                 )
+
+        if self.preparation is not None and self.preparation.num_features != self.num_features:
+            raise GraphError(
+                f"graph {self.name!r}: it has {self.num_features} features, its preparation makes "
+                f"{self.preparation.num_features}; expected the features of the preparation"
+            )
+        if self.raw_columns is not None and self.raw_columns.num_rows != self.num_nodes:
+            raise GraphError(
+                f"graph {self.name!r}: its raw columns have {self.raw_columns.num_rows} rows, "
+                f"expected one for each of its {self.num_nodes} nodes"
+            )
 
     def __repr__(self) -> str:
         return (

@@ -1,8 +1,9 @@
 """Graphs as folders of memory-mapped arrays, which are read from disk only where they are used.
 
-The folder holds one `.npy` file per array and `graph.json`, which names them. File names contain
-a hash of the content, and `graph.json` is replaced by one rename, so a save that is killed at any
-moment leaves the old graph or the new one, never a mixture.
+The folder holds one `.npy` file per array, raw columns as a `.parquet` file, and `graph.json`,
+which names them and holds the preparation of the columns. File names contain a hash of the content,
+and `graph.json` is replaced by one rename, so a save that is killed at any moment leaves the old
+graph or the new one, never a mixture.
 """
 
 import hashlib
@@ -15,11 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpn_scale.data.graph import CSRFeatures, Features, Graph, Split
+from gpn_scale.data.preparation import Preparation
+from gpn_scale.data.raw_columns import RawColumns
 from gpn_scale.errors import GraphError
 from gpn_scale.files import replacing, write_json
 
 FORMAT_VERSION = 1
 MANIFEST = "graph.json"
+_RAW_COLUMNS, _TOKEN = "raw_columns", "?" * 16
 
 _Arrays = Mapping[str, NDArray[Any]]
 
@@ -48,7 +52,7 @@ def save_graph(graph: Graph, directory: Path) -> None:
             np.save(file, np.ascontiguousarray(array), allow_pickle=False)
         entries[key] = {"file": file_name, "dtype": array.dtype.str, "shape": list(array.shape)}
     sparse = isinstance(graph.features, CSRFeatures)
-    manifest = {
+    manifest: dict[str, Any] = {
         "format_version": FORMAT_VERSION,
         "name": graph.name,
         "num_classes": graph.num_classes,
@@ -58,11 +62,19 @@ def save_graph(graph: Graph, directory: Path) -> None:
         "marks": marks,
         "arrays": entries,
     }
-    write_json(directory / MANIFEST, manifest)
     kept = {entry["file"] for entry in entries.values()}
-    for path in directory.glob("*-????????????????.npy"):
-        if path.name not in kept:
-            path.unlink(missing_ok=True)
+    if graph.preparation is not None:
+        manifest["preparation"] = graph.preparation.to_dict()
+    if graph.raw_columns is not None:
+        file_name = f"{_RAW_COLUMNS}-{graph.raw_columns.content_hash()}.parquet"
+        graph.raw_columns.write(directory / file_name)
+        manifest[_RAW_COLUMNS] = {"file": file_name}
+        kept.add(file_name)
+    write_json(directory / MANIFEST, manifest)
+    for pattern in (f"*-{_TOKEN}.npy", f"{_RAW_COLUMNS}-{_TOKEN}.parquet"):
+        for path in directory.glob(pattern):
+            if path.name not in kept:
+                path.unlink(missing_ok=True)
 
 
 def open_graph(directory: Path) -> Graph:
@@ -106,7 +118,19 @@ def _graph_of(manifest: Mapping[str, Any], directory: Path) -> Graph:
         node_names=arrays.get("node_names"),
         class_names=arrays.get("class_names"),
         feature_names=arrays.get("feature_names"),
+        preparation=_preparation(manifest),
+        raw_columns=_raw_columns(manifest, directory),
     )
+
+
+def _preparation(manifest: Mapping[str, Any]) -> Preparation | None:
+    values = manifest.get("preparation")
+    return None if values is None else Preparation.from_dict(values)
+
+
+def _raw_columns(manifest: Mapping[str, Any], directory: Path) -> RawColumns | None:
+    entry = manifest.get(_RAW_COLUMNS)
+    return None if entry is None else RawColumns(directory / entry["file"])
 
 
 def _content_token(graph: Graph, fingerprint: str) -> str:

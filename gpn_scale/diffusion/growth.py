@@ -115,6 +115,7 @@ def grown_graph(graph: Graph, new: NewNodes) -> Graph:
     """Return the graph rebuilt with the new nodes: a copy of everything, by `build_graph`.
 
     New nodes have no label and, where existing nodes have names, are called `new 0`, `new 1`, ...
+    Raw columns are dropped, since new nodes have features only.
 
     >>> path = build_graph([0, 1], [1, 2], features=[[0.0], [1.0], [2.0]])
     >>> grown_graph(path, new_nodes(path, [[0.5]], [[0, 2]])).out_degree
@@ -140,6 +141,7 @@ def grown_graph(graph: Graph, new: NewNodes) -> Graph:
         features=None if graph.features is None else _stacked(graph.features, new.features),
         labels=np.append(graph.labels, np.full(new.num_new, MISSING_LABEL, np.int32)),
         node_names=None if graph.node_names is None else np.append(graph.node_names, names),
+        raw_columns=None,
     )
 
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from gpn_scale import __version__
 from gpn_scale.config import DiffusionConfig, RunConfig
 from gpn_scale.data.contract import DataContract
-from gpn_scale.errors import RunError
+from gpn_scale.data.preparation import Preparation
+from gpn_scale.errors import GraphError, RunError
 from gpn_scale.train.checkpoint import check_tensors, load_tensors, save_tensors
 from gpn_scale.train.model_parts import ModelParts, NetworkSizes
 
@@ -48,7 +49,7 @@ class SavedModel:
     dtype: torch.dtype
     """Type of its real numbers."""
     contract: DataContract
-    """Feature columns and classes of its training graph."""
+    """Feature columns, their preparation, classes and kind of edges of its training graph."""
     surprise: GraphSurprise | None = None
     """Surprise of a graph's nodes, of GPN+; None if it is not known."""
 
@@ -62,12 +63,11 @@ def save_model(path: Path, model: SavedModel) -> None:
         "num_classes": network.flow.num_classes,
         "num_clusters": 0 if network.clusters is None else network.clusters.num_clusters,
         "summary_of": model.clusters_of,
-        "feature_names": list(model.contract.feature_names),
-        "class_names": list(model.contract.class_names),
         "version": __version__,
     }
     if model.predicts_with != model.config.diffusion:
         facts["predicts_with"] = asdict(model.predicts_with)
+    facts |= _contract_facts(model.contract)
     tensors = model.parts.state()
     if model.surprise is not None and model.surprise.values is not None:
         facts["surprise_of"] = model.surprise.fingerprint
@@ -112,16 +112,59 @@ def load_model(path: Path) -> SavedModel:
     )
 
 
+def _contract_facts(contract: DataContract) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "feature_names": list(contract.feature_names),
+        "class_names": list(contract.class_names),
+    }
+    edges = {"directed": contract.directed, "weighted": contract.weighted}
+    facts |= {key: value for key, value in edges.items() if value is not None}
+    if contract.preparation is not None:
+        facts["preparation"] = contract.preparation.to_dict()
+    return facts
+
+
 def _contract(path: Path, facts: dict[str, Any]) -> DataContract:
-    """Return the contract in a model file; files of earlier versions have no names."""
-    names = {}
-    for key, size in (("feature_names", "num_features"), ("class_names", "num_classes")):
-        names[key] = tuple(str(name) for name in facts.get(key, []))
-        if names[key] and len(names[key]) != facts[size]:
-            raise RunError(
-                f"{path} has {len(names[key])} {key}, expected {facts[size]}: it is damaged, train "
-                "again"
-            )
+    """Return the contract in a model file; files of earlier versions have fewer entries."""
     return DataContract(
-        num_features=facts["num_features"], num_classes=facts["num_classes"], **names
+        num_features=facts["num_features"],
+        num_classes=facts["num_classes"],
+        feature_names=_names(path, facts, "feature_names", facts["num_features"]),
+        class_names=_names(path, facts, "class_names", facts["num_classes"]),
+        preparation=_preparation(path, facts),
+        directed=_edge_fact(path, facts, "directed"),
+        weighted=_edge_fact(path, facts, "weighted"),
     )
+
+
+def _names(path: Path, facts: dict[str, Any], key: str, size: int) -> tuple[str, ...]:
+    names = tuple(str(name) for name in facts.get(key, []))
+    if names and len(names) != size:
+        raise RunError(
+            f"{path} has {len(names)} {key}, expected {size}: it is damaged, train again"
+        )
+    return names
+
+
+def _edge_fact(path: Path, facts: dict[str, Any], key: str) -> bool | None:
+    value = facts.get(key)
+    if not isinstance(value, bool | None):
+        raise RunError(
+            f"{path} has {value!r} for {key!r}, expected true or false: it is damaged, train again"
+        )
+    return value
+
+
+def _preparation(path: Path, facts: dict[str, Any]) -> Preparation | None:
+    if "preparation" not in facts:
+        return None
+    try:
+        preparation = Preparation.from_dict(facts["preparation"])
+    except GraphError as error:
+        raise RunError(f"{path}: {error}, and train again") from error
+    if preparation.num_features != facts["num_features"]:
+        raise RunError(
+            f"{path} has a preparation of {preparation.num_features} features, expected "
+            f"{facts['num_features']}: it is damaged, train again"
+        )
+    return preparation

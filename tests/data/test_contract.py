@@ -31,7 +31,7 @@ CONTRACT = DataContract.of(graph_of())
 
 @given(st.permutations(range(3)))
 def test_columns_are_matched_by_name_in_any_order(order):
-    graph, notes = CONTRACT.aligned(graph_of(order))
+    graph, notes, _ = CONTRACT.aligned(graph_of(order))
     np.testing.assert_array_equal(graph.features, VALUES)
     assert graph.feature_names.tolist() == NAMES
     assert notes == ()
@@ -53,7 +53,7 @@ def test_sparse_columns_are_taken_like_dense_ones(columns):
 
 def test_further_columns_are_reported_and_ignored():
     contract = DataContract.of(graph_of([0, 2]))
-    graph, notes = contract.aligned(graph_of([2, 1, 0]))
+    graph, notes, _ = contract.aligned(graph_of([2, 1, 0]))
     np.testing.assert_array_equal(graph.features, VALUES[:, [0, 2]])
     assert notes == ("The feature column 'size' is not in the model and was ignored.",)
 
@@ -68,14 +68,14 @@ def test_missing_columns_are_refused_by_name():
 
 def test_columns_without_names_are_matched_by_position():
     plain = build_graph([0, 1], [1, 2], features=VALUES)
-    graph, notes = CONTRACT.aligned(plain)
+    graph, notes, _ = CONTRACT.aligned(plain)
     np.testing.assert_array_equal(graph.features, VALUES)
     assert notes == ()
 
 
 def test_class_names_are_those_of_the_model():
     renamed = graph_of(labels=[1, 0, 1], classes=("land", "sea"))
-    graph, notes = CONTRACT.aligned(renamed)
+    graph, notes, _ = CONTRACT.aligned(renamed)
     assert graph.labels.tolist() == [0, 1, 0]
     assert graph.class_names.tolist() == ["sea", "land"]
     assert notes == ()
@@ -84,7 +84,7 @@ def test_class_names_are_those_of_the_model():
 def test_a_class_that_the_model_does_not_know_loses_its_labels():
     split = Split(train=[0, 1], val=[2], test=[])
     other = graph_of(labels=[0, 1, 1], classes=("sea", "sky"), split=split)
-    graph, notes = CONTRACT.aligned(other)
+    graph, notes, _ = CONTRACT.aligned(other)
     assert graph.labels.tolist() == [0, -1, -1]
     assert graph.num_classes == 2
     assert graph.split.train.tolist() == [0]
@@ -95,21 +95,21 @@ def test_a_class_that_the_model_does_not_know_loses_its_labels():
 
 
 def test_a_graph_without_labels_gets_the_models_classes():
-    graph, notes = CONTRACT.aligned(build_graph([0, 1], [1, 2], features=VALUES))
+    graph, notes, _ = CONTRACT.aligned(build_graph([0, 1], [1, 2], features=VALUES))
     assert graph.class_names.tolist() == ["sea", "land"]
     assert notes == ()
 
 
 def test_numbers_of_classes_are_kept_and_larger_ones_are_missing():
     numbered = build_graph([0, 1], [1, 2], features=VALUES, labels=[0, 2, 1])
-    graph, notes = CONTRACT.aligned(numbered)
+    graph, notes, _ = CONTRACT.aligned(numbered)
     assert graph.labels.tolist() == [0, -1, 1]
     assert notes == ("The model does not know the class '2'; the labels of 1 nodes were ignored.",)
 
 
 def test_a_model_without_names_leaves_its_own_kind_of_graph_alone():
     plain = build_graph([0, 1], [1, 2], features=VALUES, labels=[0, 1, 0])
-    graph, notes = DataContract.of(plain).aligned(plain)
+    graph, notes, _ = DataContract.of(plain).aligned(plain)
     assert graph is plain
     assert notes == ()
 
@@ -117,13 +117,13 @@ def test_a_model_without_names_leaves_its_own_kind_of_graph_alone():
 def test_a_model_without_names_matches_classes_by_number():
     plain = build_graph([0, 1], [1, 2], features=VALUES, labels=[0, 1, 0])
     contract, named = DataContract.of(plain), graph_of()
-    graph, notes = contract.aligned(named)
+    graph, notes, _ = contract.aligned(named)
     assert graph is named
     assert notes == ()
     smaller = graph_of(labels=[0, 0, 0], classes=("sea",))
     assert contract.aligned(smaller).graph.class_names is None
     larger = graph_of(labels=[0, 2, 1], classes=("sea", "land", "sky"))
-    graph, notes = contract.aligned(larger)
+    graph, notes, _ = contract.aligned(larger)
     assert graph.labels.tolist() == [0, -1, 1]
     assert (graph.num_classes, graph.class_names) == (2, None)
     assert notes == ("The model does not know the class '2'; the labels of 1 nodes were ignored.",)
