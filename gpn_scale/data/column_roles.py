@@ -135,6 +135,19 @@ def unknown_columns(
     ]
 
 
+def missing_roles(names: ColumnNames, roles: ColumnRoles, asked: Sequence[str]) -> list[str]:
+    """Return those of the roles `asked` that must have a column and have none.
+
+    >>> missing_roles(ColumnNames(label="kind"), ColumnRoles(id="id"), ["id", "label", "split"])
+    ['label']
+    """
+    return [
+        role
+        for role in asked
+        if getattr(roles, role) is None and (role in _REQUIRED or getattr(names, role) is not None)
+    ]
+
+
 def exchanged_tables(
     names: ColumnNames, node_columns: Sequence[str], edge_columns: Sequence[str]
 ) -> bool:

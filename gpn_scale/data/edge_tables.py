@@ -104,14 +104,15 @@ def end_faults(
         reason: Why most ids are unknown, in a sentence; None if only some are.
     """
     where = {"file": file, "column": column}
-    faults = []
-    if unknown and reason is not None:
-        faults.append(Fault(**where, advice=reason, count=int(ends.is_unknown.sum())))
-    faults += value_faults(ends.texts, ends.wrong, advice=ends.advice, **where)
+    faults = value_faults(ends.texts, ends.wrong, advice=ends.advice, **where)
     if missing:
         advice = "the edge has no node at this end: fill it, or drop such edges"
         faults += value_faults(ends.texts, ends.is_missing, advice=advice, **where)
-    if unknown:
+    if unknown and reason is not None:
+        row, count = int(ends.is_unknown.argmax()), int(ends.is_unknown.sum())
+        value = ends.texts[row].as_py()
+        faults.append(Fault(**where, row=row + 1, value=value, advice=reason, count=count))
+    elif unknown:
         advice = "no node has this id (blanks count): add the node, or choose a rule for such ids"
         faults += value_faults(ends.texts, ends.is_unknown, advice=advice, **where)
     return faults

@@ -14,6 +14,7 @@ from gpn_scale.data.column_roles import (
     ColumnRoles,
     edge_roles,
     exchanged_tables,
+    missing_roles,
     node_roles,
     unknown_columns,
 )
@@ -142,10 +143,10 @@ def _roles(
     roles = ColumnRoles()
     if nodes is not None:
         roles, wrong = node_roles(names, nodes.column_names, file=nodes.name)
-        faults.add(wrong, "id", "label", "split", "drop")
+        faults.add(wrong, *missing_roles(names, roles, ("id", "label", "split")))
     if edges is not None:
         ends, wrong = edge_roles(names, edges.column_names, file=edges.name)
-        faults.add(wrong, "source", "target", "weight", "drop")
+        faults.add(wrong, *missing_roles(names, ends, ("source", "target", "weight")))
         roles = replace(roles, source=ends.source, target=ends.target, weight=ends.weight)
     return roles
 

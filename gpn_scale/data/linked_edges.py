@@ -62,7 +62,7 @@ def read_edges(
         faults: Gets all that is wrong with ends and weights.
     """
     used = [name for name in (roles.source, roles.target, roles.weight) if name is not None]
-    content = faults.attempt(lambda: table.read(list(dict.fromkeys(used))))
+    content = faults.attempt(lambda: table.read(list(dict.fromkeys(used)))) if used else None
     if content is None:
         return None
     weight = None

@@ -70,7 +70,8 @@ def read_nodes(table: InputTable, roles: ColumnRoles, faults: FaultCollector) ->
         faults: Gets all that is wrong with ids, labels and split.
     """
     used = [name for name in (roles.id, roles.label, roles.split) if name is not None]
-    content = faults.attempt(lambda: table.read([*dict.fromkeys(used), *roles.features]))
+    used = [*dict.fromkeys(used), *roles.features]
+    content = faults.attempt(lambda: table.read(used)) if used else None
     if content is None:
         return None
     file = table.name

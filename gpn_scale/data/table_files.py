@@ -31,6 +31,7 @@ _SNIFFED_ROWS = 50
 _BLOCK_BYTES = 1 << 23
 _PARQUET, _GZIP, _ZIP = b"PAR1", b"\x1f\x8b", b"PK\x03\x04"
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_WRONG_LENGTH = "CSV parse error: Expected"
 _FIX_CSV = "write every row with as many values as the header, and close every quote"
 
 
@@ -66,6 +67,8 @@ class TableFile:
             TableFaults: rows have too few or too many values, text is not UTF-8, or the file is
                 damaged.
         """
+        if not columns:
+            return pa.table({})
         try:
             if self.delimiter is None:
                 return plain(read_parquet(self.path, columns))
@@ -81,32 +84,33 @@ class TableFile:
         types = {name: pa.string() for name in columns}
         if self.is_empty:
             return pa.table({name: pa.array([], kind) for name, kind in types.items()})
+        try:
+            return self._parsed(types)
+        except pa.ArrowInvalid as error:
+            if _WRONG_LENGTH not in str(error):
+                raise
+        # With several threads, Arrow does not number rows, and a handler of invalid rows may abort
+        # the process when it ends. So only a second pass, by one thread, has a handler.
         rows = _InvalidRows()
-        table = self._parsed(types, rows, use_threads=True)
-        if rows.count:
-            numbered = _InvalidRows()
-            self._parsed(types, numbered, use_threads=False)  # only one thread counts rows
-            first = numbered.first
-            assert first is not None
-            fault = Fault(
-                file=self.name,
-                row=first.number - 1,
-                value=first.text,
-                advice=f"write {first.expected_columns} values as in the header, not "
-                f"{first.actual_columns}; put values that contain {self.delimiter!r} in quotes",
-                count=numbered.count,
-            )
-            raise TableFaults([fault])
-        return table
+        self._parsed(types, rows)
+        assert rows.first is not None
+        fault = Fault(
+            file=self.name,
+            row=rows.first.number - 1,
+            value=rows.first.text,
+            advice=f"write {rows.first.expected_columns} values as in the header, not "
+            f"{rows.first.actual_columns}; put values that contain {self.delimiter!r} in quotes",
+            count=rows.count,
+        )
+        raise TableFaults([fault])
 
-    def _parsed(
-        self, types: dict[str, pa.DataType], rows: "_InvalidRows", *, use_threads: bool
-    ) -> pa.Table:
+    def _parsed(self, types: dict[str, pa.DataType], rows: "_InvalidRows | None" = None) -> Any:
+        """Return the columns of `types`; rows of another length are added to `rows`, if given."""
         with pa.input_stream(str(self.path), "gzip" if self.compressed else None) as stream:
             return arrow_csv.read_csv(
                 stream,
                 read_options=arrow_csv.ReadOptions(
-                    use_threads=use_threads,
+                    use_threads=rows is None,
                     block_size=_BLOCK_BYTES,
                     column_names=list(self.column_names),
                     skip_rows=self.blank_lines,
@@ -115,7 +119,7 @@ class TableFile:
                 parse_options=arrow_csv.ParseOptions(
                     delimiter=self.delimiter,
                     newlines_in_values=True,
-                    invalid_row_handler=rows.add,
+                    invalid_row_handler=None if rows is None else rows.add,
                 ),
                 convert_options=arrow_csv.ConvertOptions(
                     include_columns=list(types),

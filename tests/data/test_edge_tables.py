@@ -72,9 +72,9 @@ def test_unknown_and_missing_ends_are_faults_unless_a_rule_allows_them():
     assert faults_of(values, unknown=False, missing=False) == []
 
 
-def test_a_reason_comes_first():
-    faults = faults_of(["x", "y", "a"], reason="because")
-    assert (faults[0].advice, faults[0].row, faults[0].count) == ("because", None, 2)
+def test_a_reason_replaces_the_list_of_ids():
+    (fault,) = faults_of(["a", "x", "y"], reason="because")
+    assert (fault.advice, fault.row, fault.value, fault.count) == ("because", 2, "x", 2)
 
 
 def test_ends_that_are_no_ids_are_faults():

@@ -35,6 +35,7 @@ def test_a_column_is_read_alone(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("a,b,c\n1,2,3\n")
     assert open_table(path).read(["c", "a"]).to_pydict() == {"c": ["3"], "a": ["1"]}
+    assert open_table(path).read([]).to_pydict() == {}
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
