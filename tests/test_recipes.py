@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,6 +11,7 @@ from gpn_scale.config import SplitConfig
 from gpn_scale.data.building import build_graph
 from gpn_scale.data.datasets import DATASET_NAMES
 from gpn_scale.data.graph import CSRFeatures, Split
+from gpn_scale.data.preparation import Preparation
 from gpn_scale.data.splits import prepare_graph
 from gpn_scale.errors import ConfigError
 from gpn_scale.recipes import (
@@ -162,3 +164,16 @@ def test_many_training_nodes_are_taken_in_falling_steps(public):
     assert config.train.learning_rate == recipe.train.learning_rate
     assert config.train.schedule == "cosine"
     assert config.train.epochs == config.train.patience < recipe.train.epochs
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_prepared_features_are_used_as_they_are(sparse):
+    table = pa.table({"note": ["old boat", "red boat"] * 2, "size": [1, 2, 3, 4]})
+    table = table if sparse else table.select(["size"])
+    preparation = Preparation.fit(table, kinds={"note": "text"} if sparse else {})
+    features = preparation.apply(table).features
+    assert isinstance(features, CSRFeatures) is sparse
+    graph = replace(build_graph([0, 1], [2, 3], features=features), preparation=preparation)
+    config = recipe_for("mine", graph)
+    assert config.data.feature_scaling == "none"
+    assert not config.encoder.standardise

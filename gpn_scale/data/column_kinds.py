@@ -6,7 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gpn_scale.data.column_values import ColumnReader, is_date, is_number, parsed_booleans
+from gpn_scale.data.column_values import (
+    ColumnReader,
+    is_date,
+    is_number,
+    is_text,
+    parsed_booleans,
+)
 
 ColumnKind = Literal["number", "category", "boolean", "date", "text"]
 MissingRule = Literal["flag", "fill", "refuse"]
@@ -68,7 +74,7 @@ def is_empty(reader: ColumnReader) -> bool:
     >>> is_empty(ColumnReader(pa.chunked_array([["NA", "", None]])))
     True
     """
-    values = reader.numbers if is_number(reader.type) else reader.text
+    values = reader.text if is_text(reader.type) else reader.numbers
     return bool(values.missing.all())
 
 

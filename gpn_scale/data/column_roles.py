@@ -22,6 +22,7 @@ _OTHER_NAMES = {
     "target": {"b", "to", "to_id", "target_id", "dst", "dest", "end", "receiver", "v"},
 }
 """Names that other programs give to these columns; a message suggests them."""
+_ID_ENDINGS = ("_id", "_key", "_no", "_nr", "_number", "_ref")
 _SHOWN_COLUMNS = 12
 
 
@@ -194,7 +195,10 @@ def _resolved(
 
 
 def _which(role: str, columns: Sequence[str]) -> str:
-    likely = [name for name in columns if name.strip().casefold() in _OTHER_NAMES[role] | {role}]
+    folded = {name: name.strip().casefold() for name in columns}
+    likely = [name for name in columns if folded[name] in _OTHER_NAMES[role] | {role}]
+    if role == "id":
+        likely += [name for name in columns if folded[name].endswith(_ID_ENDINGS)]
     hint = f", perhaps {likely[0]!r}" if likely else ""
     shown = ", ".join(map(repr, columns[:_SHOWN_COLUMNS]))
     more = len(columns) - _SHOWN_COLUMNS

@@ -118,14 +118,19 @@ def _graph_of(manifest: Mapping[str, Any], directory: Path) -> Graph:
         node_names=arrays.get("node_names"),
         class_names=arrays.get("class_names"),
         feature_names=arrays.get("feature_names"),
-        preparation=_preparation(manifest),
+        preparation=_preparation(manifest, directory / MANIFEST),
         raw_columns=_raw_columns(manifest, directory),
     )
 
 
-def _preparation(manifest: Mapping[str, Any]) -> Preparation | None:
+def _preparation(manifest: Mapping[str, Any], path: Path) -> Preparation | None:
     values = manifest.get("preparation")
-    return None if values is None else Preparation.from_dict(values)
+    if values is None:
+        return None
+    try:
+        return Preparation.from_dict(values)
+    except GraphError as error:
+        raise GraphError(f"{path}: {error}") from error
 
 
 def _raw_columns(manifest: Mapping[str, Any], directory: Path) -> RawColumns | None:

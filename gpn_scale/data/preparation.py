@@ -188,7 +188,7 @@ class Preparation:
                 surprises.append(surprise)
             blocks.append(encoded.features)
         if faults:
-            raise TableFaults(faults, arguments=("missing", "kinds"))
+            raise TableFaults(faults)
         num_rows = columns.num_rows if graph is None else graph.num_nodes
         if graph is not None:
             blocks += [rule.encoded(graph) for rule in self.structure]

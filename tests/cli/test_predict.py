@@ -5,13 +5,16 @@ import json
 import re
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from gpn_scale import predictor
 from gpn_scale.cli.predict import main
 from gpn_scale.cli.train import main as train
+from gpn_scale.data.graph_folder import save_graph
 from precompute.cli import main as precompute
+from tests.prepared import prepared, raw_table
 
 SMALL = "synthetic:nodes=300,classes=3,features=8,separation=4"
 
@@ -234,3 +237,33 @@ def test_own_ids_are_read_and_written_and_the_suffix_decides_the_format(tmp_path
     chosen.write_text("n/1000\n")
     assert main([*some_csv, "--overwrite"]) == 2
     assert "holds 'n/1000', which is no id of the graph" in capsys.readouterr().err
+
+
+def test_the_next_table_is_prepared_by_the_model_and_its_surprises_are_counted(tmp_path, capsys):
+    """Next month has other columns, one new country, and a class that has been renamed."""
+    table = raw_table()
+    save_graph(prepared(table), tmp_path / "may")
+    countries = pa.array(["XK", "XK", *table["country"].to_pylist()[2:]])
+    later = table.set_column(1, "country", countries).select(table.column_names[::-1])
+    renamed = prepared(later.append_column("extra", later["amount"]), class_names=["fine", "fraud"])
+    save_graph(renamed, tmp_path / "june")
+    save_graph(prepared(later.drop_columns(["opened", "note"])), tmp_path / "july")
+    where = ["--data-dir", str(tmp_path), "--threads", "1"]
+    options = ["--dataset", "may", "--epochs", "3", "--set", "split.train=0.3"]
+    assert train([*options, *where, "--out", str(tmp_path / "run")]) == 0
+    capsys.readouterr()
+    out = tmp_path / "june.parquet"
+    assert predict(tmp_path, out, "--dataset", "june", *where) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == [
+        "note: The column 'extra' was not in training and was ignored.",
+        "note: 2 values of 'country' are not among those of training (first: 'XK'); they count as "
+        "no category.",
+        "note: The model does not know the class 'fine'; the labels of 80 nodes were ignored.",
+    ]
+    names = set(pq.read_table(out)["predicted_class_name"].to_pylist())
+    assert names <= {"legit", "fraud"}
+    assert predict(tmp_path, tmp_path / "july.parquet", "--dataset", "july", *where) == 2
+    errors = capsys.readouterr().err
+    assert "2 faults in the tables" in errors
+    assert all(f"july  all  {name} " in errors for name in ("opened", "note"))

@@ -41,6 +41,8 @@ def test_a_dropped_column_has_no_role():
     [
         (ColumnNames(), ["Ref", "age"], "id",
          "name the column of ids of nodes (id), perhaps 'Ref'; the columns are 'Ref', 'age'"),
+        (ColumnNames(), ["x", "account_no"], "id", "name the column of ids of nodes (id), perhaps "
+         "'account_no'; the columns are 'x', 'account_no'"),
         (ColumnNames(), ["x"], "id", "name the column of ids of nodes (id); the columns are 'x'"),
         (ColumnNames(id="reff"), ["ref", "age"], "reff",
          "no column has this name, which id mentions; similar: 'ref'"),

@@ -4,11 +4,14 @@ import pickle
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from gpn_scale.data import graph as graph_module
 from gpn_scale.data.building import build_graph
 from gpn_scale.data.graph import CSRFeatures, Graph, Split
+from gpn_scale.data.preparation import Preparation
+from gpn_scale.data.raw_columns import RawColumns
 from gpn_scale.errors import GraphError
 
 
@@ -176,3 +179,17 @@ def test_features_without_columns_are_refused_by_the_constructor_too():
 def test_edge_weights_of_another_length_are_refused():
     with pytest.raises(GraphError, match=r"edge_weight has shape \(1,\), expected \(4,\)"):
         replace(full_graph(), edge_weight=np.ones(1, np.float32))
+
+
+def test_a_preparation_and_raw_columns_must_fit_the_graph():
+    table = pa.table({"age": [31, 29]})
+    preparation, columns = Preparation.fit(table), RawColumns(table)
+    pair = build_graph([0], [1], features=[[1.0], [2.0]])
+    plain = pair.fingerprint()
+    kept = replace(pair, preparation=preparation, raw_columns=columns)
+    assert kept.fingerprint() == plain
+    assert replace(kept, name="other").raw_columns is columns
+    with pytest.raises(GraphError, match="it has 0 features, its preparation makes 1; expected"):
+        replace(kept, features=None)
+    with pytest.raises(GraphError, match="its raw columns have 2 rows, expected one for each of"):
+        replace(build_graph([0, 1], [1, 2]), raw_columns=columns)

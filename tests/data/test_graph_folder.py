@@ -5,6 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
@@ -12,6 +13,8 @@ from gpn_scale import files
 from gpn_scale.data.building import build_graph
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.graph_folder import MANIFEST, open_graph, save_graph
+from gpn_scale.data.preparation import Preparation
+from gpn_scale.data.raw_columns import RawColumns
 from gpn_scale.errors import GraphError
 from tests.strategies import assert_same_graph, graphs
 
@@ -183,4 +186,58 @@ def test_a_wrong_graph_json_is_refused(tmp_path, edit, message):
     path = tmp_path / MANIFEST
     path.write_text(edit(json.loads(path.read_text())))
     with pytest.raises(GraphError, match=f"graph.json {message}"):
+        open_graph(tmp_path)
+
+
+TABLE = pa.table({"size": ["1", "2", "", "7"], "kind": ["a", "b", "a", None]})
+
+
+def with_columns(table: pa.Table = TABLE) -> Graph:
+    preparation = Preparation.fit(table)
+    features = preparation.apply(table).features
+    graph = replace(small(), features=features, feature_names=np.array(preparation.feature_names))
+    return replace(graph, preparation=preparation, raw_columns=RawColumns(table))
+
+
+def test_preparation_and_raw_columns_are_kept(tmp_path):
+    graph = with_columns()
+    save_graph(graph, tmp_path)
+    opened = open_graph(tmp_path)
+    assert_same_graph(opened, graph)
+    assert opened.preparation == graph.preparation
+    assert opened.raw_columns.table().equals(TABLE)
+    save_graph(opened, tmp_path)
+    assert open_graph(tmp_path).raw_columns.table().equals(TABLE)
+
+
+def test_a_graph_without_them_is_saved_as_before(tmp_path):
+    save_graph(small(), tmp_path)
+    assert not {"preparation", "raw_columns"} & json.loads((tmp_path / MANIFEST).read_text()).keys()
+    opened = open_graph(tmp_path)
+    assert (opened.preparation, opened.raw_columns) == (None, None)
+
+
+def test_raw_columns_of_an_earlier_save_are_removed(tmp_path):
+    (tmp_path / "mine.parquet").write_bytes(b"not ours")
+    save_graph(with_columns(), tmp_path)
+    old = only(tmp_path, "raw_columns-*.parquet")
+    save_graph(with_columns(TABLE.set_column(0, "size", pa.array(list("3456")))), tmp_path)
+    assert only(tmp_path, "raw_columns-*.parquet") != old
+    save_graph(small(), tmp_path)
+    assert [path.name for path in tmp_path.glob("*.parquet")] == ["mine.parquet"]
+
+
+def test_damaged_columns_and_preparations_are_refused(tmp_path):
+    save_graph(with_columns(), tmp_path)
+    path = tmp_path / MANIFEST
+    manifest = json.loads(path.read_text())
+    path.write_text(json.dumps(manifest | {"preparation": {"missing": "flag"}}))
+    with pytest.raises(GraphError, match=r"graph\.json: the preparation of columns is damaged"):
+        open_graph(tmp_path)
+    path.write_text(json.dumps(manifest | {"raw_columns": {}}))
+    with pytest.raises(GraphError, match=r"is incomplete \(KeyError\('file'\)\)"):
+        open_graph(tmp_path)
+    path.write_text(json.dumps(manifest))
+    only(tmp_path, "raw_columns-*.parquet").write_bytes(b"PAR1")
+    with pytest.raises(GraphError, match=r"raw_columns-.*\.parquet is missing or damaged"):
         open_graph(tmp_path)

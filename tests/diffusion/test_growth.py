@@ -1,14 +1,18 @@
 """Nodes that join later, against dense matrices of the rebuilt graph, and every refusal."""
 
 import doctest
+from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpn_scale.data.building import build_graph
 from gpn_scale.data.graph import MISSING_LABEL, CSRFeatures
+from gpn_scale.data.preparation import Preparation
+from gpn_scale.data.raw_columns import RawColumns
 from gpn_scale.diffusion import growth
 from gpn_scale.diffusion.growth import (
     GrownTransition,
@@ -225,3 +229,14 @@ def test_examples_in_the_documentation():
     results = doctest.testmod(growth)
     assert results.attempted
     assert not results.failed
+
+
+def test_a_grown_graph_keeps_the_preparation_but_not_the_raw_columns():
+    table = pa.table({"age": [31, 29, 27]})
+    preparation = Preparation.fit(table)
+    features = preparation.apply(table).features
+    graph = build_graph([0, 1], [1, 2], features=features)
+    graph = replace(graph, preparation=preparation, raw_columns=RawColumns(table))
+    rebuilt = grown_graph(graph, new_nodes(graph, [[0.5]], [[0]]))
+    assert rebuilt.preparation == preparation
+    assert rebuilt.raw_columns is None

@@ -3,12 +3,14 @@
 import json
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 import torch
 from safetensors.torch import save_file
 
 from gpn_scale.config import DiffusionConfig, EncoderConfig, RunConfig
 from gpn_scale.data.contract import DataContract
+from gpn_scale.data.preparation import Preparation
 from gpn_scale.errors import ConfigError, RunError
 from gpn_scale.train.checkpoint import load_tensors, save_tensors
 from gpn_scale.train.model_file import SavedModel, load_model, save_model
@@ -65,6 +67,34 @@ def test_a_file_of_an_earlier_version_has_no_names(saved, tmp_path):
 
     contract = load_model(changed(saved, tmp_path / "old", forget)).contract
     assert contract == DataContract(num_features=8, num_classes=3)
+
+
+def test_the_contract_comes_back_with_its_preparation_and_its_kind_of_edges(tmp_path):
+    table = pa.table({"age": ["31", "", "29"], **{f"c{i}": [i, 0, 1] for i in range(4, 10)}})
+    preparation = Preparation.fit(table)
+    contract = DataContract(
+        num_features=8,
+        num_classes=3,
+        feature_names=preparation.feature_names,
+        preparation=preparation,
+        directed=True,
+        weighted=False,
+    )
+    path = tmp_path / "prepared"
+    save_model(path, model_of(contract=contract))
+    assert load_model(path).contract == contract
+    assert load_tensors(path)[1]["preparation"]["rules"][0]["column"] == "age"
+
+    def damage(key, value):
+        return changed(path, tmp_path / "bad", lambda _, facts: facts.update({key: value}))
+
+    with pytest.raises(RunError, match="bad: the preparation of columns is damaged: it is 3, exp"):
+        load_model(damage("preparation", 3))
+    fewer = Preparation.fit(table.select(["age"])).to_dict()
+    with pytest.raises(RunError, match="bad has a preparation of 2 features, expected 8: it is da"):
+        load_model(damage("preparation", fewer))
+    with pytest.raises(RunError, match="bad has 'no' for 'directed', expected true or false: it i"):
+        load_model(damage("directed", "no"))
 
 
 def test_names_of_another_number_are_refused(saved, tmp_path):
