@@ -99,7 +99,10 @@ def node_roles(
         for column in features
         if column.startswith(UNNAMED)
     ]
-    return ColumnRoles(**chosen, features=features), faults
+    roles = ColumnRoles(
+        id=chosen["id"], label=chosen["label"], split=chosen["split"], features=features
+    )
+    return roles, faults
 
 
 def edge_roles(
@@ -112,7 +115,8 @@ def edge_roles(
     ('a', 'b', None, [])
     """
     chosen, faults = _resolved(names, _EDGE_ROLES, columns, file)
-    return ColumnRoles(**chosen), faults
+    roles = ColumnRoles(source=chosen["source"], target=chosen["target"], weight=chosen["weight"])
+    return roles, faults
 
 
 def unknown_columns(

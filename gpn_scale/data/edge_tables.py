@@ -56,7 +56,7 @@ class Ends(NamedTuple):
     @property
     def is_missing(self) -> NDArray[np.bool_]:
         """Whether there is no id, (E,)."""
-        return np.asarray(self.texts.is_null()) & ~self.wrong
+        return np.asarray(np.asarray(self.texts.is_null()) & ~self.wrong)
 
     @property
     def is_unknown(self) -> NDArray[np.bool_]:
@@ -111,7 +111,9 @@ def end_faults(
     if unknown and reason is not None:
         row, count = int(ends.is_unknown.argmax()), int(ends.is_unknown.sum())
         value = ends.texts[row].as_py()
-        faults.append(Fault(**where, row=row + 1, value=value, advice=reason, count=count))
+        faults.append(
+            Fault(file=file, column=column, row=row + 1, value=value, advice=reason, count=count)
+        )
     elif unknown:
         advice = "no node has this id (blanks count): add the node, or choose a rule for such ids"
         faults += value_faults(ends.texts, ends.is_unknown, advice=advice, **where)
@@ -179,7 +181,7 @@ def read_weights(
     where = {"file": file, "column": column_name}
     if not is_readable(column.type):
         advice = f"write numbers, not values of type {column.type}"
-        return np.zeros(len(column)), [Fault(**where, advice=advice)]
+        return np.zeros(len(column)), [Fault(file=file, column=column_name, advice=advice)]
     numbers = ColumnReader(column).numbers
     texts = joined(column.cast(pa.large_string()))
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):

@@ -119,8 +119,7 @@ def _opened(
     """Return the two tables; None for one that cannot be opened."""
     first = faults.attempt(lambda: input_table(nodes, "nodes"))
     second = faults.attempt(lambda: input_table(edges, "edges"))
-    both_files = isinstance(first, TableFile) and isinstance(second, TableFile)
-    if both_files and first.name == second.name:
+    if isinstance(first, TableFile) and isinstance(second, TableFile) and first.name == second.name:
         return replace(first, name=str(first.path)), replace(second, name=str(second.path))
     return first, second
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -12,7 +12,7 @@ from gpn_scale.data.faults import Fault, TableFaults
 from gpn_scale.data.table_files import TableFile, open_table, plain, repeated_names
 from gpn_scale.errors import GraphError
 
-TableLike = str | PathLike[str] | pa.Table | Mapping[str, Any] | Any
+TableLike: TypeAlias = Any
 """A path, a pandas or polars frame, a pyarrow table, or a dictionary of columns."""
 
 _EXPECTED = (

@@ -153,4 +153,4 @@ def _all_match(texts: pa.Array, pattern: str) -> bool:
         matches = pc.match_substring_regex(part, pattern)
         if matches.null_count < len(part) and not pc.all(matches).as_py():
             return False
-    return texts.null_count < len(texts)
+    return bool(texts.null_count < len(texts))
