@@ -61,7 +61,7 @@ class Ends(NamedTuple):
     @property
     def is_unknown(self) -> NDArray[np.bool_]:
         """Whether there is an id that no node has, (E,)."""
-        return (self.nodes < 0) & np.asarray(self.texts.is_valid()) & ~self.wrong
+        return np.asarray((self.nodes < 0) & np.asarray(self.texts.is_valid()) & ~self.wrong)
 
 
 def ends_of(column: pa.ChunkedArray, ids: pa.Array) -> Ends:
