@@ -80,6 +80,11 @@ IMPORT_FLAGS = FLAGS | {
 }
 """The same for the import of tables."""
 
+NEW_NODES_FLAGS = FLAGS | {
+    name: IMPORT_FLAGS[name] for name in ("id", "source", "target", "weight")
+}
+"""The same for predictions, which may be of new nodes in tables."""
+
 
 def with_flags(error: GpnScaleError, flags: Mapping[str, str] = FLAGS) -> str:
     """Return the error's message, followed by the flags of the arguments that it names.

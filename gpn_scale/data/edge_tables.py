@@ -84,13 +84,13 @@ def ends_of(column: pa.ChunkedArray, ids: pa.Array) -> Ends:
 
 
 def end_faults(
-    ends: Ends, *, file: str, column: str, unknown: bool, missing: bool, reason: str | None
+    ends: Ends, *, file: str, column: str, unknown: str | None, missing: bool, reason: str | None
 ) -> list[Fault]:
     """Return what is wrong with one end of the edges.
 
     >>> ends = ends_of(pa.chunked_array([["b", "z"]]), pa.array(["a", "b"]))
     >>> faults = end_faults(
-    ...     ends, file="e.csv", column="to", unknown=True, missing=True, reason=None
+    ...     ends, file="e.csv", column="to", unknown="add the node", missing=True, reason=None
     ... )
     >>> [(fault.row, fault.value) for fault in faults]
     [(2, 'z')]
@@ -99,7 +99,7 @@ def end_faults(
         ends: The ids.
         file: Name of the table.
         column: Name of the column.
-        unknown: Whether ids that no node has are a fault.
+        unknown: What to do about an id that no node has; None if it is no fault.
         missing: Whether missing ids are a fault.
         reason: Why most ids are unknown, in a sentence; None if only some are.
     """
@@ -108,14 +108,14 @@ def end_faults(
     if missing:
         advice = "the edge has no node at this end: fill it, or drop such edges"
         faults += value_faults(ends.texts, ends.is_missing, advice=advice, **where)
-    if unknown and reason is not None:
+    if unknown is not None and reason is not None:
         row, count = int(ends.is_unknown.argmax()), int(ends.is_unknown.sum())
         value = ends.texts[row].as_py()
         faults.append(
             Fault(file=file, column=column, row=row + 1, value=value, advice=reason, count=count)
         )
-    elif unknown:
-        advice = "no node has this id (blanks count): add the node, or choose a rule for such ids"
+    elif unknown is not None:
+        advice = f"no node has this id (blanks count): {unknown}"
         faults += value_faults(ends.texts, ends.is_unknown, advice=advice, **where)
     return faults
 

@@ -21,6 +21,9 @@ from gpn_scale.data.import_rules import UnknownIds
 from gpn_scale.data.node_tables import NodeTable
 from gpn_scale.data.table_inputs import InputTable
 
+_ADVICE = ("add the node, or choose the rule unknown_ids", "add the node, or remove the edge")
+"""What to do about an unknown id: if there is a rule for them, and if there is none."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LinkedEdges:
@@ -49,7 +52,7 @@ def read_edges(
     table: InputTable,
     roles: ColumnRoles,
     nodes: NodeTable | None,
-    unknown_ids: UnknownIds,
+    unknown_ids: UnknownIds | None,
     faults: FaultCollector,
 ) -> LinkedEdges | None:
     """Return the edges of a table; None if they cannot be read.
@@ -58,7 +61,8 @@ def read_edges(
         table: The opened table.
         roles: Its columns.
         nodes: The nodes that the edges join; without them, only weights are checked.
-        unknown_ids: What to do with ids that no node has.
+        unknown_ids: What to do with ids that no node has; None if there is no choice, and they are
+            refused.
         faults: Gets all that is wrong with ends and weights.
     """
     used = [name for name in (roles.source, roles.target, roles.weight) if name is not None]
@@ -86,11 +90,12 @@ def _check_ends(
     table: InputTable,
     roles: ColumnRoles,
     nodes: NodeTable,
-    unknown_ids: UnknownIds,
+    unknown_ids: UnknownIds | None,
     faults: FaultCollector,
 ) -> None:
+    refused = unknown_ids in ("refuse", None)
     reason = None
-    if mostly_unknown(ends) and unknown_ids == "refuse":
+    if refused and mostly_unknown(ends):
         used = {roles.source, roles.target}
         others = [column for column in table.column_names if column not in used]
         assert roles.id is not None
@@ -101,11 +106,12 @@ def _check_ends(
         ends,
         file=table.name,
         column=name,
-        unknown=unknown_ids == "refuse",
+        unknown=_ADVICE[unknown_ids is None] if refused else None,
         missing=unknown_ids != "drop",
         reason=reason,
     )
-    faults.add(wrong, "unknown_ids", *(("id", "source", "target") if reason else ()))
+    choices = () if unknown_ids is None else ("unknown_ids",)
+    faults.add(wrong, *choices, *(("id", "source", "target") if reason else ()))
 
 
 def _linked(
@@ -113,7 +119,7 @@ def _linked(
     target: Ends,
     weight: NDArray[np.float64] | None,
     num_nodes: int,
-    unknown_ids: UnknownIds,
+    unknown_ids: UnknownIds | None,
 ) -> LinkedEdges:
     """Return the edges by the rule for unknown ids; those with a missing end are dropped."""
     added, numbers = None, [source.nodes, target.nodes]

@@ -61,15 +61,15 @@ def test_ends_are_found_as_a_dictionary_would_find_them(values, ids):
 
 
 def faults_of(values, **changes):
-    options = {"unknown": True, "missing": True, "reason": None} | changes
+    options = {"unknown": "fix", "missing": True, "reason": None} | changes
     return end_faults(ends_of(column(*values), IDS), file="e", column="to", **options)
 
 
 def test_unknown_and_missing_ends_are_faults_unless_a_rule_allows_them():
     values = ["x", None, "a", "x", "y"]
     assert rows_of(faults_of(values)) == [(2, None, 1), (1, "x", 2), (5, "y", 1)]
-    assert rows_of(faults_of(values, unknown=False)) == [(2, None, 1)]
-    assert faults_of(values, unknown=False, missing=False) == []
+    assert rows_of(faults_of(values, unknown=None)) == [(2, None, 1)]
+    assert faults_of(values, unknown=None, missing=False) == []
 
 
 def test_a_reason_replaces_the_list_of_ids():
@@ -79,7 +79,7 @@ def test_a_reason_replaces_the_list_of_ids():
 
 def test_ends_that_are_no_ids_are_faults():
     ends = ends_of(column(0.5, 7.0), IDS)
-    faults = end_faults(ends, file="e", column="to", unknown=False, missing=False, reason=None)
+    faults = end_faults(ends, file="e", column="to", unknown=None, missing=False, reason=None)
     assert rows_of(faults) == [(1, "0.5", 1)]
     assert not ends.is_unknown.any()
 
