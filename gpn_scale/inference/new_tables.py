@@ -219,14 +219,14 @@ def _neighbourhood(linked: LinkedEdges | None, graph: Graph, num_new: int) -> _N
     old = (source < num_existing) & (target < num_existing)
     if old.any():
         notes.append(
-            f"{int(old.sum()):,} edges join two nodes of the graph and were ignored: import the "
+            f"Edges that join two nodes of the graph were ignored ({int(old.sum()):,}): import the "
             "tables again to use them."
         )
     kept = ~old & (source != target)
     if graph.directed and (back := kept & (source < num_existing)).any():
         notes.append(
-            f"{int(back.sum()):,} edges lead from a node of the graph to a new one and were "
-            "ignored, since new nodes do not change what is known of others."
+            f"Edges from a node of the graph to a new one were ignored ({int(back.sum()):,}), "
+            "since new nodes do not change what is known of others."
         )
         kept &= ~back
     if graph.edge_weight is not None and weight is None and kept.any():
