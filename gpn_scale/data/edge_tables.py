@@ -69,6 +69,9 @@ def ends_of(column: pa.ChunkedArray, ids: pa.Array) -> Ends:
 
     An id that no node has and that is written as "7.0" counts as "7".
 
+    >>> ends_of(pa.chunked_array([["7.0", "x", "8"]]), pa.array(["7", "8"])).nodes.tolist()
+    [0, -1, 1]
+
     Args:
         column: Ids of any type, (E,).
         ids: Ids of the nodes as canonical texts.

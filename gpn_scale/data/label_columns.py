@@ -36,6 +36,10 @@ def read_labels(
 ) -> tuple[Labels, list[Fault]]:
     """Return the classes of a column, and what is wrong with it.
 
+    >>> labels, faults = read_labels(pa.chunked_array([[10, None, 9]]), file="f", column_name="x")
+    >>> labels.labels.tolist(), labels.class_names.tolist(), faults
+    ([1, -1, 0], ['9', '10'], [])
+
     Args:
         column: Labels of any type; null and "" are missing.
         file: Name of the table.

@@ -57,6 +57,15 @@ def read_edges(
 ) -> LinkedEdges | None:
     """Return the edges of a table; None if they cannot be read.
 
+    >>> from gpn_scale.data.node_tables import read_nodes
+    >>> from gpn_scale.data.table_inputs import input_table
+    >>> roles, faults = ColumnRoles(id="id", source="u", target="v"), FaultCollector()
+    >>> nodes = read_nodes(input_table({"id": ["a", "b"]}, "nodes"), roles, faults)
+    >>> table = input_table({"u": ["a", "b"], "v": ["b", "c"]}, "edges")
+    >>> edges = read_edges(table, roles, nodes, "add", faults)
+    >>> edges.source.tolist(), edges.target.tolist(), edges.added.to_pylist()
+    ([0, 1], [1, 2], ['c'])
+
     Args:
         table: The opened table.
         roles: Its columns.

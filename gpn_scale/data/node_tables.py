@@ -64,6 +64,16 @@ class NodeTable:
 def read_nodes(table: InputTable, roles: ColumnRoles, faults: FaultCollector) -> NodeTable | None:
     """Return the nodes of a table; None if it cannot be read or has no column of ids.
 
+    >>> from gpn_scale.data.table_inputs import input_table
+    >>> table, faults = input_table({"id": [1, 1]}, "nodes"), FaultCollector()
+    >>> nodes = read_nodes(table, ColumnRoles(id="id"), faults)
+    >>> faults.report()
+    Traceback (most recent call last):
+        ...
+    gpn_scale.data.faults.TableFaults: 1 fault in the tables:
+      file   row  column  value  what to do
+      nodes  2    id      '1'    the id stands further up already: give every node its own id
+
     Args:
         table: The opened table.
         roles: Its columns.

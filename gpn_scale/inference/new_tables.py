@@ -67,6 +67,11 @@ def read_new_tables(
     are matched by name. Edges join new nodes to each other and to existing ones. Structural
     features are those of the graph with all new nodes.
 
+    >>> from gpn_scale import build_graph
+    >>> graph = build_graph([0], [1], features=[[1.0], [2.0]], feature_names=["age"])
+    >>> read_new_tables({"id": ["c"], "age": ["3"]}, None, graph, DataContract.of(graph)).features
+    array([[3.]], dtype=float32)
+
     Args:
         nodes: Table with a row per new node: a path, a frame or a dictionary of columns.
         edges: Table with a row per edge; None if the new nodes have none.
