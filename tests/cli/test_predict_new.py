@@ -124,3 +124,44 @@ def test_options_that_do_not_go_together_are_refused(folder, tmp_path, capsys, o
     out = str(tmp_path / "x.csv")
     assert main(["--run", str(folder / "run"), "--out", out, *options]) == 2
     assert message in capsys.readouterr().err
+
+
+def next_month(folder, tmp_path, change):
+    """Import changed tables like those of this month, and predict them."""
+    with (folder / "accounts.csv").open(encoding="utf-8") as file:
+        table = list(csv.DictReader(file))
+    columns = change({name: [row[name] for row in table] for name in table[0]})
+    words = ["--nodes", str(write_csv(tmp_path / "later.csv", columns))]
+    words += ["--edges", str(folder / "payments.csv"), "--like", str(folder / "graphs" / "bank")]
+    assert import_graph([*words, "--out", str(tmp_path / "later")]) == 0
+    words = ["--run", str(folder / "run"), "--dataset", "later", "--data-dir", str(tmp_path)]
+    return main([*words, "--out", str(tmp_path / "x.csv")])
+
+
+def test_next_month_has_the_same_names_and_columns(folder, tmp_path, capsys):
+    def change(columns):
+        columns["verdict"] = [text.replace("fraud", "scam") for text in columns["verdict"]]
+        columns["country"][0] = "US"
+        return dict(reversed(columns.items()))
+
+    assert next_month(folder, tmp_path, change) == 0
+    printed = capsys.readouterr().out
+    assert "The model does not know the class 'scam'" in printed
+    assert "1 value of 'country' is not among those of training (first: 'US')" in printed
+    later = {row["node_name"]: row["predicted_class_name"] for row in rows(tmp_path)}
+    assert (
+        main(["--run", str(folder / "run"), "--out", str(tmp_path / "x.csv"), "--overwrite"]) == 0
+    )
+    before = {row["node_name"]: row["predicted_class_name"] for row in rows(tmp_path)}
+    assert set(later.values()) == {"legit", "fraud"}
+    assert sum(later[name] == before[name] for name in before) >= COUNT - 5
+
+
+def test_a_column_that_next_month_lacks_is_named(folder, tmp_path, capsys):
+    def change(columns):
+        return {name: columns[name] for name in columns if name != "balance"}
+
+    assert next_month(folder, tmp_path, change) == 2
+    errors = capsys.readouterr().err
+    assert re.search(r"balance .*add the column, or train again without it", errors)
+    assert "Traceback" not in errors
