@@ -68,6 +68,30 @@ PRECOMPUTE_FLAGS = FLAGS | {
 """The same for `python -m precompute`, which has a flag for each field of the diffusion."""
 
 
+IMPORT_FLAGS = FLAGS | {
+    "directed": "--directed",
+    "drop": "--drop COL,...",
+    "edges": "--edges FILE",
+    "id": "--id COL",
+    "kinds": "--kinds COL=KIND,...",
+    "label": "--label COL",
+    "like": "--like DIR/OLD",
+    "missing": "--missing flag|fill|refuse",
+    "source": "--source COL",
+    "split": "--split COL",
+    "structural_features": "--structural-features auto|on|off",
+    "target": "--target COL",
+    "unknown_ids": "--unknown-ids refuse|add|drop",
+    "weight": "--weight COL",
+}
+"""The same for the import of tables."""
+
+NEW_NODES_FLAGS = FLAGS | {
+    name: IMPORT_FLAGS[name] for name in ("id", "source", "target", "weight")
+}
+"""The same for predictions, which may be of new nodes in tables."""
+
+
 def with_flags(error: GpnScaleError, flags: Mapping[str, str] = FLAGS) -> str:
     """Return the error's message, followed by the flags of the arguments that it names.
 
@@ -86,7 +110,9 @@ def with_flags(error: GpnScaleError, flags: Mapping[str, str] = FLAGS) -> str:
     """
     named = dict.fromkeys(_flag(name, flags) for name in error.arguments)
     hint = ", ".join(flag for flag in named if flag)
-    return f"{error} (on the command line: {hint})" if hint else str(error)
+    message = str(error)
+    between = "\n" if "\n" in message else " "  # below a table of faults
+    return f"{message}{between}(on the command line: {hint})" if hint else message
 
 
 def _flag(argument: str, flags: Mapping[str, str]) -> str:

@@ -35,6 +35,7 @@ WITH_JSON = {
         "--nodes 200 --classes 3 --layers 2 --latent 4 --threads 1 --repeats 1",
         "forward_memory_ratio",
     ),
+    "bench_import": ("--nodes 200 --edges 900 --columns 5 --work WORK", "peak_rss_mib"),
     "bench_inference": (
         f"--dataset {DATASET} --budgets-mib 64 --repeats 1 --threads 1",
         "budget_64_mib",

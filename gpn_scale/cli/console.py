@@ -15,7 +15,7 @@ from gpn_scale.command_line import BAD_INPUT, SIGNALLED, run_parsed
 from gpn_scale.errors import ElsewhereError, GpnScaleError
 from gpn_scale.evaluation.report import Report
 from gpn_scale.evaluation.scores import DETECTION_SCORES, SCORES
-from gpn_scale.flags import with_flags
+from gpn_scale.flags import FLAGS, with_flags
 from gpn_scale.messages import message_format, say
 from gpn_scale.train.run_directory import RunDirectory
 
@@ -32,6 +32,7 @@ def run_command(
     parser: Callable[[], argparse.ArgumentParser],
     run: Callable[[argparse.Namespace], None],
     arguments: Sequence[str] | None,
+    flags: Mapping[str, str] = FLAGS,
 ) -> int:
     """Parse the command line, run the command, and return its exit code.
 
@@ -39,22 +40,27 @@ def run_command(
         parser: Function that returns the command's parser.
         run: The command.
         arguments: Its arguments; None for those of this process.
+        flags: Its flag of each argument that an error may name.
     """
-    return run_parsed(parser, lambda options: exit_code_of(lambda: run(options)), arguments)
+    return run_parsed(parser, lambda options: exit_code_of(lambda: run(options), flags), arguments)
 
 
-def exit_code_of(run: Callable[[], None]) -> int:
+def exit_code_of(run: Callable[[], None], flags: Mapping[str, str] = FLAGS) -> int:
     """Run a command and return its exit code.
 
     It is 0 on success, 2 for bad input (with one sentence on standard error, which is also the last
     line under torchrun), and 128 + n if signal n ended the command.
+
+    Args:
+        run: The command.
+        flags: Its flag of each argument that an error may name.
     """
     try:
         run()
     except ElsewhereError:
         return BAD_INPUT
     except GpnScaleError as error:
-        message = with_flags(error)
+        message = with_flags(error, flags)
         say("error", message, level="error", arguments=error.arguments)
         if message_format() == "text":
             repeat_after_torchrun(f"error: {message}")

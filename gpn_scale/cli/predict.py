@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gpn_scale.cli.arguments import add_device, add_memory_budget, checked_threads, memory_bytes
 from gpn_scale.cli.console import leave, run_command
+from gpn_scale.cli.predict_new import add_new_nodes, check_new_nodes, predict_new_nodes
 from gpn_scale.cli.remembered import data_dir_of, store_of
 from gpn_scale.command_line import CommandParser
 from gpn_scale.data.datasets import load_graph
@@ -24,6 +25,7 @@ from gpn_scale.evaluation.known_calibration import ELSEWHERE_CONDITION
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.evaluation.prediction_table import write_predictions
 from gpn_scale.evaluation.table_writers import check_suffix
+from gpn_scale.flags import NEW_NODES_FLAGS
 from gpn_scale.inference.some_nodes import NodesPrediction
 from gpn_scale.messages import say
 from gpn_scale.progress import ProgressMeter
@@ -77,6 +79,7 @@ def prediction_parser() -> argparse.ArgumentParser:
         metavar="M",
         help="for each of --nodes, list the M neighbours that supplied most of its evidence",
     )
+    add_new_nodes(parser)
     add_device(parser)
     add_memory_budget(parser)
     return parser
@@ -93,7 +96,10 @@ def predict(options: argparse.Namespace) -> None:
     graph = aligned.graph
     for note in (*aligned.notes, *_p_value_notes(options, classifier)):
         say("note", note, text=f"note: {note}", result=True)
-    if options.nodes is None:
+    if options.new_nodes is not None:
+        for note in predict_new_nodes(options, classifier, graph):
+            say("note", note, text=f"note: {note}", result=True)
+    elif options.nodes is None:
         prediction = _predict_all(classifier, graph, budget, options.out.parent)
         write_predictions(options.out, prediction, graph)
     else:
@@ -107,8 +113,9 @@ def predict(options: argparse.Namespace) -> None:
 
 
 def _p_value_notes(options: argparse.Namespace, classifier: GPNClassifier) -> list[str]:
-    """Return what p-values mean if the graph is not the one of training; [] if it is."""
+    """Return what p-values mean for new nodes and other graphs than that of training; else []."""
     elsewhere = options.dataset not in (None, classifier.config.data.dataset)
+    elsewhere = elsewhere or options.new_nodes is not None
     has_p_values = classifier.trained.calibration is not None
     return [ELSEWHERE_CONDITION] if elsewhere and has_p_values else []
 
@@ -119,6 +126,7 @@ def _check_options(options: argparse.Namespace) -> None:
     if not options.out.parent.is_dir() or options.out.is_dir():
         raise ConfigError(f"--out {options.out} is not a file in an existing folder")
     check_suffix(options.out)
+    check_new_nodes(options)
     if options.nodes is None and (options.ppr is not None or options.explain):
         raise ConfigError("--ppr and --explain are for single nodes: select them with --nodes FILE")
     if options.nodes is not None:
@@ -252,7 +260,7 @@ def _contributors_line(result: NodesPrediction, i: int) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line, run the command, and return its exit code."""
-    return run_command(prediction_parser, predict, arguments)
+    return run_command(prediction_parser, predict, arguments, NEW_NODES_FLAGS)
 
 
 def start() -> NoReturn:

@@ -5,7 +5,7 @@ C classes.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -254,6 +254,66 @@ class Graph:
             ("indices", self.indices),
             ("weight", self.edge_weight),
         ]
+
+    @classmethod
+    def from_tables(
+        cls,
+        nodes: Any,
+        edges: Any,
+        *,
+        id: str | None = None,
+        label: str | None = None,
+        split: str | None = None,
+        source: str | None = None,
+        target: str | None = None,
+        weight: str | None = None,
+        drop: Sequence[str] = (),
+        name: str = "graph",
+        **rules: Any,
+    ) -> "Graph":
+        """Return the graph of two raw tables, whose columns become features by their kinds.
+
+        >>> nodes = {"ref": ["a", "b"], "age": [31, None], "verdict": ["ok", "bad"]}
+        >>> edges = {"source": ["a"], "target": ["b"]}
+        >>> graph = Graph.from_tables(nodes, edges, id="ref", label="verdict", name="pair")
+        >>> graph.feature_names.tolist(), graph.class_names.tolist()
+        (['age', 'age is missing'], ['bad', 'ok'])
+
+        Args:
+            nodes: The path of a CSV or Parquet file, a pandas or polars frame, a pyarrow table or
+                a dictionary of columns, with a row per node.
+            edges: The same with a row per edge.
+            id: Column of the nodes' ids; by default `id`.
+            label: Column of the classes; by default `label`, if there is one.
+            split: Column of train, val and test; by default `split`, if there is one.
+            source: Column of the ids where edges start; by default `source`.
+            target: Column of the ids where edges end; by default `target`.
+            weight: Column of the edges' weights; by default `weight`, if there is one.
+            drop: Columns to ignore.
+            name: Name of the graph.
+            rules: Fields of `gpn_scale.data.import_rules.ImportRules`: `unknown_ids`, `missing`,
+                `kinds`, `directed` and `structural_features`.
+
+        Raises:
+            TableFaults: the tables cannot become a graph; it lists all faults.
+            ConfigError: a rule has a value that is not allowed.
+            TypeError: there is no such rule.
+        """
+        from gpn_scale.data.column_roles import ColumnNames
+        from gpn_scale.data.import_rules import ImportRules
+        from gpn_scale.data.import_tables import import_tables
+
+        names = ColumnNames(
+            id=id,
+            label=label,
+            split=split,
+            source=source,
+            target=target,
+            weight=weight,
+            drop=(drop,) if isinstance(drop, str) else tuple(drop),
+        )
+        rule = ImportRules(**rules)
+        return import_tables(nodes, edges, names=names, rules=rule, name=name).graph
 
     def with_split(self, split: Split) -> "Graph":
         """Return the same graph with `split`, after checking that a model can be trained on it.

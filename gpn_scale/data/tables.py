@@ -11,16 +11,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyarrow import csv, parquet
+from pyarrow import csv
 
 from gpn_scale.data.building import build_graph
 from gpn_scale.data.graph import MISSING_LABEL, Graph, Split
+from gpn_scale.data.label_columns import SUBSET_HELP, read_subsets
+from gpn_scale.data.table_files import read_parquet, repeated_names
+from gpn_scale.data.text_columns import joined
 from gpn_scale.errors import GraphError
 
 _SUFFIXES = (".parquet", ".csv")
 _TEXT_COLUMNS = {"source", "target", "id", "label", "split"}
-_SPLIT_NAMES = {"train": ["train"], "val": ["val", "valid", "validation"], "test": ["test"]}
 _WHOLE_FLOATS = 2.0**53
+_PREPARED = ", or import the tables with gpn-import, which prepares columns of all kinds"
 
 
 def read_tables(folder: Path, name: str) -> Graph:
@@ -93,16 +96,15 @@ def _read_table(folder: Path, stem: str, required: tuple[str, ...]) -> tuple[pa.
         )
     path = present[0]
     try:
-        table = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
+        table = read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise GraphError(
             f"{path} cannot be read ({error}); expected a {path.suffix[1:]} table with the columns "
             f"{', '.join(required)}"
         ) from error
     names = table.column_names
-    if len(set(names)) < len(names):
-        twice = next(each for each in names if names.count(each) > 1)
-        raise GraphError(f"{path}: column {twice!r} occurs twice, expected distinct names")
+    if twice := repeated_names(names):
+        raise GraphError(f"{path}: column {twice[0]!r} occurs twice, expected distinct names")
     for column in required:
         if column not in names:
             raise GraphError(
@@ -110,12 +112,6 @@ def _read_table(folder: Path, stem: str, required: tuple[str, ...]) -> tuple[pa.
                 f"expected {', '.join(required)}"
             )
     return table, path
-
-
-def _read_parquet(path: Path) -> pa.Table:
-    # `parquet.read_table` would make columns out of folder names such as "year=2020".
-    with parquet.ParquetFile(path) as opened:
-        return opened.read()
 
 
 def _read_csv(path: Path) -> pa.Table:
@@ -157,7 +153,7 @@ def _read_ids(column: pa.ChunkedArray, kind: pa.DataType, where: str) -> pa.Arra
     ids = column.cast(plain).cast(kind)
     empty = pc.is_null(ids) if kind == pa.int64() else pc.fill_null(pc.equal(ids, ""), True)
     _refuse(empty, ids, where, "an id")
-    return pa.concat_arrays(ids.chunks) if ids.num_chunks else pa.array([], kind)
+    return joined(ids)
 
 
 def _read_ends(column: pa.ChunkedArray, ids: pa.Array, where: str, nodes: str) -> NDArray[Any]:
@@ -190,18 +186,20 @@ def _read_features(nodes: pa.Table, path: Path) -> NDArray[np.float32] | None:
     names = _feature_columns(nodes)
     features = np.empty((nodes.num_rows, len(names)), np.float32)
     for number, name in enumerate(names):
-        features[:, number] = _read_numbers(nodes[name], name, path)
+        features[:, number] = _read_numbers(nodes[name], name, path, _PREPARED)
     return features if names else None
 
 
-def _read_numbers(column: pa.ChunkedArray, name: str, path: Path) -> NDArray[np.float32]:
-    """Return a column of numbers or booleans as float32."""
+def _read_numbers(
+    column: pa.ChunkedArray, name: str, path: Path, hint: str = ""
+) -> NDArray[np.float32]:
+    """Return a column of numbers or booleans as float32; `hint` ends the message of a refusal."""
     kind, where = column.type, f"{path}: column {name!r}"
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
         column = pc.cast(column, pa.float64(), safe=False)
     elif not pa.types.is_floating(kind):
-        _refuse(column.is_valid(), column, where, "a number: encode or drop the column")
-    _refuse(column.is_null(), column, where, "a number: fill it or drop the column")
+        _refuse(column.is_valid(), column, where, f"a number: encode or drop the column{hint}")
+    _refuse(column.is_null(), column, where, f"a number: fill it or drop the column{hint}")
     return np.asarray(pc.cast(column, pa.float32(), safe=False))
 
 
@@ -256,14 +254,9 @@ def _read_split(nodes: pa.Table, labels: NDArray[np.int64] | None, where: str) -
     if "split" not in nodes.column_names:
         return None
     column = _as_text(nodes["split"], where)
+    subsets, unknown = read_subsets(joined(column))
+    _refuse(unknown, column, where, SUBSET_HELP)
     given = np.asarray(pc.fill_null(pc.not_equal(column, ""), False))
-    subsets = {
-        subset: np.flatnonzero(pc.is_in(column, value_set=pa.array(names, pa.large_string())))
-        for subset, names in _SPLIT_NAMES.items()
-    }
-    unknown = given.copy()
-    unknown[np.concatenate(list(subsets.values()))] = False
-    _refuse(unknown, column, where, "train, val, valid, validation, test or nothing")
     unlabelled = given if labels is None else given & (labels == MISSING_LABEL)
     _refuse(unlabelled, column, where, "nothing, since the node has no label: add one")
     return Split(**subsets) if given.any() else None

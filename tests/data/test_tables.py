@@ -186,11 +186,13 @@ def test_has_tables_sees_the_edges(tmp_path):
         (EDGES, {"id": ["a", "", "c"]}, r"column 'id' holds nothing in data row 1, expected an id"),
         (EDGES | {"source": ["a", None]}, NODES, "column 'source' holds nothing in data row 1"),
         (EDGES, NODES | {"colour": ["red", "blue", ""]}, r"nodes\.\w+: column 'colour' holds 'red' "
-         "in data row 0, expected a number: encode or drop"),
+         "in data row 0, expected a number: encode or drop the column, or import the tables with "
+         "gpn-import, which prepares"),
         (EDGES, NODES | {"size": [1, None, 2]}, "column 'size' holds nothing in data row 1, "
          "expected a number: fill it"),
         (EDGES, NODES | {"size": [None, None, None]}, "column 'size' holds nothing in data row 0"),
-        (EDGES | {"weight": ["x", "y"]}, NODES, "column 'weight' holds 'x' in data row 0"),
+        (EDGES | {"weight": ["x", "y"]}, NODES, "column 'weight' holds 'x' in data row 0, "
+         "expected a number: encode or drop the column$"),
         (EDGES | {"weight": [None, 1.0]}, NODES, "column 'weight' holds nothing in data row 0"),
         (EDGES, NODES | {"label": [0, 0, 0], "split": ["train", "dev", ""]}, "column 'split' holds "
          "'dev' in data row 1, expected train, val"),

@@ -1,0 +1,99 @@
+"""The command `gpn-import`: make a graph of two raw tables."""
+
+import argparse
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from gpn_scale.cli.console import leave, run_command
+from gpn_scale.cli.import_options import import_choices, import_parser
+from gpn_scale.data.formats import FORMATS
+from gpn_scale.data.graph import Graph
+from gpn_scale.data.graph_folder import MANIFEST, save_graph
+from gpn_scale.data.import_record import RECORD, write_record
+from gpn_scale.data.import_tables import import_tables
+from gpn_scale.data.summary import GraphSummary
+from gpn_scale.data.synthetic import NAME as SYNTHETIC
+from gpn_scale.errors import ConfigError, GraphError
+from gpn_scale.flags import IMPORT_FLAGS
+from gpn_scale.messages import say
+
+_OWN_FILES = re.compile(rf"{re.escape(RECORD)}|.*-[0-9a-f]{{16}}\.(npy|parquet)|\..*\.tmp")
+"""Files that an import writes before the graph is complete."""
+
+
+def import_graph(options: argparse.Namespace) -> None:
+    """Read both tables, and write the graph and a record of the import."""
+    check_out(options.out, overwrite=options.overwrite)
+    names, rules = import_choices(options)
+    imported = import_tables(
+        options.nodes, options.edges, names=names, rules=rules, name=options.out.resolve().name
+    )
+    graph, facts = imported.graph, imported.facts
+    files = {"nodes": str(options.nodes.resolve()), "edges": str(options.edges.resolve())}
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+        write_record(options.out, imported.columns, names.drop, rules, facts, files)
+        save_graph(graph, options.out)
+    except OSError as error:
+        raise GraphError(
+            f"{options.out} cannot be written ({error.strerror})", arguments=("out",)
+        ) from error
+    summary = GraphSummary.of(graph, facts=facts.to_dict())
+    text = summary.text()
+    say("graph", text.splitlines()[0], text=text, result=True, **summary.to_dict())
+    for note in facts.notes:
+        say("note", note, text=f"note: {note}", result=True)
+    say("written", f"written: {options.out}", result=True, path=options.out)
+    command = _next_command(graph, options.out)
+    say("next", f"next: {command}", result=True, command=command)
+
+
+def check_out(out: Path, *, overwrite: bool) -> None:
+    """Refuse a folder that would be hidden by another graph, or that holds anything else.
+
+    Raises:
+        ConfigError: the folder cannot be used.
+    """
+    name, folder = out.resolve().name, out.resolve().parent
+    if not name or name.partition(":")[0] == SYNTHETIC:
+        raise ConfigError(f"--out {out} names no graph, since {name!r} is taken: choose another")
+    hiding = [folder / f"{name}{each.suffix}" for each in FORMATS if each.suffix]
+    if taken := [path for path in hiding if path.exists()]:
+        raise ConfigError(f"--out {out} would be hidden by {taken[0]}: choose another name")
+    if not out.exists():
+        return
+    if not out.is_dir():
+        raise ConfigError(f"--out {out} is a file, expected the folder of a new graph")
+    if (out / MANIFEST).exists():
+        if not overwrite:
+            raise ConfigError(f"--out {out} holds a graph; use --overwrite to replace it")
+        return
+    # Without the manifest, files of an import are what is left of one that was stopped.
+    if foreign := sorted(
+        path.name for path in out.iterdir() if not _OWN_FILES.fullmatch(path.name)
+    ):
+        raise ConfigError(
+            f"--out {out} holds {foreign[0]!r} but no graph, and is not replaced: choose a new "
+            "folder"
+        )
+
+
+def _next_command(graph: Graph, out: Path) -> str:
+    """Return the command that uses the graph: training if it has labels, else prediction."""
+    place = f"--dataset {shlex.quote(out.resolve().name)} --data-dir {shlex.quote(str(out.parent))}"
+    if graph.num_classes:
+        return f"gpn-train {place}"
+    return f"gpn-predict --run RUN {place} --out predictions.csv"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parse the command line, run the command, and return its exit code."""
+    return run_command(import_parser, import_graph, arguments, IMPORT_FLAGS)
+
+
+def start() -> NoReturn:
+    """Run the command as a process of its own."""
+    leave(main())

@@ -1,0 +1,228 @@
+"""Graphs from two raw tables, of nodes and of edges, with columns of any names and kinds.
+
+All faults of both tables are collected before they are reported.
+"""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpn_scale.data.building import build_graph
+from gpn_scale.data.column_roles import (
+    ColumnNames,
+    ColumnRoles,
+    edge_roles,
+    exchanged_tables,
+    missing_roles,
+    node_roles,
+    unknown_columns,
+)
+from gpn_scale.data.column_values import MISSING_TOKENS
+from gpn_scale.data.fault_collector import FaultCollector
+from gpn_scale.data.faults import Fault
+from gpn_scale.data.graph import Graph
+from gpn_scale.data.import_facts import ImportFacts
+from gpn_scale.data.import_rules import ImportRules
+from gpn_scale.data.linked_edges import LinkedEdges, read_edges
+from gpn_scale.data.node_tables import NodeTable, read_nodes
+from gpn_scale.data.preparation import Preparation, prepared_features
+from gpn_scale.data.raw_columns import RawColumns
+from gpn_scale.data.table_files import TableFile
+from gpn_scale.data.table_inputs import InputTable, TableLike, input_table
+
+
+class ImportedGraph(NamedTuple):
+    """A graph from tables, and how it was made.
+
+    >>> nodes, edges = {"id": ["a", "b"], "age": [31, 29]}, {"source": ["a"], "target": ["b"]}
+    >>> import_tables(nodes, edges).graph
+    Graph('graph', nodes=2, edges=2, features=1, classes=0)
+    """
+
+    graph: Graph
+    facts: ImportFacts
+    columns: ColumnRoles
+    """The columns that were used."""
+
+
+def import_tables(
+    nodes: TableLike,
+    edges: TableLike,
+    *,
+    names: ColumnNames | None = None,
+    rules: ImportRules | None = None,
+    name: str = "graph",
+) -> ImportedGraph:
+    """Return the graph of two raw tables, and what was done to them.
+
+    Ids are texts, integers or whole numbers, and compare as texts: 7 is "7", "007" is not. All
+    columns of the nodes without a role become features by a `Preparation` that is fitted to them.
+    Classes always have names; nodes are numbered in the order of their table, with added ones at
+    the end in the order of their ids.
+
+    >>> nodes = {"ref": [1, 2, 3], "kind": ["x", "y", None], "verdict": ["ok", "bad", None]}
+    >>> edges = {"a": [1, 2, 2, 9], "b": [2, 1, 2, 3]}
+    >>> names = ColumnNames(id="ref", label="verdict", source="a", target="b")
+    >>> graph, facts, _ = import_tables(
+    ...     nodes, edges, names=names, rules=ImportRules(unknown_ids="drop")
+    ... )
+    >>> graph.class_names.tolist(), facts.self_loops, facts.duplicates, facts.unknown_ids
+    (['bad', 'ok'], 1, 1, 1)
+
+    Args:
+        nodes: A path, a pandas or polars frame, a pyarrow table or a dictionary of columns.
+        edges: The same for the edges.
+        names: Names of the columns that are no features.
+        rules: What to do where the tables leave a choice.
+        name: Name of the graph.
+
+    Raises:
+        TableFaults: the tables cannot become a graph; it lists all faults.
+        GraphError: an argument is no table.
+    """
+    names, rules = names or ColumnNames(), rules or ImportRules()
+    faults = FaultCollector()
+    inputs = _opened(nodes, edges, faults)
+    roles = _roles(*inputs, names, faults)
+    node_input, edge_input = inputs
+    listed = None if node_input is None else read_nodes(node_input, roles, faults)
+    linked = None
+    if edge_input is not None:
+        linked = read_edges(edge_input, roles, listed, rules.unknown_ids, faults)
+    preparation = None
+    if listed is not None:
+        added = None if linked is None else linked.added
+        everyone = listed if added is None else listed.with_added(added)
+        preparation = faults.attempt(lambda: _fitted(everyone, rules))
+    faults.report()
+    assert listed is not None
+    assert linked is not None
+    assert preparation is not None
+    graph = build_graph(
+        linked.source,
+        linked.target,
+        name=name,
+        num_nodes=everyone.num_nodes,
+        edge_weight=linked.weight,
+        directed=rules.directed,
+        node_names=everyone.ids.to_numpy(zero_copy_only=False).astype(np.str_),
+        **_label_arguments(everyone),
+    )
+    facts = _facts(graph, listed, linked, preparation, roles)
+    return ImportedGraph(_with_features(graph, everyone, preparation), facts, roles)
+
+
+def _opened(
+    nodes: TableLike, edges: TableLike, faults: FaultCollector
+) -> tuple[InputTable | None, InputTable | None]:
+    """Return the two tables; None for one that cannot be opened."""
+    first = faults.attempt(lambda: input_table(nodes, "nodes"))
+    second = faults.attempt(lambda: input_table(edges, "edges"))
+    if isinstance(first, TableFile) and isinstance(second, TableFile) and first.name == second.name:
+        return replace(first, name=str(first.path)), replace(second, name=str(second.path))
+    return first, second
+
+
+def _roles(
+    nodes: InputTable | None,
+    edges: InputTable | None,
+    names: ColumnNames,
+    faults: FaultCollector,
+) -> ColumnRoles:
+    """Return the roles of all columns, and collect what is wrong with them."""
+    if nodes is not None and edges is not None:
+        if exchanged_tables(names, nodes.column_names, edges.column_names):
+            advice = f"exchange the tables: {edges.name} has the columns of nodes"
+            faults.add([Fault(file=nodes.name, advice=advice)], "nodes", "edges")
+            return ColumnRoles()
+        columns = (*nodes.column_names, *edges.column_names)
+        both = f"{nodes.name}, {edges.name}"
+        faults.add(unknown_columns(names.drop, columns, file=both, purpose="drop"), "drop")
+    roles = ColumnRoles()
+    if nodes is not None:
+        roles, wrong = node_roles(names, nodes.column_names, file=nodes.name)
+        faults.add(wrong, *missing_roles(names, roles, ("id", "label", "split")))
+    if edges is not None:
+        ends, wrong = edge_roles(names, edges.column_names, file=edges.name)
+        faults.add(wrong, *missing_roles(names, ends, ("source", "target", "weight")))
+        roles = replace(roles, source=ends.source, target=ends.target, weight=ends.weight)
+    return roles
+
+
+def _fitted(nodes: NodeTable, rules: ImportRules) -> Preparation:
+    preparation = Preparation.fit(
+        nodes.columns,
+        kinds=rules.kinds,
+        missing=rules.missing,
+        structural=rules.structural_features == "on",
+        file=nodes.file,
+    )
+    if rules.structural_features == "auto" and not preparation.rules:
+        return replace(preparation, structural=True)
+    return preparation
+
+
+def _label_arguments(nodes: NodeTable) -> dict[str, Any]:
+    if nodes.labels is None:
+        return {}
+    labels, class_names = nodes.labels
+    return {"labels": labels, "class_names": class_names, "split": nodes.split}
+
+
+def _with_features(graph: Graph, nodes: NodeTable, preparation: Preparation) -> Graph:
+    prepared = prepared_features(preparation, nodes.columns, graph, file=nodes.file)
+    if not prepared.preparation.num_features:
+        return graph
+    return replace(
+        graph,
+        features=prepared.features,
+        feature_names=np.array(prepared.preparation.feature_names),
+        preparation=prepared.preparation,
+        raw_columns=RawColumns(nodes.columns) if nodes.columns.num_columns else None,
+    )
+
+
+def _facts(
+    graph: Graph,
+    listed: NodeTable,
+    linked: LinkedEdges,
+    preparation: Preparation,
+    roles: ColumnRoles,
+) -> ImportFacts:
+    self_loops = int((linked.source == linked.target).sum())
+    edges = graph.num_edges if graph.directed else graph.num_edges // 2
+    missing = {
+        rule.column: round(rule.missing_fraction * graph.num_nodes)
+        for rule in preparation.rules
+        if rule.missing_fraction > 0
+    }
+    return ImportFacts(
+        nodes_listed=listed.num_nodes,
+        nodes_added=graph.num_nodes - listed.num_nodes,
+        edges_listed=linked.num_listed,
+        unknown_ids=linked.num_listed - len(linked.source),
+        self_loops=self_loops,
+        duplicates=len(linked.source) - self_loops - edges,
+        weight=roles.weight,
+        missing=missing,
+        notes=(*preparation.notes, *_label_notes(graph), *_feature_notes(preparation)),
+    )
+
+
+def _label_notes(graph: Graph) -> list[str]:
+    """Return a note on each class whose name usually stands for a missing value."""
+    names = [] if graph.class_names is None else graph.class_names.tolist()
+    return [
+        f"The label {name!r} counts as a class; leave the label of a node empty if it is unknown."
+        for name in names
+        if name in MISSING_TOKENS
+    ]
+
+
+def _feature_notes(preparation: Preparation) -> list[str]:
+    if preparation.rules:
+        return []
+    if preparation.structural:
+        return ["No column became a feature, so features of the network itself are used."]
+    return ["No column became a feature: a model cannot be trained on this graph."]

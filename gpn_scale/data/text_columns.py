@@ -1,0 +1,156 @@
+"""Columns of ids and labels as text in one canonical form, whatever type they are stored in.
+
+The integer 7, the number 7.0 and the text "7" are the same id; the text "007" is another one.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from gpn_scale.data.faults import Fault
+
+MAX_LENGTH = 500
+"""Number of characters that an id or a label may have; NumPy stores all as wide as the longest."""
+LISTED_VALUES = 5
+"""Number of distinct values that are listed as faults of their own."""
+
+_WHOLE_NUMBER = r"^-?\d+\.0+$"
+_WHOLE_FLOATS = 2.0**53
+_NOTHING = pa.scalar(None, pa.large_string())
+
+
+class TextColumn(NamedTuple):
+    """Texts of a column, and its rows that cannot be an id or a label.
+
+    >>> text_column(pa.chunked_array([[7.0, None]])).texts.to_pylist()
+    ['7', None]
+    """
+
+    texts: pa.Array
+    """The values as `large_string`, null where they are missing."""
+    wrong: NDArray[np.bool_]
+    """Whether a value can be no id or label, per row."""
+    advice: str = ""
+    """What to do about the wrong values."""
+
+
+def text_column(column: pa.ChunkedArray) -> TextColumn:
+    """Return integers, whole numbers, booleans, dates and texts as texts; "" counts as missing.
+
+    If all texts of the column are written as whole numbers with a decimal point ("7.0", as pandas
+    writes integers with gaps), they become integers.
+
+    >>> text_column(pa.chunked_array([["7.0", "", "12.0"]])).texts.to_pylist()
+    ['7', None, '12']
+    >>> text_column(pa.chunked_array([[0.5, 7.0]])).wrong.tolist()
+    [True, False]
+    """
+    kind = column.type
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return _from_floats(column)
+    try:
+        texts = joined(column.cast(pa.large_string()))
+    except pa.ArrowException:
+        every = np.asarray(column.is_valid())
+        nothing = pa.nulls(len(column), pa.large_string())
+        return TextColumn(nothing, every, f"write integers or text, not values of type {kind}")
+    texts = pc.if_else(pc.equal(texts, ""), _NOTHING, texts)
+    texts = without_point(texts) if _all_match(texts, _WHOLE_NUMBER) else texts
+    long = pc.greater(pc.utf8_length(texts), MAX_LENGTH)
+    wrong = np.asarray(pc.fill_null(pc.or_(long, pc.match_substring(texts, "\0")), False))
+    advice = f"write at most {MAX_LENGTH} characters, and no NUL character"
+    return TextColumn(texts, wrong, advice if wrong.any() else "")
+
+
+def without_point(texts: pa.Array) -> pa.Array:
+    """Return the texts with ".0" removed from the end of those that are whole numbers.
+
+    >>> without_point(pa.array(["7.0", "1.5", "v2.0"])).to_pylist()
+    ['7', '1.5', 'v2.0']
+    """
+    return pc.replace_substring_regex(texts, r"^(-?\d+)\.0+$", r"\1")
+
+
+def joined(column: pa.ChunkedArray) -> pa.Array:
+    """Return the chunks of a column as one array.
+
+    >>> joined(pa.chunked_array([["a"], ["b"]])).to_pylist()
+    ['a', 'b']
+    """
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def value_faults(
+    texts: pa.Array, wrong: NDArray[Any], *, file: str, column: str, advice: str
+) -> list[Fault]:
+    """Return a fault for each of the first distinct values of the rows `wrong`, and one for others.
+
+    >>> texts = pa.array(["a", "b", "a", "c"])
+    >>> faults = value_faults(texts, np.array([1, 0, 1, 0]) > 0, file="f", column="x", advice="fix")
+    >>> [(fault.row, fault.value, fault.count) for fault in faults]
+    [(1, 'a', 2)]
+
+    Args:
+        texts: Values of the column, as text.
+        wrong: Whether a row is at fault, (N,).
+        file: Name of the table.
+        column: Name of the column.
+        advice: What to do.
+    """
+    rows = np.flatnonzero(wrong)
+    if not len(rows):
+        return []
+    encoded = pc.fill_null(texts.take(pa.array(rows)), "").dictionary_encode()
+    codes = encoded.indices.to_numpy()
+    counts = np.bincount(codes)
+    # Values are numbered in the order in which they occur first.
+    first_rows = rows[np.unique(codes, return_index=True)[1]]
+    listed = [
+        Fault(
+            file=file,
+            row=int(first_rows[code]) + 1,
+            column=column,
+            value=encoded.dictionary[code].as_py() or None,
+            advice=advice,
+            count=int(counts[code]),
+        )
+        for code in range(min(len(counts), LISTED_VALUES))
+    ]
+    if len(counts) > LISTED_VALUES:
+        more = len(counts) - LISTED_VALUES
+        rest = Fault(
+            file=file,
+            row=int(first_rows[LISTED_VALUES]) + 1,
+            column=column,
+            advice=f"the same for {more:,} more value{'s' if more > 1 else ''}",
+            count=int(counts[LISTED_VALUES:].sum()),
+        )
+        listed.append(rest)
+    return listed
+
+
+def _from_floats(column: pa.ChunkedArray) -> TextColumn:
+    # pandas turns integers with gaps into floating-point numbers with NaN.
+    numbers = joined(pc.cast(column, pa.float64(), safe=False))
+    nan = pc.fill_null(pc.is_nan(numbers), False)
+    numbers = pc.if_else(nan, pa.scalar(None, pa.float64()), numbers)
+    whole = pc.and_(pc.equal(numbers, pc.floor(numbers)), pc.less(pc.abs(numbers), _WHOLE_FLOATS))
+    wrong = np.asarray(pc.fill_null(pc.invert(whole), False))
+    texts = pc.if_else(
+        whole,
+        pc.if_else(whole, numbers, pa.scalar(0.0)).cast(pa.int64()).cast(pa.large_string()),
+        numbers.cast(pa.large_string()),
+    )
+    return TextColumn(texts, wrong, "write integers or text" if wrong.any() else "")
+
+
+def _all_match(texts: pa.Array, pattern: str) -> bool:
+    # Most columns fail at their beginning, which is cheap to see.
+    for part in (texts.slice(0, 1000), texts):
+        matches = pc.match_substring_regex(part, pattern)
+        if matches.null_count < len(part) and not pc.all(matches).as_py():
+            return False
+    return bool(texts.null_count < len(texts))
