@@ -19,6 +19,7 @@ LAYERS = [
     {"ppr"},
     {"evaluation"},
     {"inference"},
+    {"triage"},
     {"train"},
     {"predictor"},
     {"baselines", "estimator"},
