@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -10,13 +11,16 @@ from torch import Tensor
 from gpn_scale.data.contract import DataContract
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.splits import prepare_graph
-from gpn_scale.inference.stored_rows import StoreLike
+from gpn_scale.inference.all_nodes import DEFAULT_MEMORY_BYTES, ProgressCallback
+from gpn_scale.inference.stored_rows import StoreLike, open_rows
 from gpn_scale.nn.opinion import Opinion
 from gpn_scale.predictor import AbstractPredictor
 from gpn_scale.train.model_file import SavedModel, load_model, save_model
 from gpn_scale.train.model_parts import ModelParts, NetworkSizes
 from gpn_scale.train.new_trainer import check_trainable, new_opinion_trainer, new_trainer
 from gpn_scale.train.trainer import EpochRecord, Trainer
+from gpn_scale.triage.label_next import needs_store
+from gpn_scale.triage.lists import CONTRIBUTORS, Triage, TriageRequest, make_triage
 
 
 class GPNClassifier(AbstractPredictor):
@@ -39,6 +43,9 @@ class GPNClassifier(AbstractPredictor):
     (1, 2)
     >>> classifier.predict_new(graph, [[0.5]], neighbours=[[0, 2]]).prediction.alpha_0.shape
     (1,)
+    >>> request = TriageRequest(review=1, label_next=0, include_labelled=True)
+    >>> classifier.triage(graph, request).review.column_names[:4]
+    ['id', 'predicted_class', 'probability', 'p_known']
     >>> with TemporaryDirectory() as folder:
     ...     rows = classifier.open_store(example_store(folder).path, graph)
     ...     classifier.predict_nodes(graph, [2], rows).node.tolist()
@@ -154,6 +161,46 @@ class GPNClassifier(AbstractPredictor):
             parts = ModelParts(trainer.model, earlier)
         self._keep(parts)
         return self
+
+    def triage(
+        self,
+        graph: Graph,
+        request: TriageRequest | None = None,
+        *,
+        rows: StoreLike | None = None,
+        memory_bytes: int = DEFAULT_MEMORY_BYTES,
+        scratch: Path | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> Triage:
+        """Return which predictions to review and why, and which nodes to label next.
+
+        Args:
+            graph: The graph of training with its split, or another one.
+            request: How many nodes to list, and the error rate to promise; None for the defaults.
+            rows: PPR store of the graph, for graphs that are too large for exact rows.
+            memory_bytes: Memory budget of the prediction in addition to graph and model.
+            scratch: Directory for what does not fit into the budget; None for the system's default.
+            progress: Called with the number of nodes done and the name of the phase.
+
+        Raises:
+            ConfigError: there are fewer nodes than requested, or the promise cannot be made.
+            StoreError: the graph is too large for exact rows, and `rows` is None or does not fit.
+        """
+        graph = self.aligned(graph).graph
+        store = None if rows is None else open_rows(rows, graph, self.predicts_with)
+        prediction, evidence = self.predict_with_evidence(
+            graph, memory_bytes=memory_bytes, scratch=scratch, progress=progress
+        )
+        has_shares = self.predicts_with.of == "evidence"  # logarithms of evidence have none
+        explain = partial(self.explain, graph, rows=store, count=CONTRIBUTORS, evidence=evidence)
+        return make_triage(
+            self.trained,
+            graph,
+            prediction,
+            request or TriageRequest(),
+            explain=explain if has_shares and (store or not needs_store(graph)) else None,
+            store=store,
+        )
 
     def load_state(self, graph: Graph, tensors: Mapping[str, Tensor], source: Path | str) -> None:
         """Use tensors from `state` of a classifier with the same configuration.

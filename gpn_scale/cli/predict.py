@@ -26,6 +26,8 @@ from gpn_scale.evaluation.table_writers import check_suffix
 from gpn_scale.inference.some_nodes import NodesPrediction
 from gpn_scale.progress import ProgressMeter
 from gpn_scale.train.run_directory import RunDirectory
+from gpn_scale.triage.promise import PROMISE_CONDITION, Promise
+from gpn_scale.triage.promise_file import read_promise
 
 _PRINTED_NODES = 10
 
@@ -87,19 +89,33 @@ def predict(options: argparse.Namespace) -> None:
     budget = memory_bytes(options.memory_budget)
     classifier = GPNClassifier.load(RunDirectory(options.run).model, device=options.device)
     graph, notes = classifier.aligned(_load_graph(options, classifier))
+    promise = _promise_of(RunDirectory(options.run))
     for note in (*notes, *_p_value_notes(options, classifier)):
         print(f"note: {note}")
+    if promise is not None:
+        print(f"note: nodes with abstain are not answered. {PROMISE_CONDITION}")
     if options.nodes is None:
         prediction = _predict_all(classifier, graph, budget, options.out.parent)
-        write_predictions(options.out, prediction, graph)
+        write_predictions(options.out, prediction, graph, further=_abstain(promise, prediction))
     else:
         nodes = read_nodes(options.nodes, graph)
         result = _predict_nodes(classifier, graph, nodes, options.ppr, options.explain)
-        write_predictions(
-            options.out, result.prediction, graph, nodes=nodes, further=_further_columns(result)
-        )
+        further = _further_columns(result) | _abstain(promise, result.prediction)
+        write_predictions(options.out, result.prediction, graph, nodes=nodes, further=further)
         _print_nodes(result, graph)
     print(f"written: {options.out}")
+
+
+def _promise_of(directory: RunDirectory) -> Promise | None:
+    """Return the promise that `gpn-triage` has made for the run; None if there is none."""
+    if not directory.promise.exists():
+        return None
+    return read_promise(directory.promise, directory.model)
+
+
+def _abstain(promise: Promise | None, prediction: Prediction) -> dict[str, NDArray[Any]]:
+    """Return the column that tells which nodes are not answered; {} without a promise."""
+    return {} if promise is None else {"abstain": promise.abstains(prediction)}
 
 
 def _p_value_notes(options: argparse.Namespace, classifier: GPNClassifier) -> list[str]:

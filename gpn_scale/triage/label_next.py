@@ -2,7 +2,9 @@
 
 The label of v enters the evidence of u with the weight that v has in u's row of the diffusion. So
 a batch should cover the uncertain nodes with its columns of the diffusion matrix, and not hold the
-most uncertain nodes, which may all lie in the same place (`coverage`).
+most uncertain nodes, which may all lie in the same place (`coverage`). A node counts as covered
+when a label reaches it with the weight `full`. By default that is the teleport probability, the
+least weight that every node has in its own row, so that a label covers its own node.
 
 Columns come from a PPR store with the rows of all nodes, or are computed when they are looked at.
 
@@ -64,6 +66,16 @@ def label_candidates(graph: Graph) -> NodeIds:
     return unlabelled if len(unlabelled) else unused
 
 
+def needs_store(graph: Graph) -> bool:
+    """Return whether a graph is too large to compute whole rows and columns of the diffusion.
+
+    >>> from gpn_scale import build_graph
+    >>> needs_store(build_graph([0], [1]))
+    False
+    """
+    return graph.num_nodes > MAX_EXACT_NODES or graph.num_edges > MAX_EXACT_EDGES
+
+
 def label_next(
     graph: Graph,
     diffusion: DiffusionConfig,
@@ -72,6 +84,7 @@ def label_next(
     *,
     store: PPRStore | None = None,
     candidates: NodeIds | None = None,
+    full: float | None = None,
 ) -> Cover:
     """Return the nodes whose labels would reach most uncertainty, the first one first.
 
@@ -89,6 +102,7 @@ def label_next(
         count: Number of nodes to choose.
         store: Rows of the graph; None to compute columns, which large graphs do not allow.
         candidates: Nodes to choose from; None for `label_candidates`.
+        full: Weight that covers a node; None for the teleport probability.
 
     Raises:
         ConfigError: there are fewer candidates than `count`.
@@ -103,22 +117,26 @@ def label_next(
             "that could be labelled",
             arguments=("label_next",),
         )
+    if count == 0:
+        return Cover(np.empty(0, np.int64), np.empty(0))
     open_N = np.zeros(graph.num_nodes)
     open_N[unused] = np.asarray(uncertainty_N, np.float64)[unused]
+    full = diffusion.teleport if full is None else full
     if store is not None:
-        return greedy_cover(chosen_from, stored_columns(store, chosen_from), open_N, count)
-    if graph.num_nodes > MAX_EXACT_NODES or graph.num_edges > MAX_EXACT_EDGES:
+        columns: AbstractColumns = stored_columns(store, chosen_from, full)
+        return greedy_cover(chosen_from, columns, open_N, count)
+    if needs_store(graph):
         raise StoreError(
             f"the graph has {graph.num_nodes:,} nodes and {graph.num_edges:,} edges; above "
             f"{MAX_EXACT_NODES:,} or {MAX_EXACT_EDGES:,} a choice of nodes to label needs stored "
             "rows, and none were given",
             arguments=("store",),
         )
-    columns = DiffusedColumns(graph, diffusion, chosen_from)
+    columns = DiffusedColumns(graph, diffusion, chosen_from, full)
     return greedy_cover(chosen_from, columns, open_N, count)
 
 
-def stored_columns(store: PPRStore, candidates: NodeIds) -> StoredColumns:
+def stored_columns(store: PPRStore, candidates: NodeIds, full: float = 1.0) -> StoredColumns:
     """Return what each candidate reaches, by the stored rows of all roots; memory is theirs.
 
     >>> from tempfile import TemporaryDirectory
@@ -131,6 +149,7 @@ def stored_columns(store: PPRStore, candidates: NodeIds) -> StoredColumns:
     Args:
         store: The opened store.
         candidates: Node ids in increasing order, (K,).
+        full: Weight that covers a node.
     """
     place_N = np.full(store.num_nodes, -1, np.int32)
     place_N[candidates] = np.arange(len(candidates), dtype=np.int32)
@@ -141,7 +160,7 @@ def stored_columns(store: PPRStore, candidates: NodeIds) -> StoredColumns:
         place_E = place_N[rows.ids]
         kept = place_E >= 0
         offsets = np.concatenate([[0], np.cumsum(kept)])[rows.row_ptr]
-        weights_E = np.minimum(rows.weights[kept], 1.0)
+        weights_E = np.minimum(rows.weights[kept] / full, 1.0)
         pieces.append(
             scipy.sparse.csr_array(
                 (weights_E, place_E[kept], offsets), shape=(len(roots), len(candidates))
@@ -172,9 +191,13 @@ class DiffusedColumns(AbstractColumns):
         graph: The graph.
         diffusion: The diffusion.
         candidates: Node ids, (K,).
+        full: Weight that covers a node.
     """
 
-    def __init__(self, graph: Graph, diffusion: DiffusionConfig, candidates: NodeIds) -> None:
+    def __init__(
+        self, graph: Graph, diffusion: DiffusionConfig, candidates: NodeIds, full: float = 1.0
+    ) -> None:
+        self._full = full
         self._power = exact_diffusion(graph, diffusion, torch.device("cpu"), torch.float64)
         self._candidates = candidates
         self._block = int(np.clip(_BLOCK_BYTES // (24 * graph.num_nodes), 1, _MOST_COLUMNS))
@@ -186,7 +209,7 @@ class DiffusedColumns(AbstractColumns):
         """Return the gains of all candidates before any is chosen, (K,)."""
         open_N1 = torch.from_numpy(open_N).unsqueeze(1)
         reached_N1 = self._power.iterate(open_N1, self._power.transition.transposed())
-        bound_K: NDArray[np.float64] = reached_N1.numpy()[self._candidates, 0]
+        bound_K: NDArray[np.float64] = reached_N1.numpy()[self._candidates, 0] / self._full
         self._order = np.argsort(-bound_K, kind="stable")
         self._rank[self._order] = np.arange(len(bound_K))
         return bound_K
@@ -208,4 +231,4 @@ class DiffusedColumns(AbstractColumns):
         column_MN = self._power.iterate(indicator_NM, self._power.transition).numpy().T
         for position, weight_N in zip(positions, column_MN, strict=True):
             ids = np.flatnonzero(weight_N >= _LEAST_WEIGHT)
-            self._columns[position] = ids, np.minimum(weight_N[ids], 1.0)
+            self._columns[position] = ids, np.minimum(weight_N[ids] / self._full, 1.0)
