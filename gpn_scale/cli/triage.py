@@ -19,7 +19,14 @@ from gpn_scale.estimator import GPNClassifier
 from gpn_scale.page.run_record import read_run
 from gpn_scale.progress import ProgressMeter
 from gpn_scale.train.run_directory import RunDirectory
-from gpn_scale.triage.lists import LABEL_NEXT, REVIEW, Triage, TriageRequest
+from gpn_scale.triage.lists import (
+    LABEL_NEXT,
+    MOST_LABELLED,
+    MOST_REVIEWED,
+    REVIEW,
+    Triage,
+    TriageRequest,
+)
 from gpn_scale.triage.promise import Promise
 from gpn_scale.triage.promise_file import write_promise
 
@@ -29,7 +36,6 @@ _PRINTED_COLUMNS = {
     "review": ("id", "predicted_class", "probability", "p_known", "reason", "detail"),
     "label_next": ("id", "predicted_class", "probability", "p_known", "reason", "covered"),
 }
-_DEFAULT = TriageRequest()
 
 
 def triage_parser() -> argparse.ArgumentParser:
@@ -45,16 +51,14 @@ def triage_parser() -> argparse.ArgumentParser:
     add(
         "--review",
         type=int,
-        default=_DEFAULT.review,
         metavar="N",
-        help=f"number of predictions in {REVIEW} (default: {_DEFAULT.review})",
+        help=f"number of predictions in {REVIEW} (default: {MOST_REVIEWED}, or all if fewer)",
     )
     add(
         "--label-next",
         type=int,
-        default=_DEFAULT.label_next,
         metavar="B",
-        help=f"number of nodes in {LABEL_NEXT} (default: {_DEFAULT.label_next})",
+        help=f"number of nodes in {LABEL_NEXT} (default: {MOST_LABELLED}, or all if fewer)",
     )
     add(
         "--include-labelled",
@@ -72,9 +76,9 @@ def triage_parser() -> argparse.ArgumentParser:
     add(
         "--confidence",
         type=float,
-        default=_DEFAULT.confidence,
+        default=TriageRequest().confidence,
         metavar="C",
-        help=f"probability with which the promise is kept (default: {_DEFAULT.confidence})",
+        help="probability with which the promise is kept (default: 0.9)",
     )
     add("--out", type=Path, required=True, metavar="FOLDER", help="folder for both lists")
     add("--overwrite", action="store_true", help="replace lists that --out holds already")

@@ -23,7 +23,7 @@ from gpn_scale.inference.explanation import Explanation
 from gpn_scale.inference.trained_model import TrainedModel
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.triage.coverage import Cover
-from gpn_scale.triage.label_next import label_next, unused_nodes
+from gpn_scale.triage.label_next import label_candidates, label_next, unused_nodes
 from gpn_scale.triage.node_reasons import FOREIGN_FEATURES, UsualValues, node_reasons
 from gpn_scale.triage.occlusion import foreign_columns
 from gpn_scale.triage.promise import PROMISE_CONDITION, Promise, make_promise
@@ -31,6 +31,8 @@ from gpn_scale.triage.trust import trust_of
 
 REVIEW, LABEL_NEXT = "review.csv", "label_next.csv"
 """Names of the files of both lists."""
+MOST_REVIEWED, MOST_LABELLED = 200, 50
+"""Lengths of the lists unless a request gives others."""
 CONTRIBUTORS = 3
 """Number of contributors that a list names per node."""
 NO_P_VALUES = (
@@ -50,14 +52,14 @@ Explain = Callable[[NodeIds], Explanation]
 class TriageRequest:
     """What to list, and what to promise.
 
-    >>> TriageRequest(review=10).label_next
-    50
+    >>> TriageRequest(review=10).confidence
+    0.9
     """
 
-    review: int = 200
-    """Number of predictions to review."""
-    label_next: int = 50
-    """Number of nodes to label next."""
+    review: int | None = None
+    """Number of predictions to review; None for `MOST_REVIEWED`, or fewer on a small graph."""
+    label_next: int | None = None
+    """Number of nodes to label next; None for `MOST_LABELLED`, or fewer on a small graph."""
     include_labelled: bool = False
     """Whether training and validation nodes are reviewed too."""
     error_among_answered: float | None = None
@@ -136,7 +138,10 @@ def make_triage(
             error=request.error_among_answered,
             confidence=request.confidence,
         )
-    cover = label_next(graph, trained.diffusion, 1.0 - trust_N, request.label_next, store=store)
+    count = request.label_next
+    if count is None:
+        count = min(MOST_LABELLED, len(label_candidates(graph)))
+    cover = label_next(graph, trained.diffusion, 1.0 - trust_N, count, store=store)
     usual = UsualValues.of(graph, prediction)
     review = _node_columns(graph, reviewed, prediction, usual, promise)
     foreign = _foreign_columns(trained, graph, reviewed, prediction)
@@ -163,13 +168,14 @@ def _notes(prediction: Prediction, promise: Promise | None) -> tuple[str, ...]:
 def _least_trusted(graph: Graph, trust_N: NDArray[np.float64], request: TriageRequest) -> NodeIds:
     """Return the nodes to review, the least trusted first; of equal trust, the smaller id."""
     nodes = np.arange(graph.num_nodes) if request.include_labelled else unused_nodes(graph)
-    if not 0 <= request.review <= len(nodes):
+    count = min(MOST_REVIEWED, len(nodes)) if request.review is None else request.review
+    if not 0 <= count <= len(nodes):
         raise ConfigError(
-            f"review is {request.review:,}, expected 0 to {len(nodes):,}, the number of nodes "
+            f"review is {count:,}, expected 0 to {len(nodes):,}, the number of nodes "
             f"{'of the graph' if request.include_labelled else 'outside training and validation'}",
             arguments=("review",),
         )
-    order = np.argsort(trust_N[nodes], kind="stable")[: request.review]
+    order = np.argsort(trust_N[nodes], kind="stable")[:count]
     return np.asarray(nodes[order])
 
 

@@ -58,9 +58,8 @@ def read_promise(path: Path, model: Path) -> Promise:
         promise = Promise(**{name: kind(values[name]) for name, kind in kinds.items()})
         made_for, order = values["model"], values["order"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunError(
-            f"{path} cannot be read ({error!r}): {_AGAIN}", arguments=("run",)
-        ) from error
+        message = f"{path} cannot be read ({type(error).__name__}: {error}): {_AGAIN}"
+        raise RunError(message, arguments=("run",)) from error
     if made_for != _fingerprint(model) or order != ORDER:
         raise RunError(
             f"{path} is a promise for another model than {model}: {_AGAIN}", arguments=("run",)
