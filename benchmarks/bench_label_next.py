@@ -3,8 +3,8 @@
     python benchmarks/bench_label_next.py [--nodes 1000000] [--k 32] [--count 50] [--repeats 5]
 
 Every node is a candidate and reaches k nodes near it, most of them close by, with weights that fall
-off as those of personalised PageRank do. Uncertainty is drawn uniformly. What is timed is the choice
-itself, without reading rows from a store. Prints one JSON line.
+off as those of personalised PageRank do. Uncertainty is drawn uniformly. Only the choice itself is
+timed, without reading rows from a store. Prints one JSON line.
 """
 
 import argparse
