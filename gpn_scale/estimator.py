@@ -20,7 +20,13 @@ from gpn_scale.train.model_parts import ModelParts, NetworkSizes
 from gpn_scale.train.new_trainer import check_trainable, new_opinion_trainer, new_trainer
 from gpn_scale.train.trainer import EpochRecord, Trainer
 from gpn_scale.triage.label_next import needs_store
-from gpn_scale.triage.lists import CONTRIBUTORS, Triage, TriageRequest, make_triage
+from gpn_scale.triage.lists import (
+    CONTRIBUTORS,
+    Triage,
+    TriageRequest,
+    checked_lengths,
+    make_triage,
+)
 
 
 class GPNClassifier(AbstractPredictor):
@@ -186,7 +192,8 @@ class GPNClassifier(AbstractPredictor):
             ConfigError: there are fewer nodes than requested, or the promise cannot be made.
             StoreError: the graph is too large for exact rows, and `rows` is None or does not fit.
         """
-        graph = self.aligned(graph).graph
+        graph, request = self.aligned(graph).graph, request or TriageRequest()
+        checked_lengths(graph, request)  # before the work of a prediction
         store = None if rows is None else open_rows(rows, graph, self.predicts_with)
         prediction, evidence = self.predict_with_evidence(
             graph, memory_bytes=memory_bytes, scratch=scratch, progress=progress
@@ -197,7 +204,7 @@ class GPNClassifier(AbstractPredictor):
             self.trained,
             graph,
             prediction,
-            request or TriageRequest(),
+            request,
             explain=explain if has_shares and (store or not needs_store(graph)) else None,
             store=store,
         )

@@ -1,6 +1,7 @@
 """The command `gpn-triage`: what to review, what to label next, and when not to answer."""
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -144,6 +145,8 @@ def _claim(folder: Path, *, overwrite: bool) -> None:
             f"{folder} cannot be created ({error.strerror}); choose another folder",
             arguments=("out",),
         ) from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ConfigError(f"{folder} cannot be written; choose another folder", arguments=("out",))
 
 
 def _graph_of(options: argparse.Namespace, directory: RunDirectory) -> Graph:
@@ -187,7 +190,7 @@ def promise_text(promise: Promise) -> str:
         f"the answered nodes are wrong.\n"
         f"  Answer nodes with a trust of at least {promise.threshold:.3f}: about "
         f"{promise.answered:.0%} of all nodes.\n"
-        f"  Tested on {promise.calibration_nodes:,} labelled test nodes: "
+        f"  Tested on {promise.held_out_nodes:,} labelled test nodes: "
         f"{promise.answered_nodes:,} answered, {promise.answered_errors:,} of these wrong."
     )
 

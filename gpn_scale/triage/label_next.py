@@ -66,6 +66,22 @@ def label_candidates(graph: Graph) -> NodeIds:
     return unlabelled if len(unlabelled) else unused
 
 
+def check_count(count: int, candidates: int) -> None:
+    """Refuse to choose more nodes than there are candidates.
+
+    >>> check_count(2, candidates=3)
+
+    Raises:
+        ConfigError: `count` is negative or above `candidates`.
+    """
+    if not 0 <= count <= candidates:
+        raise ConfigError(
+            f"label_next is {count:,}, expected 0 to {candidates:,}, the number of nodes that "
+            "could be labelled",
+            arguments=("label_next",),
+        )
+
+
 def needs_store(graph: Graph) -> bool:
     """Return whether a graph is too large to compute whole rows and columns of the diffusion.
 
@@ -111,12 +127,7 @@ def label_next(
     unused = unused_nodes(graph)
     chosen_from = label_candidates(graph) if candidates is None else np.unique(candidates)
     chosen_from = np.intersect1d(chosen_from, unused)
-    if not 0 <= count <= len(chosen_from):
-        raise ConfigError(
-            f"label_next is {count:,}, expected 0 to {len(chosen_from):,}, the number of nodes "
-            "that could be labelled",
-            arguments=("label_next",),
-        )
+    check_count(count, len(chosen_from))
     if count == 0:
         return Cover(np.empty(0, np.int64), np.empty(0))
     open_N = np.zeros(graph.num_nodes)

@@ -6,7 +6,7 @@ Shapes: N nodes, B listed nodes, M contributors of each.
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,10 +23,20 @@ from gpn_scale.inference.explanation import Explanation
 from gpn_scale.inference.trained_model import TrainedModel
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.triage.coverage import Cover
-from gpn_scale.triage.label_next import label_candidates, label_next, unused_nodes
+from gpn_scale.triage.label_next import (
+    check_count,
+    label_candidates,
+    label_next,
+    unused_nodes,
+)
 from gpn_scale.triage.node_reasons import FOREIGN_FEATURES, UsualValues, node_reasons
 from gpn_scale.triage.occlusion import foreign_columns
-from gpn_scale.triage.promise import PROMISE_CONDITION, Promise, make_promise
+from gpn_scale.triage.promise import (
+    PROMISE_CONDITION,
+    Promise,
+    checked_nodes,
+    make_promise,
+)
 from gpn_scale.triage.trust import trust_of
 
 REVIEW, LABEL_NEXT = "review.csv", "label_next.csv"
@@ -96,6 +106,47 @@ class Triage:
         return paths
 
 
+class Lengths(NamedTuple):
+    """Lengths of both lists.
+
+    >>> Lengths(review=200, label_next=50).review
+    200
+    """
+
+    review: int
+    label_next: int
+
+
+def checked_lengths(graph: Graph, request: TriageRequest) -> Lengths:
+    """Return the lengths of both lists, after a check that a graph allows what is requested.
+
+    >>> from gpn_scale import build_graph
+    >>> checked_lengths(build_graph([0], [1], labels=[0, -1]), TriageRequest(review=2))
+    Lengths(review=2, label_next=1)
+
+    Raises:
+        ConfigError: there are fewer nodes, or fewer labels for a promise, than requested.
+    """
+    unused = len(unused_nodes(graph))
+    reviewable = graph.num_nodes if request.include_labelled else unused
+    labellable = len(label_candidates(graph))
+    lengths = Lengths(
+        min(MOST_REVIEWED, reviewable) if request.review is None else request.review,
+        min(MOST_LABELLED, labellable) if request.label_next is None else request.label_next,
+    )
+    if not 0 <= lengths.review <= reviewable:
+        whose = "of the graph" if request.include_labelled else "outside training and validation"
+        raise ConfigError(
+            f"review is {lengths.review:,}, expected 0 to {reviewable:,}, the number of nodes "
+            f"{whose}",
+            arguments=("review",),
+        )
+    check_count(lengths.label_next, labellable)
+    if request.error_among_answered is not None:
+        checked_nodes(graph, error=request.error_among_answered, confidence=request.confidence)
+    return lengths
+
+
 def make_triage(
     trained: TrainedModel,
     graph: Graph,
@@ -128,8 +179,9 @@ def make_triage(
         ConfigError: there are fewer nodes than requested, or the promise cannot be made.
         StoreError: the graph is too large to choose nodes to label without a store.
     """
+    lengths = checked_lengths(graph, request)
     trust_N = trust_of(prediction)
-    reviewed = _least_trusted(graph, trust_N, request)
+    reviewed = _least_trusted(graph, trust_N, lengths.review, request.include_labelled)
     promise = None
     if request.error_among_answered is not None:
         promise = make_promise(
@@ -138,10 +190,7 @@ def make_triage(
             error=request.error_among_answered,
             confidence=request.confidence,
         )
-    count = request.label_next
-    if count is None:
-        count = min(MOST_LABELLED, len(label_candidates(graph)))
-    cover = label_next(graph, trained.diffusion, 1.0 - trust_N, count, store=store)
+    cover = label_next(graph, trained.diffusion, 1.0 - trust_N, lengths.label_next, store=store)
     usual = UsualValues.of(graph, prediction)
     review = _node_columns(graph, reviewed, prediction, usual, promise)
     foreign = _foreign_columns(trained, graph, reviewed, prediction)
@@ -165,16 +214,11 @@ def _notes(prediction: Prediction, promise: Promise | None) -> tuple[str, ...]:
     return (*notes, PROMISE_CONDITION) if promise is not None else tuple(notes)
 
 
-def _least_trusted(graph: Graph, trust_N: NDArray[np.float64], request: TriageRequest) -> NodeIds:
+def _least_trusted(
+    graph: Graph, trust_N: NDArray[np.float64], count: int, include_labelled: bool
+) -> NodeIds:
     """Return the nodes to review, the least trusted first; of equal trust, the smaller id."""
-    nodes = np.arange(graph.num_nodes) if request.include_labelled else unused_nodes(graph)
-    count = min(MOST_REVIEWED, len(nodes)) if request.review is None else request.review
-    if not 0 <= count <= len(nodes):
-        raise ConfigError(
-            f"review is {count:,}, expected 0 to {len(nodes):,}, the number of nodes "
-            f"{'of the graph' if request.include_labelled else 'outside training and validation'}",
-            arguments=("review",),
-        )
+    nodes = np.arange(graph.num_nodes) if include_labelled else unused_nodes(graph)
     order = np.argsort(trust_N[nodes], kind="stable")[:count]
     return np.asarray(nodes[order])
 

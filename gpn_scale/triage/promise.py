@@ -5,11 +5,11 @@ answered node is wrong at the threshold t. The promise is
 
     P(R(threshold) > error) <= 1 - confidence,
 
-where the probability is over the draw of the calibration nodes. It is kept by learn-then-test
+where the probability is over the draw of the held-out nodes. It is kept by learn-then-test
 (Angelopoulos et al., 2021) with fixed-sequence testing:
 
-1. The thresholds t_1 > t_2 > ... are fixed without looking at the calibration nodes.
-2. Of the calibration nodes, n(t) are answered and k(t) of these are wrong. Given n(t), the answered
+1. The thresholds t_1 > t_2 > ... are fixed without looking at the held-out nodes.
+2. Of the held-out nodes, n(t) are answered and k(t) of these are wrong. Given n(t), the answered
    nodes are independent draws of answered nodes, so k(t) is binomial with the probability R(t). If
    R(t) > error, then P(Binomial(n(t), error) <= k(t)), the tail, is at most x with a probability of
    at most x.
@@ -21,17 +21,17 @@ where the probability is over the draw of the calibration nodes. It is kept by l
 The thresholds are values of trust of the validation nodes, and the sequence begins where these
 nodes support the promise best. Validation nodes have been used for early stopping, for the
 temperature and for the p-values, so their errors are too few and may not test the promise. They may
-choose the sequence, because nothing is assumed of it but that it does not depend on the calibration
+choose the sequence, because nothing is assumed of it but that it does not depend on the held-out
 nodes. These are the labelled test nodes without a mark, which neither training nor calibration has
 used.
 
-**The promise holds for nodes that are exchangeable with the calibration nodes**: of known classes,
+**The promise holds for nodes that are exchangeable with the held-out nodes**: of known classes,
 drawn in the same way from the same graph. It says nothing of nodes of unknown classes, of nodes
 that join later, of another graph, or after a drift of features, edges or classes. It is about the
 probability of an error: among n answered nodes, the fraction of errors scatters around R by about
 sqrt(R / n).
 
-Shapes: N nodes, V validation nodes, T calibration nodes, G thresholds.
+Shapes: N nodes, V validation nodes, T held-out nodes, G thresholds.
 """
 
 import math
@@ -64,7 +64,7 @@ class Promise:
     ...     error=0.05,
     ...     confidence=0.9,
     ...     threshold=0.4,
-    ...     calibration_nodes=200,
+    ...     held_out_nodes=200,
     ...     answered_nodes=150,
     ...     answered_errors=3,
     ... )
@@ -75,10 +75,10 @@ class Promise:
     error: float
     """Largest promised probability of an error among answered nodes."""
     confidence: float
-    """Probability, over the draw of the calibration nodes, with which the promise is kept."""
+    """Probability, over the draw of the held-out nodes, with which the promise is kept."""
     threshold: float
     """Smallest trust of an answered node."""
-    calibration_nodes: int
+    held_out_nodes: int
     """Number of labelled test nodes that the threshold was tested on."""
     answered_nodes: int
     """Number of these that are answered."""
@@ -88,7 +88,7 @@ class Promise:
     @property
     def answered(self) -> float:
         """Expected fraction of nodes that are answered."""
-        return self.answered_nodes / self.calibration_nodes
+        return self.answered_nodes / self.held_out_nodes
 
     def abstains(self, prediction: Prediction) -> NDArray[np.bool_]:
         """Return whether each node is not answered, (N,)."""
@@ -104,11 +104,11 @@ def least_nodes(error: float, confidence: float) -> int:
     return math.ceil(math.log(1.0 - confidence) / math.log(1.0 - error))
 
 
-def calibration_nodes(graph: Graph) -> NodeIds:
+def held_out_nodes(graph: Graph) -> NodeIds:
     """Return the nodes that may test a promise: labelled test nodes without a mark.
 
     >>> from gpn_scale.ppr.example import example_graph
-    >>> calibration_nodes(example_graph())
+    >>> held_out_nodes(example_graph())
     array([], dtype=int64)
     """
     if graph.split is None:
@@ -116,6 +116,36 @@ def calibration_nodes(graph: Graph) -> NodeIds:
     test = graph.split.test
     labelled = test[graph.labels[test] != MISSING_LABEL]
     return np.setdiff1d(labelled, graph.marked)
+
+
+def checked_nodes(graph: Graph, *, error: float, confidence: float) -> tuple[NodeIds, int]:
+    """Return the held-out nodes and how many are needed, after a check that there are enough.
+
+    >>> from gpn_scale import build_graph
+    >>> from gpn_scale.data.graph import Split
+    >>> split = Split(train=[0, 1], val=[], test=[2, 3])
+    >>> graph = build_graph([], [], labels=[0, 1, 0, 1], split=split)
+    >>> checked_nodes(graph, error=0.5, confidence=0.5)
+    (array([2, 3]), 1)
+
+    Raises:
+        ConfigError: a number is out of range, or there are too few held-out nodes.
+    """
+    for name, value in {"error_among_answered": error, "confidence": confidence}.items():
+        if not 0.0 < value < 1.0:
+            raise ConfigError(
+                f"{name} is {value}, expected a number between 0 and 1", arguments=(name,)
+            )
+    nodes, needed = held_out_nodes(graph), least_nodes(error, confidence)
+    if len(nodes) < needed:
+        raise ConfigError(
+            f"the graph has {len(nodes):,} labelled test nodes, and a promise of at most "
+            f"{error:.3g} errors among answered nodes with a confidence of {confidence:.3g} needs "
+            f"at least {needed:,}, even if none of them is wrong: label more nodes that training "
+            "and validation do not use, or accept more errors or less confidence",
+            arguments=("error_among_answered", "confidence"),
+        )
+    return nodes, needed
 
 
 def make_promise(
@@ -143,20 +173,7 @@ def make_promise(
         ConfigError: a number is out of range, there are too few labelled test nodes (the message
             says how many are needed), or no threshold passes.
     """
-    for name, value in {"error_among_answered": error, "confidence": confidence}.items():
-        if not 0.0 < value < 1.0:
-            raise ConfigError(
-                f"{name} is {value}, expected a number between 0 and 1", arguments=(name,)
-            )
-    nodes, needed = calibration_nodes(graph), least_nodes(error, confidence)
-    if len(nodes) < needed:
-        raise ConfigError(
-            f"the graph has {len(nodes):,} labelled test nodes, and a promise of at most "
-            f"{error:.3g} errors among answered nodes with a confidence of {confidence:.3g} needs "
-            f"at least {needed:,}, even if none of them is wrong: label more nodes that training "
-            "and validation do not use, or accept more errors or less confidence",
-            arguments=("error_among_answered", "confidence"),
-        )
+    nodes, needed = checked_nodes(graph, error=error, confidence=confidence)
     assert graph.split is not None
     trust_N, wrong_N = trust_of(prediction), prediction.predicted_class != graph.labels
     val = graph.split.val
@@ -180,7 +197,7 @@ def make_promise(
         error=error,
         confidence=confidence,
         threshold=threshold,
-        calibration_nodes=len(nodes),
+        held_out_nodes=len(nodes),
         answered_nodes=int(answered.sum()),
         answered_errors=int(wrong_N[nodes][answered].sum()),
     )
@@ -197,8 +214,8 @@ def fixed_sequence(
     """Return the thresholds to test, from the strictest to 0, which answers every node, (G,).
 
     They are values of trust of the validation nodes. The first one is where these nodes, were they
-    as many as the calibration nodes, support the promise best, among the thresholds at which twice
-    the least number of calibration nodes is expected to be answered; and, if validation nodes are
+    as many as the held-out nodes, support the promise best, among the thresholds at which twice
+    the least number of held-out nodes is expected to be answered; and, if validation nodes are
     too few for that, the loosest.
 
     >>> trust, wrong = np.array([0.9, 0.6, 0.3]), np.array([False, False, True])
@@ -208,7 +225,7 @@ def fixed_sequence(
     Args:
         trust_V: Trust of the validation nodes.
         wrong_V: Whether their predictions are wrong.
-        num_nodes: Number of calibration nodes.
+        num_nodes: Number of held-out nodes.
         error: Largest probability of an error that is to be promised.
         least: Number of answered nodes of which none may be wrong.
     """
@@ -246,9 +263,9 @@ def passing_thresholds(
     2
 
     Args:
-        trust_T: Trust of the calibration nodes.
+        trust_T: Trust of the held-out nodes.
         wrong_T: Whether their predictions are wrong.
-        thresholds_G: Thresholds that do not depend on the calibration nodes, decreasing.
+        thresholds_G: Thresholds that do not depend on the held-out nodes, decreasing.
         error: Largest probability of an error among answered nodes.
         confidence: Probability with which the promise is kept.
     """

@@ -19,7 +19,7 @@ def write_promise(path: Path, promise: Promise, model: Path) -> None:
     """Write a promise for the model in the file `model`.
 
     >>> from tempfile import TemporaryDirectory
-    >>> counts = dict(calibration_nodes=200, answered_nodes=150, answered_errors=3)
+    >>> counts = dict(held_out_nodes=200, answered_nodes=150, answered_errors=3)
     >>> promise = Promise(error=0.05, confidence=0.9, threshold=0.4, **counts)
     >>> with TemporaryDirectory() as folder:
     ...     model = Path(folder, "model.safetensors")

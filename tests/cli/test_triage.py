@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import re
 import shutil
 
@@ -200,6 +201,12 @@ def test_a_folder_that_cannot_be_made_is_refused(run, tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert triage(run, tmp_path / "file" / "lists") == 2
     assert_one_sentence(capsys, "cannot be created")
+
+
+def test_a_folder_that_cannot_be_written_is_refused(run, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert triage(run, tmp_path) == 2
+    assert_one_sentence(capsys, "cannot be written; choose another folder")
 
 
 def test_a_gpn_works_with_what_it_has(tmp_path, capsys):

@@ -209,3 +209,15 @@ def test_lists_of_a_small_graph_are_short_unless_a_length_is_asked_for(classifie
     triage = classifier.triage(named_graph)
     assert triage.review.num_rows == min(200, named_graph.num_nodes - used)
     assert triage.label_next.num_rows == min(50, int((named_graph.labels < 0).sum()))
+
+
+def test_requests_are_checked_before_anything_is_predicted(classifier, named_graph, monkeypatch):
+    monkeypatch.setattr(classifier, "predict_with_evidence", None)
+    for wrong in (
+        {"review": 301},
+        {"label_next": 301},
+        {"error_among_answered": 2.0},
+        {"error_among_answered": 0.001},
+    ):
+        with pytest.raises(ConfigError):
+            classifier.triage(named_graph, TriageRequest(**wrong))

@@ -13,8 +13,8 @@ from gpn_scale.errors import ConfigError
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.triage.promise import (
     MOST_THRESHOLDS,
-    calibration_nodes,
     fixed_sequence,
+    held_out_nodes,
     least_nodes,
     make_promise,
     passing_thresholds,
@@ -165,7 +165,7 @@ def test_marked_and_other_nodes_do_not_calibrate():
     graph = build_graph(
         [], [], num_nodes=7, labels=[0, 1, 0, 1, 0, 1, -1], split=split, marks={"odd": [4]}
     )
-    assert calibration_nodes(graph).tolist() == [3, 5]
+    assert held_out_nodes(graph).tolist() == [3, 5]
 
 
 def test_validation_nodes_choose_only_the_sequence():

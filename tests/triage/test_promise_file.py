@@ -10,7 +10,7 @@ PROMISE = Promise(
     error=0.05,
     confidence=0.9,
     threshold=0.1 + 0.2,
-    calibration_nodes=200,
+    held_out_nodes=200,
     answered_nodes=150,
     answered_errors=3,
 )
