@@ -56,12 +56,28 @@ class Case:
         order = np.argsort(-score_N[self.candidates], kind="stable")
         return np.asarray(self.candidates[order[:count]])
 
-    def covering(self, uncertainty_N: Array, count: int, full: float | None = None) -> NodeIds:
+    def covering(
+        self,
+        uncertainty_N: Array,
+        count: int,
+        *,
+        full: float | None = None,
+        factor_N: Array | None = None,
+    ) -> NodeIds:
         """Return the candidates that cover most uncertainty."""
-        diffusion, candidates = self.config.diffusion, self.candidates
         return label_next(
-            self.graph, diffusion, uncertainty_N, count, candidates=candidates, full=full
+            self.graph,
+            self.config.diffusion,
+            uncertainty_N,
+            count,
+            candidates=self.candidates,
+            full=full,
+            factor_N=factor_N,
         ).node
+
+    def own_and_covering(self, uncertainty_N: Array, count: int) -> NodeIds:
+        """Return candidates that are uncertain themselves and cover most uncertainty."""
+        return self.covering(uncertainty_N, count, factor_N=uncertainty_N)
 
     @property
     def unknown(self) -> Array:
@@ -89,6 +105,12 @@ STRATEGIES: Mapping[str, Callable[[Case, int], NodeIds]] = {
         1 + case.prediction.aleatoric, count
     ),
     "coverage x (1 - p_known)": lambda case, count: case.covering(case.unknown, count),
+    "own x coverage x (1 - trust)": lambda case, count: case.own_and_covering(
+        1 - trust_of(case.prediction), count
+    ),
+    "own x coverage x (1 - probability)": lambda case, count: case.own_and_covering(
+        1 + case.prediction.aleatoric, count
+    ),
     "coverage x (1 - trust), plain weights": lambda case, count: case.covering(
         1 - trust_of(case.prediction), count, full=1.0
     ),

@@ -82,6 +82,29 @@ class StoredColumns(AbstractColumns):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ScaledColumns(AbstractColumns):
+    """Columns times a factor per candidate: how much its choice counts for what it reaches.
+
+    >>> columns = StoredColumns(np.array([0, 1, 2]), np.array([0, 0]), np.array([1.0, 1.0]))
+    >>> ScaledColumns(columns, np.array([0.5, 0.25])).bounds(np.array([4.0])).round(6)
+    array([2., 1.])
+    """
+
+    columns: AbstractColumns
+    factor: NDArray[np.float64]
+    """Factors in [0, 1], (K,)."""
+
+    def bounds(self, open_N: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return upper bounds on the gains of all candidates, (K,)."""
+        return self.factor * self.columns.bounds(open_N)
+
+    def column(self, position: int) -> Entries:
+        """Return what the candidate at `position` reaches."""
+        ids, weights = self.columns.column(position)
+        return ids, weights * self.factor[position]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Cover:
     """The chosen nodes in the order of choice, and what each of them added.
 

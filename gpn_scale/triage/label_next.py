@@ -26,6 +26,7 @@ from gpn_scale.triage.coverage import (
     AbstractColumns,
     Cover,
     Entries,
+    ScaledColumns,
     StoredColumns,
     greedy_cover,
 )
@@ -101,6 +102,7 @@ def label_next(
     store: PPRStore | None = None,
     candidates: NodeIds | None = None,
     full: float | None = None,
+    factor_N: ArrayLike | None = None,
 ) -> Cover:
     """Return the nodes whose labels would reach most uncertainty, the first one first.
 
@@ -119,6 +121,7 @@ def label_next(
         store: Rows of the graph; None to compute columns, which large graphs do not allow.
         candidates: Nodes to choose from; None for `label_candidates`.
         full: Weight that covers a node; None for the teleport probability.
+        factor_N: How much the label of each node would tell, in [0, 1]; None for 1.
 
     Raises:
         ConfigError: there are fewer candidates than `count`.
@@ -132,10 +135,22 @@ def label_next(
         return Cover(np.empty(0, np.int64), np.empty(0))
     open_N = np.zeros(graph.num_nodes)
     open_N[unused] = np.asarray(uncertainty_N, np.float64)[unused]
-    full = diffusion.teleport if full is None else full
+    columns = _columns(graph, diffusion, chosen_from, store, full or diffusion.teleport)
+    if factor_N is not None:
+        columns = ScaledColumns(columns, np.asarray(factor_N, np.float64)[chosen_from])
+    return greedy_cover(chosen_from, columns, open_N, count)
+
+
+def _columns(
+    graph: Graph,
+    diffusion: DiffusionConfig,
+    candidates: NodeIds,
+    store: PPRStore | None,
+    full: float,
+) -> AbstractColumns:
+    """Return what each candidate reaches, from stored rows or by the diffusion."""
     if store is not None:
-        columns: AbstractColumns = stored_columns(store, chosen_from, full)
-        return greedy_cover(chosen_from, columns, open_N, count)
+        return stored_columns(store, candidates, full)
     if needs_store(graph):
         raise StoreError(
             f"the graph has {graph.num_nodes:,} nodes and {graph.num_edges:,} edges; above "
@@ -143,8 +158,7 @@ def label_next(
             "rows, and none were given",
             arguments=("store",),
         )
-    columns = DiffusedColumns(graph, diffusion, chosen_from, full)
-    return greedy_cover(chosen_from, columns, open_N, count)
+    return DiffusedColumns(graph, diffusion, candidates, full)
 
 
 def stored_columns(store: PPRStore, candidates: NodeIds, full: float = 1.0) -> StoredColumns:

@@ -4,9 +4,9 @@
 
 The calibrated probability says how often such a prediction is right if the node is known, and
 p_known whether it looks like a known node. The root keeps p-values of one half, which half of the
-known nodes have, from outweighing the probability. It was chosen on the validation nodes of two
-graphs (benchmarks/results/review_order_2cores_202611.md). A model without p-values has the
-probability alone.
+known nodes have, from outweighing the probability. It is a compromise, chosen on the validation
+nodes of two graphs (benchmarks/results/review_order_2cores_202611.md). A model without p-values has
+the probability alone.
 
 Shapes: N nodes.
 """

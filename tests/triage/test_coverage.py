@@ -5,7 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpn_scale.triage.coverage import AbstractColumns, StoredColumns, greedy_cover
+from gpn_scale.triage.coverage import (
+    AbstractColumns,
+    ScaledColumns,
+    StoredColumns,
+    greedy_cover,
+)
 
 
 def plain_greedy(candidates, dense_KN, open_N, count):
@@ -64,6 +69,17 @@ def test_lazy_greedy_is_plain_greedy(instance, loose):
     columns = LooseBounds(columns) if loose else columns
     cover = greedy_cover(candidates, columns, open_N, len(candidates))
     assert cover.node.tolist() == plain_greedy(candidates, dense_KN, open_N, len(candidates))
+
+
+@given(instance=instances(), data=st.data())
+def test_factors_of_candidates_multiply_their_columns(instance, data):
+    candidates, dense_KN, open_N = instance
+    halves = st.lists(st.integers(0, 2), min_size=len(candidates), max_size=len(candidates))
+    factor = np.array(data.draw(halves)) / 2
+    columns = ScaledColumns(columns_of(dense_KN), factor)
+    cover = greedy_cover(candidates, columns, open_N, len(candidates))
+    scaled_KN = dense_KN * factor[:, None]
+    assert cover.node.tolist() == plain_greedy(candidates, scaled_KN, open_N, len(candidates))
 
 
 @given(instance=instances())

@@ -82,6 +82,20 @@ def test_a_store_with_all_entries_and_computed_columns_agree(tmp_path):
     np.testing.assert_allclose(stored.gain, computed.gain, rtol=1e-5)
 
 
+def test_a_label_that_would_tell_nothing_is_asked_for_last():
+    graph, uncertainty = random_graph(8)
+    candidates = unused_nodes(graph)
+    factor = np.ones(graph.num_nodes)
+    first = label_next(graph, DIFFUSIONS[0], uncertainty, 1, candidates=candidates).node[0]
+    factor[first] = 0.0
+    every = len(candidates)
+    cover = label_next(
+        graph, DIFFUSIONS[0], uncertainty, every, candidates=candidates, factor_N=factor
+    )
+    assert cover.gain[cover.node == first] == 0.0
+    assert cover.node[0] != first
+
+
 def test_stored_columns_have_a_place_for_every_candidate(tmp_path):
     graph, _ = random_graph(3)
     store = write_store(tmp_path / "store", graph, DIFFUSIONS[0], k=2, roots=[4, 9])
