@@ -151,11 +151,11 @@ def tables(values: Values) -> list[str]:
     for table, title in TITLES.items():
         own = [key for key in keys if key[0] == table]
         if own:
-            lines += ["", f"## {title}", "", *_table(values, own)]
+            lines += ["", f"## {title}", "", *table_lines(values, own)]
     return lines
 
 
-def _table(values: Values, keys: list[Key]) -> list[str]:
+def table_lines(values: Values, keys: list[Key]) -> list[str]:
     """Return the means of each graph and over graphs, then differences from the first line."""
     table, columns = keys[0][0], list(dict.fromkeys(column for _, _, column in keys))
     names = list(dict.fromkeys(line for _, line, _ in keys))

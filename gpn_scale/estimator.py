@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Any, Self
@@ -19,13 +20,22 @@ from gpn_scale.data.graph import Graph
 from gpn_scale.data.splits import prepare_graph
 from gpn_scale.distributed import World
 from gpn_scale.evaluation.report import Report
-from gpn_scale.inference.stored_rows import StoreLike
+from gpn_scale.inference.all_nodes import DEFAULT_MEMORY_BYTES, ProgressCallback
+from gpn_scale.inference.stored_rows import StoreLike, open_rows
 from gpn_scale.nn.opinion import Opinion
 from gpn_scale.progress import ProgressMeter
 from gpn_scale.train.model_file import SavedModel, load_model, save_model
 from gpn_scale.train.model_parts import ModelParts, NetworkSizes
 from gpn_scale.train.new_trainer import check_trainable, new_opinion_trainer, new_trainer
 from gpn_scale.train.trainer import EpochRecord, Trainer
+from gpn_scale.triage.label_next import needs_store
+from gpn_scale.triage.lists import (
+    CONTRIBUTORS,
+    Triage,
+    TriageRequest,
+    checked_lengths,
+    make_triage,
+)
 
 Observer = Callable[[EpochRecord], bool | None]
 """Called after every epoch; returns True to end the training of the part."""
@@ -69,6 +79,9 @@ class GPNClassifier(AbstractClassifier):
     (1, 2)
     >>> classifier.predict_new(graph, [[0.5]], neighbours=[[0, 2]]).prediction.alpha_0.shape
     (1,)
+    >>> request = TriageRequest(review=1, label_next=0, include_labelled=True)
+    >>> classifier.triage(graph, request).review.column_names[:4]
+    ['id', 'predicted_class', 'probability', 'p_known']
     >>> with TemporaryDirectory() as folder:
     ...     rows = classifier.open_store(example_store(folder).path, graph)
     ...     classifier.predict_nodes(graph, [2], rows).node.tolist()
@@ -231,6 +244,47 @@ class GPNClassifier(AbstractClassifier):
             parts = ModelParts(trainer.model, earlier)
         self._keep(parts)
         return self
+
+    def triage(
+        self,
+        graph: GraphLike,
+        request: TriageRequest | None = None,
+        *,
+        rows: StoreLike | None = None,
+        memory_bytes: int = DEFAULT_MEMORY_BYTES,
+        scratch: Path | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> Triage:
+        """Return which predictions to review and why, and which nodes to label next.
+
+        Args:
+            graph: The graph of training with its split, or another one.
+            request: How many nodes to list, and the error rate to promise; None for the defaults.
+            rows: PPR store of the graph, for graphs that are too large for exact rows.
+            memory_bytes: Memory budget of the prediction in addition to graph and model.
+            scratch: Directory for what does not fit into the budget; None for the system's default.
+            progress: Called with the number of nodes done and the name of the phase.
+
+        Raises:
+            ConfigError: there are fewer nodes than requested, or the promise cannot be made.
+            StoreError: the graph is too large for exact rows, and `rows` is None or does not fit.
+        """
+        graph, request = self.aligned(graph).graph, request or TriageRequest()
+        checked_lengths(graph, request)  # before the work of a prediction
+        store = None if rows is None else open_rows(rows, graph, self.predicts_with)
+        prediction, evidence = self.predict_with_evidence(
+            graph, memory_bytes=memory_bytes, scratch=scratch, progress=progress
+        )
+        has_shares = self.predicts_with.of == "evidence"  # logarithms of evidence have none
+        explain = partial(self.explain, graph, rows=store, count=CONTRIBUTORS, evidence=evidence)
+        return make_triage(
+            self.trained,
+            graph,
+            prediction,
+            request,
+            explain=explain if has_shares and (store or not needs_store(graph)) else None,
+            store=store,
+        )
 
     def load_state(
         self, graph: GraphLike, tensors: Mapping[str, Tensor], source: Path | str

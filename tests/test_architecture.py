@@ -19,6 +19,7 @@ LAYERS = [
     {"keywords", "ppr"},
     {"evaluation"},
     {"inference"},
+    {"triage"},
     {"train"},
     {"predictor"},
     {"classifier"},

@@ -41,6 +41,7 @@ WITH_JSON = {
         "budget_64_mib",
     ),
     "bench_isolated": (f"--datasets {DATASET} --repeats 1", "ratio"),
+    "bench_label_next": ("--nodes 500 --k 8 --count 5 --repeats 1", "columns_looked_at"),
     "bench_batches": (
         f"--dataset {DATASET} --ppr STORE --batch-size 8 --batches 1",
         "clustered",
@@ -68,8 +69,14 @@ WITH_TABLES = {
         "| LP | 9",
     ),
     "bench_rows": ("--work WORK --ks 4 --threads 1 MODEL", "| clustered, P = 8 | 0.9"),
+    "label_next": (
+        "--datasets synthetic:nodes=600,classes=4,unseen_classes=0,features=8 --seeds 1 "
+        "--counts 4 --strategies random,coverage --left-out-classes 1 --epochs 1 --values VALUES",
+        "| coverage | ",
+    ),
     "leaderboard": ("--cells WORK --matrix MATRIX", "models on CoraML; 1 split(s)"),
     "paper_readings": ("--matrix MATRIX --data-dir DATA", "| CoraML | 1 | all test nodes |"),
+    "review_order": (ABLATION, "| probability x sqrt(p_known) | "),
     "results_models": ("--matrix MATRIX", "| CoraML | GPN | 1 |"),
     "results_paper": ("--matrix MATRIX", "| CoraML | GPN | 1 |"),
 }

@@ -21,6 +21,7 @@ PUBLIC = (
     "gpn_scale/models",
     "gpn_scale/nn",
     "gpn_scale/ppr",
+    "gpn_scale/triage",
     "precompute",
 )
 """Packages whose classes and functions all have an example; each without its subpackages."""

@@ -30,6 +30,8 @@ from gpn_scale.inference.some_nodes import NodesPrediction
 from gpn_scale.messages import say
 from gpn_scale.progress import ProgressMeter
 from gpn_scale.train.run_directory import RunDirectory
+from gpn_scale.triage.promise import PROMISE_CONDITION, Promise
+from gpn_scale.triage.promise_file import read_promise
 
 _PRINTED_NODES = 10
 _PRINTED_FIELDS = ("node", "class", "probability", "alpha_0", "alpha_0_lower", "alpha_0_upper")
@@ -94,22 +96,37 @@ def predict(options: argparse.Namespace) -> None:
     classifier = GPNClassifier.load(RunDirectory(options.run).model, device=options.device)
     aligned = classifier.aligned(_load_graph(options, classifier))
     graph = aligned.graph
-    for note in (*aligned.notes, *_p_value_notes(options, classifier)):
+    promise = _promise_of(RunDirectory(options.run))
+    notes = [*aligned.notes, *_p_value_notes(options, classifier)]
+    if promise is not None and options.new_nodes is None:
+        notes.append(f"Nodes with abstain are not answered. {PROMISE_CONDITION}")
+    for note in notes:
         say("note", note, text=f"note: {note}", result=True)
     if options.new_nodes is not None:
         for note in predict_new_nodes(options, classifier, graph):
             say("note", note, text=f"note: {note}", result=True)
     elif options.nodes is None:
         prediction = _predict_all(classifier, graph, budget, options.out.parent)
-        write_predictions(options.out, prediction, graph)
+        write_predictions(options.out, prediction, graph, further=_abstain(promise, prediction))
     else:
         nodes = read_nodes(options.nodes, graph)
         result = _predict_nodes(classifier, graph, nodes, options.ppr, options.explain)
-        write_predictions(
-            options.out, result.prediction, graph, nodes=nodes, further=_further_columns(result)
-        )
+        further = _further_columns(result) | _abstain(promise, result.prediction)
+        write_predictions(options.out, result.prediction, graph, nodes=nodes, further=further)
         _print_nodes(result, graph)
     say("written", f"written: {options.out}", result=True, path=options.out)
+
+
+def _promise_of(directory: RunDirectory) -> Promise | None:
+    """Return the promise that `gpn-triage` has made for the run; None if there is none."""
+    if not directory.promise.exists():
+        return None
+    return read_promise(directory.promise, directory.model)
+
+
+def _abstain(promise: Promise | None, prediction: Prediction) -> dict[str, NDArray[Any]]:
+    """Return the column that tells which nodes are not answered; {} without a promise."""
+    return {} if promise is None else {"abstain": promise.abstains(prediction)}
 
 
 def _p_value_notes(options: argparse.Namespace, classifier: GPNClassifier) -> list[str]:

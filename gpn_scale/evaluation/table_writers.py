@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
@@ -59,7 +60,8 @@ def table_writer(path: Path) -> Iterator[TableWriter]:
     1,"7 8"
 
     Args:
-        path: File whose suffix is one of `SUFFIXES`; lists become texts in CSV.
+        path: File whose suffix is one of `SUFFIXES`; in CSV, lists become texts, and texts that
+            would be formulas get an apostrophe in front (`without_formulas`).
 
     Raises:
         ConfigError: the suffix names no format.
@@ -125,13 +127,28 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def without_formulas(column: Any) -> Any:
+    """Return a column of texts none of which a spreadsheet takes for a formula.
+
+    Texts that begin with =, +, -, @, a tab or a line break get an apostrophe in front, which
+    spreadsheets do not show; all others stay as they are.
+
+    >>> without_formulas(pa.array(["=1+1", "a=b", "-7", None])).to_pylist()
+    ["'=1+1", 'a=b', "'-7", None]
+    """
+    return pc.replace_substring_regex(column, pattern=r"\A([=+\-@\t\r\n])", replacement=r"'\1")
+
+
 def _flat(column: Any) -> Any:
     """Return a column that CSV can hold: lists and dictionaries become texts."""
     if pa.types.is_dictionary(column.type):
-        return column.cast(column.type.value_type)
-    if not pa.types.is_list(column.type):
-        return column
-    texts = [
-        None if row is None else " ".join(str(value) for value in row) for row in column.to_pylist()
-    ]
-    return pa.array(texts, pa.string())
+        column = column.cast(column.type.value_type)
+    if pa.types.is_list(column.type):
+        is_text = pa.types.is_string(column.type.value_type)
+        texts = [
+            None if row is None else " ".join(str(value) for value in row)
+            for row in column.to_pylist()
+        ]
+        column = pa.array(texts, pa.string())
+        return without_formulas(column) if is_text else column
+    return without_formulas(column) if pa.types.is_string(column.type) else column

@@ -52,6 +52,7 @@ class RunDirectory:
         self.page = path / "report.html"
         self.plots = path / "plots"
         self.predictions = path / "predictions.parquet"
+        self.promise = path / "promise.json"
         self.graph = path / "graph"
         self.store = path / "store"
 

@@ -4,9 +4,16 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gpn_scale.errors import ConfigError
-from gpn_scale.evaluation.table_writers import SUFFIXES, check_suffix, table_writer
+from gpn_scale.evaluation.table_writers import (
+    SUFFIXES,
+    check_suffix,
+    table_writer,
+    without_formulas,
+)
 
 FIRST = {"node": [0, 1], "name": ['a,"b"', "Grüße\nx"], "score": [0.5, float("nan")]}
 SECOND = {"node": [2], "name": ["c"], "score": [1.5]}
@@ -65,3 +72,59 @@ def test_an_error_leaves_no_file(tmp_path, suffix):
 def test_other_suffixes_are_refused(tmp_path, name):
     with pytest.raises(ConfigError, match=r"a file name that ends in \.parquet, \.csv or \.jsonl"):
         check_suffix(tmp_path / name)
+
+
+IDS = [
+    "=1+1",
+    "+49",
+    "-5",
+    "@x",
+    "\tx",
+    "\rx",
+    "\nx",
+    "",
+    "a=b",
+    "'=1",
+    'q"u,o/t\\e',
+    "\u202eabc",
+    None,
+]
+
+
+def csv_column(path, values):
+    with table_writer(path) as writer:
+        writer.write(pa.table({"id": pa.array(values, pa.string()), "number": [-1] * len(values)}))
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_no_cell_of_a_csv_begins_a_formula(tmp_path):
+    rows = csv_column(tmp_path / "x.csv", IDS)
+    for given_id, row in zip(IDS, rows, strict=True):
+        formula = given_id is not None and given_id[:1] in set("=+-@\t\r\n") - {""}
+        assert row["id"] == ("'" if formula else "") + (given_id or "")
+        assert row["number"] == "-1"
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".jsonl"])
+def test_other_formats_keep_texts(tmp_path, suffix):
+    path = tmp_path / f"x{suffix}"
+    with table_writer(path) as writer:
+        writer.write(pa.table({"id": ["=1+1"]}))
+    text = (
+        pq.read_table(path).to_pylist() if suffix == ".parquet" else [json.loads(path.read_text())]
+    )
+    assert text == [{"id": "=1+1"}]
+
+
+def test_lists_of_texts_begin_no_formula_and_lists_of_numbers_are_kept(tmp_path):
+    with table_writer(tmp_path / "x.csv") as writer:
+        writer.write(pa.table({"a": [["=x", "y"]], "b": [[-1, 2]]}))
+    with (tmp_path / "x.csv").open(newline="") as file:
+        assert list(csv.DictReader(file)) == [{"a": "'=x y", "b": "-1 2"}]
+
+
+@given(text=st.text())
+def test_an_apostrophe_is_all_that_changes(text):
+    (safe,) = without_formulas(pa.array([text], pa.string())).to_pylist()
+    assert safe == (f"'{text}" if text[:1] in tuple("=+-@\t\r\n") else text)

@@ -1,0 +1,143 @@
+"""In which order should predictions be reviewed, so that wrong and unknown nodes come first?
+
+    python benchmarks/review_order.py --datasets CoraML,CiteSeer --data-dir DIR [--splits 2]
+        [--class-sets 0,1,2,3,4] [--left-out-classes 3] [--values FILE]
+
+Decides on the validation side alone, as `ablation_parts` does: a random half of the validation
+nodes calibrates, and the list is made of the other half and of the nodes of left-out classes that
+the split puts into the validation set. A place on the list is well spent if the prediction is wrong
+or the node unknown. Lists of all these nodes are compared, and lists in which every tenth node is
+unknown. Test nodes are never looked at. --values keeps the measurements of every training, and
+those that the file has are not made again.
+
+Prints Markdown tables of means with standard errors over class sets and splits, in percent.
+"""
+
+import argparse
+import math
+from collections.abc import Callable, Mapping
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+from ablation_case import Array, Case, Key
+from ablation_parts import Values, store, stored, table_lines, trained_case
+from numpy.typing import NDArray
+
+from gpn_scale.cli.evaluate_options import split_datasets
+from gpn_scale.data.datasets import load_graph
+from gpn_scale.data.graph import NodeIds
+from gpn_scale.evaluation.metrics import auroc
+from gpn_scale.evaluation.p_values import conformal_p
+
+LENGTHS = (50, 100, 200)
+"""Lengths of the lists."""
+DRAWS = 20
+"""Number of draws of the unknown nodes for lists in which few are unknown."""
+
+
+def _known(p_N: Array, unknown: float) -> Array:
+    """Return the probability of being known by the bound of Sellke et al. (2001) on a p-value."""
+    factor_N = np.where(p_N < 1 / np.e, -np.e * p_N * np.log(p_N), 1.0)
+    return np.asarray((1 - unknown) * factor_N / ((1 - unknown) * factor_N + unknown))
+
+
+ORDERS: Mapping[str, Callable[[Array, Array, Array], Array]] = {
+    "probability x p_known": lambda right, known, usual: right * known,
+    "probability alone": lambda right, known, usual: right,
+    "p_known alone": lambda right, known, usual: known,
+    "smaller of both": lambda right, known, usual: np.minimum(right, known),
+    "smaller of both p-values": lambda right, known, usual: np.minimum(usual, known),
+    "product of both p-values": lambda right, known, usual: usual * known,
+    "probability x sqrt(p_known)": lambda right, known, usual: right * np.sqrt(known),
+    "probability x p_known^(1/4)": lambda right, known, usual: right * known**0.25,
+    "probability x P(known), prior 5 %": lambda right, known, usual: right * _known(known, 0.05),
+    "probability x P(known), prior 20 %": lambda right, known, usual: right * _known(known, 0.2),
+}
+"""Trust from the calibrated probability, p_known, and the p-value of the probability, (N,) each.
+
+The last one is the fraction of calibration nodes whose probability is at most as large."""
+
+
+def main() -> None:
+    """Measure all trainings and print the tables."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "--datasets",
+        default="synthetic:nodes=2000,classes=6,unseen_classes=0",
+        help="names of graphs, with commas",
+    )
+    parser.add_argument("--data-dir", type=Path, default=Path("data"))
+    parser.add_argument("--splits", type=int, default=2, help="number of splits")
+    parser.add_argument("--class-sets", default="0,1,2,3,4", help="sets of left-out classes")
+    parser.add_argument(
+        "--left-out-classes", type=int, help="number; default: the paper's, or 2 of other graphs"
+    )
+    parser.add_argument("--epochs", type=int, help="maximum number; default: the recipe's")
+    parser.add_argument("--values", type=Path, help="JSON lines of all measurements")
+    options = parser.parse_args()
+    names = list(split_datasets(options.datasets))
+    graphs = {dataset: load_graph(dataset, options.data_dir) for dataset in names}
+    values: Values = {dataset: stored(options.values, dataset) for dataset in names}
+    class_sets = [int(class_set) for class_set in options.class_sets.split(",")]
+    for split, class_set in product(range(1, options.splits + 1), class_sets):
+        for dataset in names:
+            if (split, class_set) not in values[dataset]:
+                case = trained_case(graphs[dataset], dataset, split, class_set, options)
+                values[dataset][split, class_set] = measured(case)
+                store(options.values, dataset, split, class_set, values)
+    print("\n".join(tables(values)))
+
+
+def measured(case: Case) -> dict[Key, float]:
+    """Return the precision of lists in every order, for both mixtures of nodes."""
+    prediction = case.plus
+    assert prediction.p is not None
+    right_N = -prediction.aleatoric.astype(np.float64)
+    usual_N = conformal_p(np.sort(-right_N[case.calibration]), -right_N).astype(np.float64)
+    known_N = prediction.p.known.astype(np.float64)
+    bad_N = prediction.predicted_class != case.graph.labels  # always so for a left-out class
+    rng = np.random.default_rng(case.rng_seed)
+    few = min(max(1, len(case.known) // 9), len(case.unknown))
+    draws = [rng.choice(case.unknown, few, replace=False) for _ in range(DRAWS)]
+    values: dict[Key, float] = {}
+    for name, trust_of in ORDERS.items():
+        trust_N = trust_of(right_N, known_N, usual_N)
+        for title, samples in {"all": [case.unknown], "few": draws}.items():
+            lists = [np.concatenate([case.known, sample]) for sample in samples]
+            columns = [_columns(trust_N, bad_N, nodes) for nodes in lists]
+            for column in columns[0]:
+                mean = float(np.mean([each[column] for each in columns]))
+                values[title, name, column] = mean
+    return values
+
+
+def _columns(trust_N: Array, bad_N: NDArray[np.bool_], nodes: NodeIds) -> dict[str, float]:
+    """Return precision among the first nodes of a list, that of chance, and the AUC-ROC."""
+    bad = bad_N[nodes[np.argsort(trust_N[nodes], kind="stable")]]
+    columns = {
+        f"first {length}": float(bad[:length].mean()) if length < len(bad) else math.nan
+        for length in LENGTHS
+    }
+    return columns | {"chance": float(bad.mean()), "AUC-ROC": auroc(bad_N[nodes], -trust_N[nodes])}
+
+
+def tables(values: Values) -> list[str]:
+    """Return the lines of both tables."""
+    titles = {
+        "all": "Wrong or unknown among the first nodes, all nodes of left-out classes listed",
+        "few": "The same with one unknown node in ten",
+    }
+    lines = [f"{len(runs)} trainings on {dataset}." for dataset, runs in values.items()]
+    for table, title in titles.items():
+        keys = dict.fromkeys(
+            key for runs in values.values() for run in runs.values() for key in run
+        )
+        lines += ["", f"## {title}", "", *table_lines(values, [k for k in keys if k[0] == table])]
+    return lines
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,236 @@
+"""The command `gpn-triage`: what to review, what to label next, and when not to answer."""
+
+import argparse
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import NoReturn
+
+import pyarrow as pa
+import torch
+
+from gpn_scale.cli.arguments import add_device, add_memory_budget, checked_threads, memory_bytes
+from gpn_scale.cli.console import leave, run_command
+from gpn_scale.cli.remembered import data_dir_of, store_of
+from gpn_scale.command_line import CommandParser
+from gpn_scale.data.datasets import load_graph
+from gpn_scale.data.graph import Graph
+from gpn_scale.data.splits import prepare_graph
+from gpn_scale.errors import ConfigError, RunError
+from gpn_scale.estimator import GPNClassifier
+from gpn_scale.messages import say
+from gpn_scale.page.run_record import read_run
+from gpn_scale.progress import ProgressMeter
+from gpn_scale.train.run_directory import RunDirectory
+from gpn_scale.triage.lists import (
+    LABEL_NEXT,
+    MOST_LABELLED,
+    MOST_REVIEWED,
+    REVIEW,
+    Triage,
+    TriageRequest,
+)
+from gpn_scale.triage.promise import Promise
+from gpn_scale.triage.promise_file import write_promise
+
+_PRINTED_NODES = 10
+_PRINTED_WIDTH = 40
+_PRINTED_COLUMNS = {
+    "review": ("id", "predicted_class", "probability", "p_known", "reason", "detail"),
+    "label_next": ("id", "predicted_class", "probability", "p_known", "reason", "covered"),
+}
+
+
+def triage_parser() -> argparse.ArgumentParser:
+    """Return the parser of `launch/triage.py`."""
+    parser = CommandParser(
+        prog="triage.py",
+        description="List the predictions of a run that are least to be trusted, with reasons, and "
+        "the nodes whose labels would teach most. With --error-among-answered, find out when not "
+        "to answer, too.",
+    )
+    add = parser.add_argument
+    add("--run", type=Path, required=True, metavar="RUN", help="directory of a training run")
+    add(
+        "--review",
+        type=int,
+        metavar="N",
+        help=f"number of predictions in {REVIEW} (default: {MOST_REVIEWED}, or all if fewer)",
+    )
+    add(
+        "--label-next",
+        type=int,
+        metavar="B",
+        help=f"number of nodes in {LABEL_NEXT} (default: {MOST_LABELLED}, or all if fewer)",
+    )
+    add(
+        "--include-labelled",
+        action="store_true",
+        help=f"list training and validation nodes in {REVIEW}, too",
+    )
+    add(
+        "--error-among-answered",
+        type=float,
+        metavar="E",
+        help="promise that at most the fraction E of answered nodes is wrong: a threshold is "
+        "tested on the labelled test nodes and written to RUN/promise.json, and gpn-predict then "
+        "has the column abstain (default: no promise)",
+    )
+    add(
+        "--confidence",
+        type=float,
+        default=TriageRequest().confidence,
+        metavar="C",
+        help="probability with which the promise is kept (default: 0.9)",
+    )
+    add("--out", type=Path, required=True, metavar="FOLDER", help="folder for both lists")
+    add("--overwrite", action="store_true", help="replace lists that --out holds already")
+    add(
+        "--data-dir",
+        type=Path,
+        metavar="DIR",
+        help="folder with the graph (default: the one of the run)",
+    )
+    add(
+        "--ppr",
+        type=Path,
+        metavar="STORE",
+        help="rows of the graph (default: those of the run, if they exist; without rows, what is "
+        "needed is computed)",
+    )
+    add_device(parser)
+    add_memory_budget(parser)
+    return parser
+
+
+def triage(options: argparse.Namespace) -> None:
+    """Load the run, predict, and write the lists and the promise."""
+    if options.threads is not None:
+        torch.set_num_threads(checked_threads(options.threads))
+    budget = memory_bytes(options.memory_budget)
+    _claim(options.out, overwrite=options.overwrite)
+    directory = RunDirectory(options.run)
+    graph = _graph_of(options, directory)
+    classifier = GPNClassifier.load(directory.model, device=options.device)
+    request = TriageRequest(
+        review=options.review,
+        label_next=options.label_next,
+        include_labelled=options.include_labelled,
+        error_among_answered=options.error_among_answered,
+        confidence=options.confidence,
+    )
+    with ProgressMeter("predict", "node", graph.num_nodes) as meter:
+        lists = classifier.triage(
+            graph,
+            request,
+            rows=store_of(directory, options.ppr),
+            memory_bytes=budget,
+            scratch=options.out,
+            progress=meter.update,
+        )
+    written = list(lists.write(options.out))
+    if lists.promise is not None:
+        write_promise(directory.promise, lists.promise, directory.model)
+        written.append(directory.promise)
+    _print(lists, written)
+
+
+def _claim(folder: Path, *, overwrite: bool) -> None:
+    """Create the folder of the lists, and check that none is overwritten by accident."""
+    present = [folder / name for name in (REVIEW, LABEL_NEXT) if (folder / name).exists()]
+    if present and not overwrite:
+        raise ConfigError(f"{present[0]} exists already; use --overwrite to replace it")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"{folder} cannot be created ({error.strerror}); choose another folder",
+            arguments=("out",),
+        ) from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ConfigError(f"{folder} cannot be written; choose another folder", arguments=("out",))
+
+
+def _graph_of(options: argparse.Namespace, directory: RunDirectory) -> Graph:
+    """Return the graph of the run, with its split and left-out classes."""
+    record = read_run(directory)
+    if record.report is None:
+        raise RunError(
+            f"{directory.path} is not finished: continue it with gpn-train --resume",
+            arguments=("run",),
+        )
+    data_dir = data_dir_of(directory, options.data_dir)
+    graph = prepare_graph(load_graph(record.config.data.dataset, data_dir), record.config)
+    if graph.fingerprint() != record.report.graph["fingerprint"]:
+        raise RunError(
+            f"{record.config.data.dataset} in {data_dir} is not the graph that "
+            f"{directory.path} was trained on: give its folder with --data-dir, or train again"
+        )
+    return graph
+
+
+def _print(lists: Triage, paths: Sequence[Path]) -> None:
+    for note in lists.notes:
+        say("note", note, text=f"note: {note}", result=True)
+    for title, name, table in (
+        ("least to be trusted", "review", lists.review),
+        ("to label next", "label_next", lists.label_next),
+    ):
+        shown = table.select(_PRINTED_COLUMNS[name])
+        lines = ["", f"{title}:", *table_lines(shown)]
+        first = shown.slice(0, _PRINTED_NODES).to_pylist()
+        say(name, title, text="\n".join(lines), result=True, count=table.num_rows, first=first)
+    if lists.promise is not None:
+        text = promise_text(lists.promise)
+        say("promise", text.splitlines()[0], text=f"\n{text}", result=True, **asdict(lists.promise))
+    lines = ["", "written:", *(f"  {path}" for path in paths)]
+    say("written", "written", text="\n".join(lines), result=True, written=list(paths))
+
+
+def promise_text(promise: Promise) -> str:
+    """Return what is promised, and what it costs, in words."""
+    return (
+        f"promise: with a confidence of {promise.confidence:.3g}, at most {promise.error:.3g} of "
+        f"the answered nodes are wrong.\n"
+        f"  Answer nodes with a trust of at least {promise.threshold:.3f}: about "
+        f"{promise.answered:.0%} of all nodes.\n"
+        f"  Tested on {promise.held_out_nodes:,} labelled test nodes: "
+        f"{promise.answered_nodes:,} answered, {promise.answered_errors:,} of these wrong."
+    )
+
+
+def table_lines(table: pa.Table) -> list[str]:
+    """Return the first rows of a table as aligned lines; what is left out is counted."""
+    heads = [name.replace("_", " ") for name in table.column_names]
+    rows = [list(map(_cell, row.values())) for row in table.slice(0, _PRINTED_NODES).to_pylist()]
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    lines = [
+        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        for row in [heads, *rows]
+    ]
+    if (more := table.num_rows - len(rows)) > 0:
+        lines.append(f"  ... and {more:,} more in the file")
+    return [line.rstrip() for line in lines]
+
+
+def _cell(value: object) -> str:
+    """Return a value for the terminal; control and direction marks are shown as escapes."""
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    text = "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value)
+    )
+    return text if len(text) <= _PRINTED_WIDTH else f"{text[: _PRINTED_WIDTH - 1]}…"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parse the command line, run the command, and return its exit code."""
+    return run_command(triage_parser, triage, arguments)
+
+
+def start() -> NoReturn:
+    """Run the command as a process of its own."""
+    leave(main())

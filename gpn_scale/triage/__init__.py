@@ -1,0 +1,1 @@
+"""From scores to decisions: what to review, what to label next, and when not to answer."""
