@@ -1,6 +1,6 @@
 """Raw tables of an invented bank, as an analyst gets them: two months of accounts and payments.
 
-    python examples/bank.py --out FOLDER [--accounts 3000] [--seed 1]
+    python examples/bank.py --out FOLDER [--accounts 10000] [--seed 1]
 
 writes
 
@@ -79,7 +79,7 @@ def make_bank(count: int, rng: np.random.Generator) -> Bank:
     is_new = np.isin(kind, (2, 3))
     age_days = rng.gamma(2.0, np.where(is_new, 150.0, 1200.0)).astype(int)
     log_volume = rng.normal(
-        np.array([7.5, 9.5, 8.2, 7.0])[kind], np.array([0.8, 1.0, 1.0, 0.4])[kind]
+        np.array([7.5, 9.5, 8.2, 12.0])[kind], np.array([0.8, 1.0, 1.0, 0.3])[kind]
     )
     shares = np.array([[5, 3, 2, 2, 2], [4, 4, 3, 1, 2], [1, 2, 2, 6, 4], [1, 1, 8, 1, 1]], float)
     shares /= shares.sum(1, keepdims=True)
@@ -140,7 +140,7 @@ def write_table(path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]]
         writer.writerows(rows)
 
 
-def write_bank(folder: Path, count: int = 3000, rng_seed: int = 1) -> None:
+def write_bank(folder: Path, count: int = 10_000, rng_seed: int = 1) -> None:
     """Write all tables of the two months into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(rng_seed)
@@ -168,7 +168,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where to write")
-    parser.add_argument("--accounts", type=int, default=3000, metavar="N", help="(default: 3000)")
+    parser.add_argument("--accounts", type=int, default=10_000, metavar="N", help="(default: 10000)")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="(default: 1)")
     options = parser.parse_args()
     write_bank(options.out, options.accounts, options.seed)
