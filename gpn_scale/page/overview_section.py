@@ -83,7 +83,7 @@ def _quality(test: Mapping[str, float], intervals: Mapping[str, Sequence[float]]
 def _between(interval: Sequence[float] | None) -> str:
     if interval is None:
         return ""
-    return f" (95 % interval: {percent(interval[0])} to {percent(interval[1])})"
+    return f" (95 % interval: {100 * interval[0]:.1f} to {percent(interval[1])})"
 
 
 def _score_cards(metrics: Mapping[str, float], intervals: Mapping[str, Any]) -> str:
@@ -133,4 +133,4 @@ def _cell(metrics: Mapping[str, float], intervals: Mapping[str, Any], name: str)
     if name not in intervals:
         return percent(None)
     low, high = intervals[name]
-    return f"{percent(metrics[name])} ({percent(low, 0)} to {percent(high, 0)})"
+    return f"{percent(metrics[name])} ({100 * low:.0f} to {100 * high:.0f})"

@@ -126,7 +126,8 @@ def _conformal(summary: ConformalSummary) -> str:
                 (
                     "Measured coverage",
                     percent(summary.coverage),
-                    f"target: at least {target} (95 % interval: {percent(low)} to {percent(high)})",
+                    f"target: at least {target} "
+                    f"(95 % interval: {100 * low:.1f} to {percent(high)})",
                 ),
                 (
                     "Mean set size",

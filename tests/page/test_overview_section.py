@@ -10,7 +10,7 @@ def test_every_score_has_a_card_with_its_question():
     for score in PAGE_SCORES.values():
         assert score.title in text
         assert score.question.replace("'", "&#x27;") in text
-    shown = "75.0 %</strong> AUC-ROC for unknown nodes (95 % interval: 65.0 % to 85.0 %)"
+    shown = "75.0 %</strong> AUC-ROC for unknown nodes (95 % interval: 65.0 to 85.0 %)"
     assert text.count(shown) == len(PAGE_SCORES)
 
 
@@ -21,7 +21,7 @@ def test_marks_have_a_table_if_there_are_several():
         in overview(facts).body
     )
     assert "planted" in overview(facts).body
-    assert "<td>75.0 % (65 % to 85 %)</td>" in overview(facts).body
+    assert "<td>75.0 % (65 to 85)</td>" in overview(facts).body
     assert "<td>n.a.</td>" in overview(facts).body, "the other mark has too few nodes"
     detection = facts.prediction.detection
     one = replace(detection, marks={"planted": detection.together})
@@ -46,9 +46,9 @@ def test_numbers_that_are_not_defined_are_said_so():
 
 def test_accuracy_stands_beside_the_largest_class_and_its_interval():
     text = overview(run_facts()).body
-    assert "classified correctly (95 % interval: 70.0 % to 87.5 %). Always the largest" in text
+    assert "classified correctly (95 % interval: 70.0 to 87.5 %). Always the largest" in text
     assert "largest class: 40.0 %" in text
-    assert "confidence and accuracy (95 % interval: 0.0 % to 10.0 %)" in text
+    assert "confidence and accuracy (95 % interval: 0.0 to 10.0 %)" in text
     assert "(95 %: 0.150 to 0.250)" in text
 
 

@@ -33,7 +33,7 @@ def test_conformal_sets_name_their_assumption():
     assert "exchangeable" in text
     assert "92.0 %" in text
     assert "calibrated on 25 test nodes" in text
-    assert "target: at least 90 % (95 % interval: 74.0 % to 99.0 %)" in text
+    assert "target: at least 90 % (95 % interval: 74.0 to 99.0 %)" in text
 
 
 def test_what_cannot_be_computed_is_left_out():
