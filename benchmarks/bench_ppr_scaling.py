@@ -96,7 +96,7 @@ def child(arguments: list[str]) -> None:
     options = ppr_parser().parse_args(arguments)
     comm = SingleProcess()
     graph = load_graph(options.dataset, options.data_dir)
-    roots = chosen_roots(graph, options.roots, options.split_seed)
+    roots = chosen_roots(graph, options.dataset, options.roots, options.split_seed)
     began = time.perf_counter()
     plan = build_store(
         graph,

@@ -56,9 +56,13 @@ class SplitConfig:
     kind: Literal["stratified", "public"] = "stratified"
     """`stratified` draws nodes of each class; `public` uses the split that came with the graph."""
     train: float = 0.05
-    """Fraction of each class for training (stratified)."""
+    """Fraction of each class for training (stratified); on your own graph 0.2 to 0.6, the more the
+    fewer labels there are.
+    """
     val: float = 0.15
-    """Fraction of each class for validation (stratified); the rest is for testing."""
+    """Fraction of each class for validation (stratified), 0.2 on your own graph; the rest is for
+    testing.
+    """
     rng_seed: int = 1
     """Seed of the stratified split."""
 

@@ -23,7 +23,8 @@ from gpn_scale.config import (
     SplitConfig,
     TrainConfig,
 )
-from gpn_scale.data.graph import MISSING_LABEL, CSRFeatures, Graph
+from gpn_scale.data.graph import CSRFeatures, Graph
+from gpn_scale.data.splits import trainable_nodes
 from gpn_scale.errors import ConfigError
 
 LEFT_OUT_CLASSES = {
@@ -37,6 +38,12 @@ LEFT_OUT_CLASSES = {
     "ogbn-arxiv": 15,
 }
 """Number of left-out classes per dataset in the paper's experiments (table of dataset details)."""
+MOST_TRAINING, LEAST_TRAINING = 0.6, 0.2
+"""Largest and smallest fraction of each class that trains a model on your own graph."""
+VALIDATION = 0.2
+"""Fraction of each class for validation on your own graph."""
+ENOUGH_TRAINING_NODES = 120
+"""Training nodes of the smallest class above which the training fraction shrinks."""
 MINIBATCH_EPOCHS = 30
 """Maximum number of epochs when an epoch has several steps; see docs/performance.md."""
 OPINION_PATIENCE = 5
@@ -124,6 +131,15 @@ _RECIPE_OF = {
 }
 
 
+def is_own_graph(dataset: str) -> bool:
+    """Return whether `dataset` is neither one of the paper, nor a variant, nor `synthetic`.
+
+    >>> is_own_graph("mine"), is_own_graph("CoraML"), is_own_graph("synthetic:nodes=100")
+    (True, False, False)
+    """
+    return paper_dataset(dataset) is None and dataset.partition(":")[0] != "synthetic"
+
+
 def paper_dataset(dataset: str) -> str | None:
     """Return the dataset of the paper that `dataset` is, or is a variant of; None if there is none.
 
@@ -136,11 +152,35 @@ def paper_dataset(dataset: str) -> str | None:
     return max(fitting, key=len, default=None)
 
 
+def split_for(graph: Graph) -> SplitConfig:
+    """Return the split of your own graph, which follows the number of labels in its smallest class.
+
+    Up to 200 labelled nodes, 60 % of each class are for training, 20 % for validation and 20 % for
+    testing. With more, training gets the fraction that leaves the smallest class 120 training
+    nodes, but at least 20 %, and the rest makes the test more precise. Marked nodes do not count,
+    since they are never trained on. A graph that comes with a split keeps it.
+
+    >>> from gpn_scale import build_graph
+    >>> few, many = ([0, 1] * count for count in (30, 400))
+    >>> tuple(split_for(build_graph([], [], labels=labels)).train for labels in (few, many))
+    (0.6, 0.3)
+    """
+    counts = np.bincount(graph.labels[trainable_nodes(graph)], minlength=1)
+    smallest = int(counts[counts > 0].min(initial=len(graph.labels)))
+    fraction = ENOUGH_TRAINING_NODES / max(smallest, 1)
+    return SplitConfig(
+        kind="stratified" if graph.split is None else "public",
+        train=round(min(max(fraction, LEAST_TRAINING), MOST_TRAINING), 2),
+        val=VALIDATION,
+    )
+
+
 def recipe_for(dataset: str, graph: Graph) -> RunConfig:
     """Return the paper's setting for its datasets and their variants, else one that fits the graph.
 
-    Your own graph keeps the split it came with. Its features count as bags of words if they are
-    sparse and not negative; all others are standardised.
+    Your own graph keeps the split it came with; without one, `split_for` chooses fractions that
+    follow the number of labels. Its features count as bags of words if they are sparse and not
+    negative; all others are standardised.
 
     >>> from gpn_scale import build_graph
     >>> graph = build_graph([0, 1], [1, 2], features=[[0.5], [2.0], [-1.0]])
@@ -154,13 +194,13 @@ def recipe_for(dataset: str, graph: Graph) -> RunConfig:
     name = paper_dataset(dataset)
     if name is not None:
         return _RECIPE_OF[name](dataset)
-    if dataset.partition(":")[0] == "synthetic":
+    if not is_own_graph(dataset):
         return synthetic(dataset)
     features = graph.features
     bag = isinstance(features, CSRFeatures) and bool(features.values.min(initial=0.0) >= 0)
     return RunConfig(
         data=DataConfig(dataset=dataset, feature_scaling="row_sum" if bag else "none"),
-        split=SplitConfig(kind="stratified" if graph.split is None else "public"),
+        split=split_for(graph),
         encoder=EncoderConfig(standardise=not bag),
     )
 
@@ -182,7 +222,7 @@ def in_minibatches(config: RunConfig, graph: Graph) -> RunConfig:
     if graph.split is not None and config.split.kind == "public":
         num_train = len(graph.split.train)
     else:
-        num_train = round(config.split.train * np.count_nonzero(graph.labels != MISSING_LABEL))
+        num_train = round(config.split.train * len(trainable_nodes(graph)))
     if num_train <= config.minibatch.roots_per_batch(num_train):
         return config
     epochs = min(config.train.epochs, MINIBATCH_EPOCHS)

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from gpn_scale.config import DiffusionConfig, PPRConfig
+from gpn_scale.config import DiffusionConfig, PPRConfig, override
 from gpn_scale.data.datasets import dataset_help
 from gpn_scale.data.graph import MISSING_LABEL, Graph, NodeIds
-from gpn_scale.data.splits import stratified_split
+from gpn_scale.data.splits import prepare_graph
 from gpn_scale.errors import ConfigError
 from gpn_scale.ppr.writer import Existing
+from gpn_scale.recipes import recipe_for
 from precompute.accuracy_targets import Target
 from precompute.mpi import AbstractComm
 from precompute.resources import Resources, default_resources, thread_limit
@@ -282,12 +283,14 @@ def existing_of(options: argparse.Namespace) -> Existing:
     return "overwrite" if options.overwrite else "refuse"
 
 
-def chosen_roots(graph: Graph, selection: str, split_seed: int) -> NodeIds | None:
+def chosen_roots(graph: Graph, dataset: str, selection: str, split_seed: int) -> NodeIds | None:
     """Return the roots of `--roots`: None for all nodes, otherwise sorted node ids.
+
+    The training nodes are those of the split that the dataset's recipe has.
 
     >>> from gpn_scale import build_graph
     >>> graph = build_graph([0, 1], [1, 2], labels=[0, -1, 1])
-    >>> chosen_roots(graph, "labelled", split_seed=1)
+    >>> chosen_roots(graph, "mine", "labelled", split_seed=1)
     array([0, 2])
 
     Raises:
@@ -298,7 +301,8 @@ def chosen_roots(graph: Graph, selection: str, split_seed: int) -> NodeIds | Non
     if selection == "labelled":
         return np.flatnonzero(graph.labels != MISSING_LABEL)
     if selection == "train":
-        split = graph.split or stratified_split(graph, rng_seed=split_seed).split
+        config = override(recipe_for(dataset, graph), [("split.rng_seed", str(split_seed))])
+        split = prepare_graph(graph, config).split
         assert split is not None
         return split.train
     try:

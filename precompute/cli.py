@@ -57,7 +57,7 @@ def _ppr(options: argparse.Namespace) -> int:
         resources = resources_of(options, comm)
         graph = load_graph(options.dataset, options.data_dir)
         say(f"{graph.name}: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges")
-        roots = chosen_roots(graph, options.roots, options.split_seed)
+        roots = chosen_roots(graph, options.dataset, options.roots, options.split_seed)
         if options.plan_only:
             plan_store(
                 graph,

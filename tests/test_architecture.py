@@ -31,7 +31,7 @@ DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
 FORBIDDEN = {"numba", "mpi4py", "launch"}
 """Packages that nothing in gpn_scale imports."""
 PRECOMPUTE_USES = {"config", "csr", "data", "diffusion", "errors", "field_types", "files", "flags"}
-PRECOMPUTE_USES |= {"memory", "ppr", "progress", "rank_part"}
+PRECOMPUTE_USES |= {"memory", "ppr", "progress", "rank_part", "recipes"}
 """Packages of gpn_scale that precompute imports; none of them loads torch."""
 SOLE_USERS = {
     "torch_geometric": {"gpn_scale/data/datasets.py"},

@@ -2,18 +2,24 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gpn_scale import recipes
+from gpn_scale.config import SplitConfig
 from gpn_scale.data.building import build_graph
 from gpn_scale.data.datasets import DATASET_NAMES
 from gpn_scale.data.graph import CSRFeatures, Split
+from gpn_scale.data.splits import prepare_graph
 from gpn_scale.errors import ConfigError
 from gpn_scale.recipes import (
+    ENOUGH_TRAINING_NODES,
     LEFT_OUT_CLASSES,
     in_minibatches,
     left_out_count,
     paper_dataset,
     recipe_for,
+    split_for,
 )
 
 GRAPH = build_graph([0], [1])
@@ -93,6 +99,38 @@ def test_a_graph_of_ones_own_keeps_its_split():
     assert recipe_for("mine", own_graph([1, 1])).split.kind == "stratified"
     graph = own_graph([1, 1], labels=[0, 0], split=split)
     assert recipe_for("mine", graph).split.kind == "public"
+
+
+@pytest.mark.parametrize(
+    ("counts", "train"),
+    [([5, 5], 0.6), ([200, 9000], 0.6), ([240, 300], 0.5), ([600, 601], 0.2), ([9000, 9000], 0.2)],
+)
+def test_the_split_of_a_graph_of_ones_own_follows_its_smallest_class(counts, train):
+    labels = np.repeat([0, 1, -1], [*counts, 50])
+    graph = build_graph([0], [1], labels=labels, num_nodes=len(labels))
+    assert recipe_for("mine", graph).split == SplitConfig(train=train, val=0.2)
+    assert recipe_for("CoraML", graph).split == SplitConfig(train=0.05, val=0.15)
+    assert recipe_for("synthetic:nodes=9", graph).split == SplitConfig(train=0.05, val=0.15)
+
+
+def test_marked_nodes_are_not_labels_to_split():
+    labels = np.arange(1000) % 2
+    graph = build_graph([0], [1], labels=labels, num_nodes=1000, marks={"odd": np.arange(800)})
+    assert split_for(graph).train == 0.6
+    assert split_for(replace(graph, marks={})).train == 0.24
+
+
+@settings(max_examples=200)
+@given(st.lists(st.integers(1, 3000), min_size=2, max_size=6))
+def test_any_labels_get_a_split_with_training_nodes_of_every_class(counts):
+    labels = np.repeat(np.arange(len(counts)), counts)
+    graph = build_graph([0], [1], labels=labels, num_nodes=len(labels))
+    split = prepare_graph(graph, recipe_for("mine", graph)).split
+    train = np.bincount(labels[split.train], minlength=len(counts))
+    for number, count in zip(train, counts, strict=True):
+        assert number >= min(count, 0.2 * count - 1)
+        assert number >= min(ENOUGH_TRAINING_NODES, 0.6 * count) - 4
+        assert number >= 1
 
 
 def test_left_out_counts():

@@ -10,13 +10,13 @@ from pathlib import Path
 from gpn_scale import config as config_module
 from gpn_scale import config_sections
 from gpn_scale.cli.remembered import DEFAULT_DATA_DIR, data_dir_of
-from gpn_scale.config import RunConfig, field_types_by_key, override
+from gpn_scale.config import RunConfig, SplitConfig, field_types_by_key, override
 from gpn_scale.data.datasets import dataset_help
 from gpn_scale.data.graph import Graph
 from gpn_scale.errors import ConfigError
 from gpn_scale.field_types import parse_assignments
 from gpn_scale.inference.all_nodes import DEFAULT_MEMORY_BYTES
-from gpn_scale.recipes import RECIPES, in_minibatches, left_out_count, recipe_for
+from gpn_scale.recipes import RECIPES, in_minibatches, is_own_graph, left_out_count, recipe_for
 from gpn_scale.train.run_directory import RunDirectory
 
 
@@ -70,7 +70,7 @@ def training_parser() -> argparse.ArgumentParser:
     add("--overwrite", action="store_true", help="replace the run in --out, if there is one")
     add("--resume", action="store_true", help="continue the run in --out, if there is one")
     add("--recipe", choices=RECIPES, help="configuration to start from (default: the dataset's)")
-    add("--split-seed", type=int, metavar="S", help="seed of the split (default: 1)")
+    add("--split-seed", type=int, metavar="S", help="seed of a drawn split (default: 1)")
     add("--seed", type=int, metavar="S", help="seed of initial values and dropout (default: 1)")
     add("--epochs", type=int, metavar="E", help="maximum number of epochs (default: the recipe's)")
     add(
@@ -170,13 +170,15 @@ def checked_threads(threads: int) -> int:
 
 
 def run_config(options: argparse.Namespace, graph: Graph) -> RunConfig:
-    """Return the recipe, changed by the options of single fields and then by `--set`."""
+    """Return the recipe, changed by the options of single fields and then by `--set`.
+
+    Raises:
+        ConfigError: an option has a wrong value, does not fit another, or would have no effect.
+    """
     if options.mode == "exact" and options.ppr is not None:
         raise ConfigError("--ppr is for --mode minibatch, but the mode is exact: omit --ppr")
     recipe = RECIPES[options.recipe] if options.recipe else None
     config = recipe(options.dataset) if recipe else recipe_for(options.dataset, graph)
-    if options.mode == "minibatch":
-        config = in_minibatches(config, graph)
     named = {
         "model": options.model,
         "mode": options.mode,
@@ -188,7 +190,43 @@ def run_config(options: argparse.Namespace, graph: Graph) -> RunConfig:
         count = left_out_count(options.dataset, options.left_out_classes)
         named["data.left_out_classes"] = count
     pairs = [(key, str(value)) for key, value in named.items() if value is not None]
-    return override(config, pairs + parse_assignments(options.set))
+    assignments = parse_assignments(options.set)
+    pairs += assignments
+    # Batches depend on the number of training nodes, so the split is set first.
+    config = override(config, [pair for pair in pairs if pair[0].startswith("split.")])
+    if config.split.kind == "public" and graph.split is not None:
+        _refuse_split_fields(options, [key for key, _ in assignments])
+    if options.mode == "minibatch":
+        config = in_minibatches(config, graph)
+    return override(config, pairs)
+
+
+def _refuse_split_fields(options: argparse.Namespace, assigned: list[str]) -> None:
+    """Refuse fields of a drawn split for a graph whose public split is used.
+
+    The default seed changes nothing anywhere, so it may be given; and so may any seed for a dataset
+    of the paper, because scripts give the same options for all of them (`unused_seed` says so).
+    """
+    fields = [key for key in assigned if key.startswith("split.") and key != "split.kind"]
+    given = [f"--set {key}" for key in fields]
+    if options.split_seed not in (None, SplitConfig().rng_seed) and is_own_graph(options.dataset):
+        given.append("--split-seed")
+    if given:
+        raise ConfigError(
+            f"{' and '.join(given)} would have no effect, because {options.dataset} comes with its "
+            "own split, which is used: omit it, or draw another split with --set "
+            "split.kind=stratified"
+        )
+
+
+def unused_seed(options: argparse.Namespace, config: RunConfig) -> str | None:
+    """Return a sentence if `--split-seed` was given but the public split of a dataset is used."""
+    if config.split.kind == "stratified" or options.split_seed in (None, SplitConfig().rng_seed):
+        return None
+    return (
+        f"--split-seed {options.split_seed} has no effect, because {options.dataset} comes with "
+        "its own split, which is used; draw another one with --set split.kind=stratified"
+    )
 
 
 def _field_help() -> str:

@@ -4,7 +4,7 @@ import math
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, NoReturn
@@ -85,24 +85,32 @@ def stop_requests() -> Iterator[Callable[[], int | None]]:
 
 def print_summary(report: Report, directory: RunDirectory) -> None:
     """Print the main results of a run and the files that it wrote."""
-    test = report.metrics["test"]
+    test, intervals = report.metrics["test"], report.intervals.get("test", {})
     print(f"\n{report.dataset}: {report.graph['nodes']:,} nodes, {report.epochs} epochs, ", end="")
     print(
         f"{report.seconds['train']:.1f} s training, {report.seconds['inference']:.2f} s inference"
     )
-    print(f"  test accuracy            {_percent(test['accuracy'])}")
-    print(f"  calibration error (ECE)  {_percent(test['ece'])}")
+    print(f"  test accuracy            {_with_interval(test, intervals, 'accuracy')}")
+    largest = _percent(test.get("accuracy_largest_class", math.nan))
+    print(f"    always largest class   {largest}")
+    print(f"  calibration error (ECE)  {_with_interval(test, intervals, 'ece')}")
     if report.ood:
-        _print_detection(report.ood)
+        _print_detection(report.ood, report.intervals.get("ood", {}))
+    if report.warnings:
+        print("\nfew labelled nodes:")
+        print("\n".join(f"  {sentence}" for sentence in report.warnings))
+    if report.left_out:
+        print("\nnot shown, because of too few nodes:")
+        print("\n".join(f"  {sentence}" for sentence in report.left_out))
     print("\nwritten:")
     for file in directory.files:
         if file.exists():
             print(f"  {file}")
 
 
-def _print_detection(ood: dict[str, Any]) -> None:
-    print(f"  accuracy on known nodes  {_percent(ood['id_accuracy'])}")
-    print("\nhow well each score detects unknown nodes (AUC-ROC, 50 % is chance):")
+def _print_detection(ood: dict[str, Any], intervals: Mapping[str, Any]) -> None:
+    print(f"  accuracy on known nodes  {_with_interval(ood, intervals, 'id_accuracy')}")
+    print("\nhow well each score detects unknown nodes (AUC-ROC, 95 % interval; 50 % is chance):")
     names = (*SCORES, "entropy", "p_known")
     groups = ood["marks"].values()
     present = [
@@ -111,13 +119,33 @@ def _print_detection(ood: dict[str, Any]) -> None:
         if not all(math.isnan(values.get(f"auroc_{name}", math.nan)) for values in groups)
     ]
     labels = {name: DETECTION_SCORES[name].label for name in present}
-    print(f"  {'':<20}{'nodes':>7}", *(f"{label:>10}" for label in labels.values()), sep="  ")
+    print(f"  {'':<20}{'nodes':>7}", *(f"{label:>17}" for label in labels.values()), sep="  ")
     for mark, values in ood["marks"].items():
+        ends = intervals.get("marks", {}).get(mark, {})
         percents = (
-            f"{_percent(values[f'auroc_{name}']):>{max(len(label), 10)}}"
+            f"{_short_interval(values, ends, f'auroc_{name}'):>{max(len(label), 17)}}"
             for name, label in labels.items()
         )
         print(f"  {mark.replace('_', ' '):<20}{values['ood_nodes']:>7,}", *percents, sep="  ")
+
+
+def _with_interval(
+    metrics: Mapping[str, float], intervals: Mapping[str, Sequence[float]], name: str
+) -> str:
+    """Return a metric with its interval; n.a. if it rests on too few nodes to have one."""
+    if name not in intervals:
+        return "n.a."
+    low, high = (100 * end for end in intervals[name])
+    return f"{_percent(metrics[name])} (95 % interval: {low:.1f} to {high:.1f} %)"
+
+
+def _short_interval(
+    metrics: Mapping[str, float], intervals: Mapping[str, Sequence[float]], name: str
+) -> str:
+    if name not in intervals:
+        return "n.a."
+    low, high = (100 * end for end in intervals[name])
+    return f"{_percent(metrics[name])} ({low:.0f} to {high:.0f})"
 
 
 def _percent(value: float) -> str:

@@ -4,6 +4,7 @@ It runs as one process, or as several ranks under torchrun.
 """
 
 import argparse
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -20,14 +21,17 @@ from gpn_scale.cli.arguments import (
     memory_bytes,
     run_config,
     training_parser,
+    unused_seed,
 )
 from gpn_scale.cli.code_fingerprint import code_fingerprint
 from gpn_scale.cli.console import Stopped, exit_code_of, leave, print_summary, stop_requests
+from gpn_scale.cli.opening import print_opening
 from gpn_scale.cli.remembered import remember_inputs
 from gpn_scale.cli.run_inputs import build_rows, shared_graph
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.splits import prepare_graph
+from gpn_scale.data.summary import GraphSummary
 from gpn_scale.device import pick_device
 from gpn_scale.distributed import World, connected
 from gpn_scale.errors import ElsewhereError, NumericalError
@@ -42,6 +46,7 @@ from gpn_scale.page.run_facts import run_facts
 from gpn_scale.page.run_page import write_page
 from gpn_scale.page.run_record import read_run
 from gpn_scale.progress import ProgressMeter
+from gpn_scale.recipes import is_own_graph
 from gpn_scale.train.checkpoint import restore_checkpoint
 from gpn_scale.train.checkpoint_schedule import CheckpointSchedule
 from gpn_scale.train.metrics_log import metrics_log
@@ -72,6 +77,8 @@ class _Run:
     """Trainers of the parts of the model, the one of the feature evidence first."""
     fingerprint: str
     """Fingerprint of the graph and the rows."""
+    summary: GraphSummary | None
+    """Summary of the user's own graph; None for other datasets, and on other ranks."""
 
     @property
     def config(self) -> RunConfig:
@@ -116,6 +123,8 @@ def _prepare(options: argparse.Namespace, directory: RunDirectory, world: World)
         keep_freed_blocks(KEPT_BLOCK_BYTES[config.mode])
         graph = prepare_graph(graph, config)
         classifier = GPNClassifier(config, device=options.device, world=world)
+        classifier.check(graph)
+        summary = _open(options, graph, config) if world.is_first else None
     store = options.ppr
     if config.mode == "minibatch" and store is None:
         store = directory.store
@@ -150,7 +159,17 @@ def _prepare(options: argparse.Namespace, directory: RunDirectory, world: World)
         store=store,
         trainers=trainers,
         fingerprint=fingerprint,
+        summary=summary,
     )
+
+
+def _open(options: argparse.Namespace, graph: Graph, config: RunConfig) -> GraphSummary | None:
+    """Print what the run starts from; return the summary of the user's own graph."""
+    if note := unused_seed(options, config):
+        print(f"note: {note}", file=sys.stderr, flush=True)
+    summary = GraphSummary.of(graph) if is_own_graph(options.dataset) else None
+    print_opening(graph, config.split, summary)
+    return summary
 
 
 def _run_epochs(run: _Run, trainer: Trainer, checkpoint_seconds: float) -> None:
@@ -248,6 +267,7 @@ def _write_results(
         ranks=ranks,
         parts=_part_facts(run.trainers),
         calibration=run.classifier.trained.calibration,
+        summary=run.summary,
     )
     write_predictions(run.directory.predictions, prediction, run.graph)
     report.write(run.directory.report, run.directory.report_markdown)

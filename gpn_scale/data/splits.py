@@ -65,11 +65,21 @@ def stratified_split(
     return graph.with_split(split)
 
 
-def _shuffled_classes(graph: Graph, rng: np.random.Generator) -> list[NodeIds]:
-    """Return the unmarked nodes of each class, in random order."""
+def trainable_nodes(graph: Graph) -> NodeIds:
+    """Return the nodes that a split may use for training: those with a label and without a mark.
+
+    >>> from gpn_scale import build_graph
+    >>> trainable_nodes(build_graph([], [], labels=[0, -1, 1], marks={"odd": [2]}))
+    array([0])
+    """
     eligible = graph.labels != MISSING_LABEL
     eligible[graph.marked] = False
-    order = rng.permutation(np.flatnonzero(eligible))
+    return np.flatnonzero(eligible)
+
+
+def _shuffled_classes(graph: Graph, rng: np.random.Generator) -> list[NodeIds]:
+    """Return the unmarked nodes of each class, in random order."""
+    order = rng.permutation(trainable_nodes(graph))
     labels = graph.labels[order]
     class_ptr = np.cumsum(np.bincount(labels, minlength=graph.num_classes))
     return np.split(order[np.argsort(labels, kind="stable")], class_ptr[:-1])

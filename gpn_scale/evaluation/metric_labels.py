@@ -3,6 +3,7 @@
 from gpn_scale.evaluation.scores import DETECTION_SCORES, EPISTEMIC_LOCAL, PAGE_SCORES
 
 _NAMES = {
+    "accuracy_largest_class": "accuracy of the largest class alone",
     "auroc": "AUC-ROC",
     "aupr": "AUC-PR",
     "aurc": "AURC",

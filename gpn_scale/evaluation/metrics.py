@@ -120,10 +120,21 @@ def brier_score(probability_NC: NDArray[np.floating], label_N: NDArray[np.intege
     >>> brier_score(np.array([[1.0, 0.0]]), np.array([1])), brier_score(np.eye(2), np.array([0, 1]))
     (1.0, 0.0)
     """
+    return _mean(squared_errors(probability_NC, label_N))
+
+
+def squared_errors(
+    probability_NC: NDArray[np.floating], label_N: NDArray[np.integer]
+) -> NDArray[np.float64]:
+    """Return half the squared distance of each node to its one-hot label, in [0, 1], (N,).
+
+    >>> squared_errors(np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([1, 0])).tolist()
+    [1.0, 0.25]
+    """
     # einsum sums in float64 without a float64 copy of the whole array.
     squares_N = np.einsum("nc,nc->n", probability_NC, probability_NC, dtype=np.float64)
     of_label_N = probability_NC[np.arange(len(label_N)), label_N].astype(np.float64)
-    return _mean(0.5 * (squares_N - 2.0 * of_label_N + 1.0))
+    return np.asarray(0.5 * (squares_N - 2.0 * of_label_N + 1.0))
 
 
 def auroc(positive_N: NDArray[np.bool_], score_N: NDArray[np.floating]) -> float:

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.evaluation.detection import detect_unknown, detection_metrics, known_test_nodes
 from gpn_scale.evaluation.metrics import (
@@ -40,6 +43,23 @@ def classification_metrics(prediction: AbstractPrediction, graph: Graph, nodes: 
     }
     wrong = probability.argmax(1) != label
     return metrics | detection_metrics(prediction.scores(nodes), wrong, prefix="misclassification_")
+
+
+def is_largest_class(graph: Graph, nodes: NodeIds) -> NDArray[np.bool_]:
+    """Return whether the label of each of `nodes` is the most frequent one of the training nodes.
+
+    The mean is the accuracy of a model that always predicts that class.
+
+    >>> from gpn_scale.data.building import build_graph
+    >>> from gpn_scale.data.graph import Split
+    >>> split = Split(train=[0, 1, 2], val=[], test=[3, 4])
+    >>> graph = build_graph([], [], labels=[0, 1, 1, 1, 0], split=split)
+    >>> is_largest_class(graph, split.test).tolist()
+    [True, False]
+    """
+    assert graph.split is not None
+    largest = np.bincount(graph.labels[graph.split.train]).argmax()
+    return np.asarray(graph.labels[nodes] == largest)
 
 
 def out_of_distribution_metrics(prediction: AbstractPrediction, graph: Graph) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """`Report`: the results of a run, as JSON for programs and Markdown for people."""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,14 +10,23 @@ import numpy as np
 
 from gpn_scale import __version__
 from gpn_scale.config import RunConfig
-from gpn_scale.data.graph import Graph
+from gpn_scale.data.class_counts import class_counts
+from gpn_scale.data.graph import Graph, NodeIds
+from gpn_scale.data.summary import GraphSummary
+from gpn_scale.evaluation.few_labels import label_warnings
 from gpn_scale.evaluation.known_calibration import P_VALUE_CONDITION, KnownCalibration
+from gpn_scale.evaluation.metric_intervals import (
+    classification_intervals,
+    out_of_distribution_intervals,
+)
 from gpn_scale.evaluation.metric_labels import metric_label
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.evaluation.prediction_metrics import (
     classification_metrics,
+    is_largest_class,
     out_of_distribution_metrics,
 )
+from gpn_scale.evaluation.sample_sizes import LEAST_FITTED_NODES, SampleSizes
 from gpn_scale.evaluation.scores import DETECTION_SCORES
 from gpn_scale.files import write_json, write_text
 from gpn_scale.memory import peak_rss_bytes
@@ -60,6 +70,15 @@ class Report:
     """Epochs of every part of a GPN+; {} for a GPN."""
     calibration: dict[str, Any] = field(default_factory=dict)
     """Temperature and number of validation nodes of a GPN+, and notes; {} for a GPN."""
+    intervals: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """95 % intervals [lower, upper] by metric: of `test`, `val` and `ood`, as above.
+
+    Metrics without one rest on too few nodes and are shown nowhere else (`sample_sizes`).
+    """
+    warnings: list[str] = field(default_factory=list)
+    """What to expect of few labelled nodes, one sentence each; [] if there are enough."""
+    left_out: list[str] = field(default_factory=list)
+    """What is shown nowhere else because of too few nodes, one sentence each."""
     version: str = field(default=__version__)
 
     def write(self, json_path: Path, markdown_path: Path) -> None:
@@ -67,25 +86,35 @@ class Report:
         write_json(json_path, _nan_to_none(asdict(self)))
         write_text(markdown_path, self.to_markdown())
 
+    @property
+    def edges(self) -> int:
+        """Number of edges to show: an undirected one counts once if the graph has a summary."""
+        return int(self.graph.get("summary", self.graph)["edges"])
+
     def to_markdown(self) -> str:
         """Return the report as Markdown."""
         graph = self.graph
         lines = [
             f"# {self.dataset}, {self.mode} mode",
             "",
-            f"{graph['nodes']:,} nodes, {graph['edges']:,} edges, {graph['features']:,} features, "
+            f"{graph['nodes']:,} nodes, {self.edges:,} edges, {graph['features']:,} features, "
             f"{graph['classes']} classes. Trained for {self.epochs} epochs in "
             f"{self.seconds['train']:.1f} s; the weights are those of epoch {self.best_epoch}.",
-            "All metrics but the NLL are in percent.",
+            "All metrics but the NLL are in percent, with 95 % intervals in brackets. Metrics that "
+            "rest on too few nodes, or are not defined, are n.a.",
             "",
+            *(f"**Warning:** {sentence}\n" for sentence in self.warnings),
             "## Classification",
             "",
-            *_table(["metric", *self.metrics], _metric_rows(self.metrics)),
+            *_table(["metric", *self.metrics], _metric_rows(self.metrics, self.intervals)),
         ]
         if self.ood:
             lines += ["", "## Detection of unknown nodes", ""]
-            lines += [_detection_sentence(self.ood), ""]
-            lines += _detection_tables(self.ood)
+            intervals = self.intervals.get("ood", {})
+            lines += [_detection_sentence(self.ood, intervals), ""]
+            lines += _detection_tables(self.ood, intervals)
+        if self.left_out:
+            lines += ["", "## Too few nodes", "", *(f"- {each}" for each in self.left_out)]
         if self.calibration:
             lines += ["", "## Calibration", "", *_calibration_lines(self.calibration)]
         if self.minibatch:
@@ -108,6 +137,7 @@ def make_report(
     ranks: dict[str, Any] | None = None,
     parts: dict[str, dict[str, int]] | None = None,
     calibration: KnownCalibration | None = None,
+    summary: GraphSummary | None = None,
 ) -> Report:
     """Return the report of `prediction` on the graph's validation, test and unknown nodes.
 
@@ -140,8 +170,10 @@ def make_report(
         ranks: Number of processes, their memory and their time.
         parts: Epochs of every part of a GPN+.
         calibration: Calibration of a GPN+.
+        summary: Summary of the graph, to be kept with the report.
     """
     assert graph.split is not None
+    subsets = {"test": graph.split.test, "val": graph.split.val}
     return Report(
         dataset=config.data.dataset,
         mode=config.mode,
@@ -154,6 +186,8 @@ def make_report(
             "classes": graph.num_classes,
             "train_nodes": len(graph.split.train),
             "fingerprint": graph.fingerprint(),
+            "labels": [count.to_dict() for count in class_counts(graph)],
+            **({} if summary is None else {"summary": summary.to_dict()}),
         },
         seconds=seconds,
         peak_rss_bytes=peak_rss_bytes(),
@@ -161,14 +195,37 @@ def make_report(
         best_epoch=best_epoch,
         minibatch=minibatch or {},
         ranks=ranks or {},
-        metrics={
-            subset: classification_metrics(prediction, graph, getattr(graph.split, subset))
-            for subset in ("test", "val")
-        },
+        metrics={name: _subset_metrics(prediction, graph, ids) for name, ids in subsets.items()},
         ood=out_of_distribution_metrics(prediction, graph),
         parts=parts or {},
         calibration={} if calibration is None else _calibration_facts(calibration, graph),
+        intervals={
+            **{
+                name: classification_intervals(prediction, graph, ids)
+                for name, ids in subsets.items()
+            },
+            "ood": out_of_distribution_intervals(prediction, graph),
+        },
+        warnings=[*label_warnings(graph), *_temperature_warnings(calibration)],
+        left_out=list(SampleSizes.of(prediction, graph).left_out),
     )
+
+
+def _subset_metrics(prediction: Prediction, graph: Graph, nodes: NodeIds) -> dict[str, float]:
+    """Return the metrics of a subset, with the accuracy of the largest class beside accuracy."""
+    metrics = classification_metrics(prediction, graph, nodes)
+    largest = float(is_largest_class(graph, nodes).mean()) if len(nodes) else math.nan
+    return {"accuracy": metrics["accuracy"], "accuracy_largest_class": largest} | metrics
+
+
+def _temperature_warnings(calibration: KnownCalibration | None) -> list[str]:
+    if calibration is None or calibration.num_nodes >= LEAST_FITTED_NODES:
+        return []
+    return [
+        "Expect probabilities that are far too sure or too unsure: their temperature, "
+        f"{calibration.temperature:.2g}, was fitted to {calibration.num_nodes} validation nodes, "
+        f"fewer than {LEAST_FITTED_NODES}."
+    ]
 
 
 def _calibration_facts(calibration: KnownCalibration, graph: Graph) -> dict[str, Any]:
@@ -199,36 +256,65 @@ def _batch_sentence(facts: dict[str, Any]) -> str:
     )
 
 
-def _detection_sentence(ood: dict[str, Any]) -> str:
+def _detection_sentence(ood: dict[str, Any], intervals: Mapping[str, Any]) -> str:
+    accuracy = _with_interval(ood["id_accuracy"], intervals.get("id_accuracy"))
     return (
         f"Scores should be higher for unknown nodes than for the {ood['id_nodes']:,} known test "
-        f"nodes, of which {_percent(ood['id_accuracy'])} percent are classified correctly. An "
+        f"nodes, of which {accuracy} percent are classified correctly. An "
         "AUC-ROC of 50 is chance, 100 separates the two completely."
     )
 
 
-def _metric_rows(metrics: dict[str, dict[str, float]]) -> list[list[str]]:
+def _metric_rows(
+    metrics: dict[str, dict[str, float]], intervals: dict[str, dict[str, Any]]
+) -> list[list[str]]:
     names = next(iter(metrics.values()))
     return [
-        [metric_label(name), *(_metric(name, subset[name]) for subset in metrics.values())]
+        [
+            metric_label(name),
+            *(
+                _metric(name, values[name], intervals.get(subset, {}))
+                for subset, values in metrics.items()
+            ),
+        ]
         for name in names
     ]
 
 
-def _metric(name: str, value: float) -> str:
-    return f"{value:.4f}" if name == "nll" and not math.isnan(value) else _percent(value)
+def _metric(name: str, value: float, intervals: Mapping[str, Any]) -> str:
+    # Two metrics have no interval; they need as many nodes as another that has one.
+    if name == "nll":
+        return f"{value:.4f}" if "brier" in intervals else "n.a."
+    if name == "mce":
+        return _percent(value) if "ece" in intervals else "n.a."
+    return _with_interval(value, intervals.get(name))
 
 
-def _detection_tables(ood: dict[str, Any]) -> list[str]:
+def _with_interval(value: float, interval: Sequence[float] | None) -> str:
+    if interval is None or math.isnan(value):
+        return "n.a."
+    return f"{_percent(value)} ({100 * interval[0]:.1f} to {100 * interval[1]:.1f})"
+
+
+def _detection_tables(ood: dict[str, Any], intervals: Mapping[str, Any]) -> list[str]:
     """Return a table for each metric: scores in rows, kinds of unknown nodes in columns."""
-    groups = {"all": ood, **ood["marks"]} if len(ood["marks"]) > 1 else ood["marks"]
+    by_mark = intervals.get("marks", {})
+    groups = [(mark, values, by_mark.get(mark, {})) for mark, values in ood["marks"].items()]
+    if len(groups) > 1:
+        groups = [("all", ood, intervals), *groups]
     lines: list[str] = []
     for kind, title in (("auroc", "AUC-ROC"), ("aupr", "AUC-PR")):
         counted = [
-            f"{name.replace('_', ' ')} ({values['ood_nodes']:,})" for name, values in groups.items()
+            f"{name.replace('_', ' ')} ({values['ood_nodes']:,})" for name, values, _ in groups
         ]
         rows = [
-            [score.title, *(_percent(values[f"{kind}_{name}"]) for values in groups.values())]
+            [
+                score.title,
+                *(
+                    _with_interval(values[f"{kind}_{name}"], ends.get(f"{kind}_{name}"))
+                    for _, values, ends in groups
+                ),
+            ]
             for name, score in DETECTION_SCORES.items()
             if not math.isnan(ood[f"{kind}_{name}"])
         ]

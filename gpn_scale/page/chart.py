@@ -102,8 +102,8 @@ def _drawing(chart: Chart) -> tuple[str, str, str]:
     root = _ROOT.match(text)
     assert root is not None
     body = text[root.end() :].removesuffix("</svg>")
-    # Several drawings share a page, so each names its parts after itself. Vega counts parts over all
-    # drawings of a process; counted again, a chart is always the same text.
+    # Several drawings share a page, so each names its parts after itself. Vega counts parts over
+    # all drawings of a process; counted again, a chart is always the same text.
     places = {part: place for place, part in enumerate(dict.fromkeys(_PART.findall(body)))}
     name = f"{chart.name}-part"
     body = _REFERENCE.sub(lambda part: f"{part[1]}{name}-{places[part[2]]}", body)

@@ -14,6 +14,7 @@ from gpn_scale.evaluation.detection import known_and_unknown
 from gpn_scale.evaluation.metrics import aupr, auroc
 from gpn_scale.evaluation.prediction import FloatArray as Scores
 from gpn_scale.evaluation.prediction import Prediction
+from gpn_scale.evaluation.sample_sizes import LEAST_CURVE_NODES, enough_of_both
 from gpn_scale.evaluation.scores import P_KNOWN, PAGE_SCORES
 from gpn_scale.page.histograms import FloatArray
 
@@ -37,15 +38,17 @@ class DetectionCurve:
 
 
 def error_curves(prediction: Prediction, graph: Graph) -> tuple[DetectionCurve, ...]:
-    """Return how each score detects the errors among the test nodes; none without both kinds."""
+    """Return how each score detects the errors among the test nodes; () for too few."""
     assert graph.split is not None
     test = graph.split.test
+    if len(test) < LEAST_CURVE_NODES:
+        return ()
     wrong = prediction.probabilities[test].argmax(1) != graph.labels[test]
     return _curves(prediction.scores(test, (*PAGE_SCORES, P_KNOWN.name)), wrong)
 
 
 def unknown_curves(prediction: Prediction, graph: Graph) -> tuple[DetectionCurve, ...]:
-    """Return how each score detects unknown nodes; none without known and unknown nodes."""
+    """Return how each score detects unknown nodes; () for too few of them, or of known ones."""
     nodes, is_unknown = known_and_unknown(graph)
     return _curves(prediction.scores(nodes, (*PAGE_SCORES, P_KNOWN.name)), is_unknown)
 
@@ -53,7 +56,8 @@ def unknown_curves(prediction: Prediction, graph: Graph) -> tuple[DetectionCurve
 def _curves(
     scores: Mapping[str, Scores | None], positive_N: NDArray[np.bool_]
 ) -> tuple[DetectionCurve, ...]:
-    if positive_N.all() or not positive_N.any():
+    positives = int(positive_N.sum())
+    if not enough_of_both(positives, len(positive_N) - positives):
         return ()
     return tuple(
         detection_curve(name, score, positive_N)

@@ -5,14 +5,16 @@ from gpn_scale.page.histogram_chart import histogram_chart
 from gpn_scale.page.section import Figure, Section, section
 
 
-def evidence(facts: PredictionFacts) -> Section:
-    """Return how much evidence known and unknown nodes have."""
+def evidence(facts: PredictionFacts) -> Section | None:
+    """Return how much evidence known and unknown nodes have; None for too few of both."""
+    if facts.alpha_0 is None or facts.alpha_0_no_network is None:
+        return None
     title = "total concentration alpha_0, log scale"
     text = (
         "alpha_0 measures the evidence behind a prediction: one count for each class as the prior, "
         "plus pseudo-counts that grow with the resemblance to the training nodes."
     )
-    if facts.unknown_nodes:
+    if facts.unknown_nodes and len(facts.alpha_0.densities) > 1:
         text += (
             " The farther the unknown nodes (dashed) lie to the left of the known ones, the better "
             "the model recognises them."
@@ -37,28 +39,28 @@ def evidence(facts: PredictionFacts) -> Section:
     )
 
 
-def reasons(facts: PredictionFacts) -> Section:
-    """Return whether uncertainty comes from too little evidence or from conflicting evidence."""
-    vacuity = histogram_chart(
-        "vacuity",
-        "Vacuity",
-        facts.vacuity,
-        "fraction of belief without evidence, log scale",
-        kind="log",
-    )
-    dissonance = histogram_chart(
-        "dissonance", "Dissonance", facts.dissonance, "conflict between the evidence of classes"
-    )
+def reasons(facts: PredictionFacts) -> Section | None:
+    """Return whether uncertainty comes from too little evidence or from conflicting evidence.
+
+    None for too few nodes.
+    """
+    captioned = []
+    if facts.vacuity is not None:
+        title = "fraction of belief without evidence, log scale"
+        chart = histogram_chart("vacuity", "Vacuity", facts.vacuity, title, kind="log")
+        captioned.append(Figure(chart, "High for nodes that do not resemble the training data."))
+    if facts.dissonance is not None:
+        title = "conflict between the evidence of classes"
+        chart = histogram_chart("dissonance", "Dissonance", facts.dissonance, title)
+        caption = "High where classes mix; wrong predictions should lie to the right."
+        captioned.append(Figure(chart, caption))
+    if not captioned:
+        return None
     return section(
         "kinds",
         "Too little evidence, or conflicting evidence?",
         "figures.html",
-        figures=(
-            Figure(vacuity, "High for nodes that do not resemble the training data."),
-            Figure(
-                dissonance, "High where classes mix; wrong predictions should lie to the right."
-            ),
-        ),
+        figures=tuple(captioned),
         text="Subjective logic has a measure for each reason to be uncertain: vacuity is high if "
         "there is little evidence, dissonance is high if the evidence supports several classes "
         "(Jøsang et al., 2018).",

@@ -5,7 +5,9 @@ Drawing needs neither a model nor a graph.
 Shapes: S points of a curve.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from gpn_scale.config import RunConfig
 from gpn_scale.evaluation.conformal import ConformalSummary
@@ -57,10 +59,13 @@ class KnownFacts:
     validation_nodes: int
     notes: tuple[str, ...]
     """What a reader should know, one sentence each."""
-    p_known: Histogram
-    """P-values that a node is known, of known test nodes and of unknown nodes."""
-    distance: float
-    """Kolmogorov-Smirnov distance of the known test nodes' p-values from uniform ones."""
+    p_known: Histogram | None
+    """P-values that a node is known, of known test nodes and of unknown nodes; None for few."""
+    distance: float | None
+    """Kolmogorov-Smirnov distance of the known test nodes' p-values from uniform ones.
+
+    None for too few nodes.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -72,31 +77,37 @@ class PredictionFacts:
     """Number of test nodes without a mark."""
     unknown_nodes: int
     """Number of nodes with a mark."""
+    left_out: tuple[str, ...]
+    """What is not shown because of too few nodes, one sentence each."""
     detection: UnknownDetection | None
     """Detection of unknown nodes by the four scores; None without marks."""
-    alpha_0: Histogram
-    """log10 of the total concentration with network, of known and unknown nodes."""
-    alpha_0_no_network: Histogram
+    detection_intervals: Mapping[str, Any]
+    """Intervals of its metrics, and under `marks` those of each mark; too few nodes have none."""
+    alpha_0: Histogram | None
+    """log10 of the total concentration with network, of known and unknown nodes; None for few."""
+    alpha_0_no_network: Histogram | None
     """log10 of the total concentration without network, of known and unknown nodes."""
-    reliability: Reliability
+    reliability: Reliability | None
+    """Accuracy by confidence; None for too few test nodes."""
     risk: tuple[ScoreCurve, ...]
+    """Risk-coverage curves; () for too few test nodes."""
     conformal: ConformalSummary | None
-    """Size and coverage of conformal sets; None for fewer than two test nodes."""
+    """Size and coverage of conformal sets; None for too few test nodes."""
     temperature: TemperatureFacts | None
-    """Effect of temperature scaling; None without validation or test nodes."""
-    vacuity: Histogram
-    """log10 of the vacuity of known and unknown nodes."""
-    dissonance: Histogram
-    """Dissonance of correct and wrong predictions."""
+    """Effect of temperature scaling; None for too few validation or test nodes."""
+    vacuity: Histogram | None
+    """log10 of the vacuity of known and unknown nodes; None for too few."""
+    dissonance: Histogram | None
+    """Dissonance of correct and wrong predictions; None for too few."""
     missing_mass: Histogram | None
     """Missing mass of the stored rows; None in exact mode, or if no store was given."""
     known: KnownFacts | None
     """P-values that a node is known; None for a model without them."""
     classes: ClassFacts
     errors: tuple[DetectionCurve, ...]
-    """How scores detect errors among the test nodes; none without errors."""
+    """How scores detect errors among the test nodes; () for too few."""
     unknown: tuple[DetectionCurve, ...]
-    """How scores detect unknown nodes; none without marks."""
+    """How scores detect unknown nodes; () for too few."""
     nodes: NodeRows
 
 

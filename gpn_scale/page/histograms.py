@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gpn_scale.evaluation.sample_sizes import LEAST_HISTOGRAM_NODES
+
 BINS = 40
 _WIDEST = 1e300
 
@@ -39,6 +41,14 @@ def histogram_of(groups: Mapping[str, NDArray[np.floating]], bins: int = BINS) -
         densities={name: counts / scale[name] for name, counts in counted.items()},
         counts={name: len(values) for name, values in finite.items()},
     )
+
+
+def histogram_of_enough(
+    groups: Mapping[str, NDArray[np.floating]], bins: int = BINS
+) -> Histogram | None:
+    """Return the histogram of the groups that have enough nodes; None if there is no such group."""
+    enough = {name: v for name, v in groups.items() if len(v) >= LEAST_HISTOGRAM_NODES}
+    return histogram_of(enough, bins) if enough else None
 
 
 def data_range(values: NDArray[np.floating]) -> tuple[float, float]:

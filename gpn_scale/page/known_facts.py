@@ -7,8 +7,9 @@ from gpn_scale.data.graph import Graph
 from gpn_scale.evaluation.detection import known_test_nodes
 from gpn_scale.evaluation.known_calibration import KnownCalibration
 from gpn_scale.evaluation.prediction import Prediction
+from gpn_scale.evaluation.sample_sizes import LEAST_HISTOGRAM_NODES
 from gpn_scale.page.facts import KnownFacts
-from gpn_scale.page.histograms import histogram_of
+from gpn_scale.page.histograms import histogram_of_enough
 
 _BINS = 20
 
@@ -25,8 +26,8 @@ def known_facts(
     return KnownFacts(
         validation_nodes=calibration.num_nodes,
         notes=calibration.notes,
-        p_known=histogram_of({k: v for k, v in groups.items() if len(v)}, bins=_BINS),
-        distance=uniform_distance(p.known[known]),
+        p_known=histogram_of_enough(groups, bins=_BINS),
+        distance=uniform_distance(p.known[known]) if len(known) >= LEAST_HISTOGRAM_NODES else None,
     )
 
 

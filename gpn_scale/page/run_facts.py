@@ -3,8 +3,10 @@
 from gpn_scale.data.graph import Graph
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.detection import detect_unknown, known_test_nodes
+from gpn_scale.evaluation.metric_intervals import out_of_distribution_intervals
 from gpn_scale.evaluation.metrics import reliability
 from gpn_scale.evaluation.prediction import Prediction
+from gpn_scale.evaluation.sample_sizes import SampleSizes
 from gpn_scale.evaluation.scores import P_KNOWN, PAGE_SCORES
 from gpn_scale.inference.evidence import EvidenceSummary
 from gpn_scale.page.class_facts import class_facts
@@ -80,14 +82,19 @@ def prediction_facts(
     assert graph.split is not None
     test, unknown = graph.split.test, graph.marked
     known = known_test_nodes(graph)
+    sizes, scores = SampleSizes.of(prediction, graph), (*PAGE_SCORES, P_KNOWN.name)
     return PredictionFacts(
         class_names=_class_names(graph),
         known_nodes=len(known),
         unknown_nodes=len(unknown),
-        detection=detect_unknown(prediction, graph, (*PAGE_SCORES, P_KNOWN.name)),
+        left_out=sizes.left_out,
+        detection=detect_unknown(prediction, graph, scores),
+        detection_intervals=out_of_distribution_intervals(prediction, graph, scores),
         alpha_0=log_histogram(prediction.alpha_0, known, unknown),
         alpha_0_no_network=log_histogram(prediction.alpha_0_no_network, known, unknown),
-        reliability=reliability(prediction.probabilities[test], graph.labels[test]),
+        reliability=reliability(prediction.probabilities[test], graph.labels[test])
+        if sizes.has_calibration
+        else None,
         risk=risk_curves(prediction, graph),
         conformal=conformal_facts(prediction, graph),
         temperature=temperature_facts(prediction, graph),

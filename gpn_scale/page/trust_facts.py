@@ -9,6 +9,12 @@ from gpn_scale.evaluation.conformal import DEFAULT_MISS, ConformalSummary, confo
 from gpn_scale.evaluation.metrics import expected_calibration_error, negative_log_likelihood
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.evaluation.risk_coverage import risk_coverage
+from gpn_scale.evaluation.sample_sizes import (
+    LEAST_BINNED_NODES,
+    LEAST_CONFORMAL_NODES,
+    LEAST_CURVE_NODES,
+    LEAST_FITTED_NODES,
+)
 from gpn_scale.evaluation.scores import PAGE_SCORES
 from gpn_scale.evaluation.temperature import fitted_temperature, scaled
 from gpn_scale.page.facts import ScoreCurve, TemperatureFacts
@@ -20,9 +26,11 @@ _LOG_TEMPERATURES = np.linspace(-0.7, 0.7, 29)
 
 
 def risk_curves(prediction: Prediction, graph: Graph) -> tuple[ScoreCurve, ...]:
-    """Return the risk-coverage curve of each of the four scores on the test nodes."""
+    """Return the risk-coverage curve of each of the four scores; () for too few test nodes."""
     assert graph.split is not None
     test = graph.split.test
+    if len(test) < LEAST_CURVE_NODES:
+        return ()
     wrong = prediction.probabilities[test].argmax(1) != graph.labels[test]
     curves = []
     for name, score in prediction.scores(test, PAGE_SCORES).items():
@@ -36,10 +44,10 @@ def risk_curves(prediction: Prediction, graph: Graph) -> tuple[ScoreCurve, ...]:
 
 
 def conformal_facts(prediction: Prediction, graph: Graph) -> ConformalSummary | None:
-    """Return size and coverage of the test nodes' conformal sets; None for fewer than two."""
+    """Return size and coverage of the test nodes' conformal sets; None for too few test nodes."""
     assert graph.split is not None
     test = graph.split.test
-    if len(test) < 2:
+    if len(test) < LEAST_CONFORMAL_NODES:
         return None
     return conformal_summary(
         prediction.probabilities[test],
@@ -54,11 +62,11 @@ def conformal_facts(prediction: Prediction, graph: Graph) -> ConformalSummary | 
 def temperature_facts(prediction: Prediction, graph: Graph) -> TemperatureFacts | None:
     """Return the temperature fitted to the validation nodes, and its effect on the test nodes.
 
-    None without validation or test nodes.
+    None for too few validation or test nodes.
     """
     assert graph.split is not None
     val, test = graph.split.val, graph.split.test
-    if len(val) == 0 or len(test) == 0:
+    if len(val) < LEAST_FITTED_NODES or len(test) < LEAST_BINNED_NODES:
         return None
     fitted = fitted_temperature(prediction.probabilities[val], graph.labels[val])
     probability, label = prediction.probabilities[test], graph.labels[test]

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from gpn_scale.evaluation.conformal import ConformalSummary
+from gpn_scale.evaluation.intervals import exact_interval
 from gpn_scale.evaluation.scores import PAGE_SCORES
 from gpn_scale.page.chart import Chart, percent_axis
 from gpn_scale.page.curve_chart import CurveAxes, Line, curve_chart
@@ -14,30 +15,28 @@ from gpn_scale.page.section import Figure, Section, section
 from gpn_scale.page.texts import figures, percent
 
 
-def trust(facts: PredictionFacts) -> Section:
-    """Return reliability, risk and rejection, temperature, conformal sets, detection of errors."""
-    captioned = [
-        Figure(
-            reliability_chart("reliability", "Reliability", facts.reliability),
+def trust(facts: PredictionFacts) -> Section | None:
+    """Return reliability, risk and rejection, temperature, detection of errors, conformal sets.
+
+    Each is left out if there are too few nodes; None if all are.
+    """
+    captioned = []
+    if facts.reliability is not None:
+        caption = (
             "Bars: accuracy of a bin. Discs: its mean confidence; size: number of nodes. On the "
             "dashed line, confidence equals accuracy: of the nodes with a confidence of 80 %, 80 % "
-            "are correct.",
-        ),
-        Figure(
-            risk_chart(facts.risk),
-            "The most certain test nodes are predicted first. A score that puts the errors last "
-            "keeps the risk low, and with it the area under the curve (AURC).",
-        ),
-        Figure(
-            rejection_chart(facts.risk),
-            "The same curves from the other side: accuracy on the remaining nodes when the least "
-            "certain ones are rejected.",
-        ),
-    ]
+            "are correct."
+        )
+        chart = reliability_chart("reliability", "Reliability", facts.reliability)
+        captioned.append(Figure(chart, caption))
+    if facts.risk:
+        captioned += _risk_figures(facts.risk)
     if facts.temperature is not None:
         chart = temperature_chart(facts.temperature)
         captioned.append(Figure(chart, temperature_sentence(facts.temperature)))
     captioned += detection_figures("errors", facts.errors)
+    if not captioned and facts.conformal is None:
+        return None
     return section(
         "trust",
         "Can confidence be trusted?",
@@ -46,6 +45,22 @@ def trust(facts: PredictionFacts) -> Section:
         conformal=facts.conformal,
         **({} if facts.conformal is None else _conformal(facts.conformal)),
     )
+
+
+def _risk_figures(risk: tuple[ScoreCurve, ...]) -> list[Figure]:
+    """Return the two charts of risk with their captions."""
+    return [
+        Figure(
+            risk_chart(risk),
+            "The most certain test nodes are predicted first. A score that puts the errors last "
+            "keeps the risk low, and with it the area under the curve (AURC).",
+        ),
+        Figure(
+            rejection_chart(risk),
+            "The same curves from the other side: accuracy on the remaining nodes when the least "
+            "certain ones are rejected.",
+        ),
+    ]
 
 
 def risk_chart(risk: tuple[ScoreCurve, ...]) -> Chart:
@@ -123,11 +138,16 @@ def temperature_sentence(facts: TemperatureFacts) -> str:
 
 
 def _conformal(summary: ConformalSummary) -> dict[str, Any]:
-    target = percent(1 - summary.miss, 0)
+    target, measured = percent(1 - summary.miss, 0), summary.measured_nodes
+    low, high = exact_interval(summary.coverage * measured, measured)
     return {
         "target": target,
         "tiles": [
-            ("Measured coverage", percent(summary.coverage), f"target: at least {target}"),
+            (
+                "Measured coverage",
+                percent(summary.coverage),
+                f"target: at least {target} (95 % interval: {100 * low:.1f} to {percent(high)})",
+            ),
             ("Mean set size", figures(summary.mean_size), "classes; below 1, some sets are empty"),
         ],
         "calibration_nodes": f"{summary.calibration_nodes:,}",

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gpn_scale.cli.arguments import (
@@ -11,8 +12,10 @@ from gpn_scale.cli.arguments import (
     memory_bytes,
     run_config,
     training_parser,
+    unused_seed,
 )
 from gpn_scale.config import field_types_by_key
+from gpn_scale.data.building import build_graph
 from gpn_scale.errors import ConfigError
 from gpn_scale.recipes import RECIPES
 
@@ -77,6 +80,47 @@ def test_minibatch_mode_is_part_of_the_configuration(small_graph):
 def test_options_that_do_not_fit_are_refused(small_graph, texts, message):
     with pytest.raises(ConfigError, match=message):
         run_config(options_of(*texts), small_graph)
+
+
+@pytest.mark.parametrize(
+    ("texts", "named"),
+    [
+        (["--set", "split.train=0.5"], "--set split.train"),
+        (["--set", "split.rng_seed=1"], "--set split.rng_seed"),
+        (["--split-seed", "2"], "--split-seed"),
+        (["--set", "split.val=0.1", "--split-seed", "2"], "--set split.val and --split-seed"),
+        (["--set", "split.kind=public", "--set", "split.val=0.1"], "--set split.val"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["exact", "minibatch"])
+def test_fields_of_a_split_that_is_not_drawn_are_refused(small_graph, texts, named, mode):
+    message = f"{named} would have no effect, because mine comes with its own split"
+    with pytest.raises(ConfigError, match=message):
+        run_config(options_of("--dataset", "mine", "--mode", mode, *texts), small_graph)
+    texts = [*texts, "--set", "split.kind=stratified"]
+    config = run_config(options_of("--dataset", "mine", "--mode", mode, *texts), small_graph)
+    assert config.split.kind == "stratified"
+
+
+def test_a_split_seed_is_refused_for_no_dataset_of_the_paper(small_graph):
+    arxiv = options_of("--dataset", "ogbn-arxiv", "--split-seed", "3")
+    config = run_config(arxiv, small_graph)
+    assert config.split.kind == "public"
+    assert "--split-seed 3 has no effect, because ogbn-arxiv" in unused_seed(arxiv, config)
+    for texts in (["CoraML", "--split-seed", "3"], ["mine", "--split-seed", "1"], ["ogbn-arxiv"]):
+        options = options_of("--dataset", *texts)
+        assert unused_seed(options, run_config(options, small_graph)) is None
+    with pytest.raises(ConfigError, match=r"--set split.train would have no effect, .* ogbn-arxiv"):
+        run_config(options_of("--dataset", "ogbn-arxiv", "--set", "split.train=0.2"), small_graph)
+
+
+def test_batches_follow_the_split_that_is_set():
+    labels = np.arange(20_000) % 2
+    graph = build_graph([0], [1], labels=labels, num_nodes=20_000)
+    minibatch = ["--dataset", "mine", "--mode", "minibatch"]
+    assert run_config(options_of(*minibatch), graph).train.schedule == "cosine"
+    few = run_config(options_of(*minibatch, "--set", "split.train=0.01"), graph)
+    assert few.train.schedule == "constant"
 
 
 def test_threads_and_memory_are_positive():

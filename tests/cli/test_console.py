@@ -54,14 +54,21 @@ def test_a_first_signal_is_a_request_and_a_second_one_ends(number):
     assert signal.getsignal(number) is before
 
 
-def summary_of(tmp_path, capsys, **ood):
+TEST = {"accuracy": 0.912, "accuracy_largest_class": 0.75, "ece": 0.034}
+INTERVALS = {"accuracy": [0.9, 0.95], "ece": [0.0, 0.0512]}
+
+
+def summary_of(tmp_path, capsys, intervals=INTERVALS, left_out=(), ood=None, ood_intervals=None):
     facts = {
         "dataset": "mine",
         "graph": {"nodes": 1234},
         "epochs": 7,
         "seconds": {"train": 1.0, "inference": 0.5},
-        "metrics": {"test": {"accuracy": 0.912, "ece": float("nan")}},
-        "ood": ood,
+        "metrics": {"test": TEST},
+        "intervals": {"test": intervals, "ood": ood_intervals or {}},
+        "ood": ood or {},
+        "warnings": ["Expect wide intervals."] if left_out else [],
+        "left_out": list(left_out),
     }
     report: Report = SimpleNamespace(**facts)
     directory = RunDirectory(tmp_path)
@@ -73,17 +80,31 @@ def summary_of(tmp_path, capsys, **ood):
 def test_the_summary_names_results_and_files(tmp_path, capsys):
     text = summary_of(tmp_path, capsys)
     assert "mine: 1,234 nodes, 7 epochs, 1.0 s training, 0.50 s inference" in text
-    assert "test accuracy            91.2 %" in text
-    assert "calibration error (ECE)  n.a." in text
+    assert "test accuracy            91.2 % (95 % interval: 90.0 to 95.0 %)" in text
+    assert "always largest class   75.0 %" in text
+    assert "calibration error (ECE)  3.4 % (95 % interval: 0.0 to 5.1 %)" in text
     assert text.endswith(f"written:\n  {tmp_path / 'model.safetensors'}\n")
     assert "AUC-ROC" not in text
+    assert "too few" not in text
+
+
+def test_the_summary_leaves_out_what_rests_on_few_nodes(tmp_path, capsys):
+    text = summary_of(tmp_path, capsys, {"accuracy": [0.1, 1.0]}, ["Curves are not drawn."])
+    assert "calibration error (ECE)  n.a." in text
+    assert "not shown, because of too few nodes:\n  Curves are not drawn.\n" in text
+    assert "few labelled nodes:\n  Expect wide intervals.\n" in text
 
 
 def test_the_summary_has_a_line_per_set_of_unknown_nodes(tmp_path, capsys):
     scores = ("aleatoric", "epistemic", "epistemic_no_network")
     values = {f"auroc_{score}": 0.5 + i / 10 for i, score in enumerate(scores)}
-    marks = {"left_out_classes": values | {"ood_nodes": 12}}
-    text = summary_of(tmp_path, capsys, id_accuracy=0.8, marks=marks)
-    assert "accuracy on known nodes  80.0 %" in text
-    (line,) = [line for line in text.splitlines() if "left out classes" in line]
-    assert line.replace(" ", "") == "leftoutclasses1250.0%60.0%70.0%"
+    marks = {name: values | {"ood_nodes": 12} for name in ("left_out_classes", "odd")}
+    ends = {f"auroc_{score}": [0.25, 0.75] for score in scores[:2]}
+    intervals = {"id_accuracy": [0.7, 0.9], "marks": {"left_out_classes": ends, "odd": {}}}
+    ood = {"id_accuracy": 0.8, "marks": marks}
+    text = summary_of(tmp_path, capsys, ood=ood, ood_intervals=intervals)
+    assert "accuracy on known nodes  80.0 % (95 % interval: 70.0 to 90.0 %)" in text
+    lines = [line.split() for line in text.splitlines()]
+    (line,) = ["".join(parts) for parts in lines if parts[:2] == ["left", "out"]]
+    assert line == "leftoutclasses1250.0%(25to75)60.0%(25to75)n.a."
+    assert ["odd", "12", "n.a.", "n.a.", "n.a."] in lines

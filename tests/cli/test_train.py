@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 from gpn_scale.cli.arguments import field_docs
 from gpn_scale.cli.train import main
 from gpn_scale.config import field_types_by_key
+from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.npz import write_npz
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.train.checkpoint import load_tensors
@@ -81,6 +83,45 @@ def test_the_model_file_predicts_what_was_written(graph_file, small_graph):
     config = json.loads((graph_file / "run" / "config.json").read_text())
     assert config["split"]["kind"] == "public"
     assert config["encoder"]["standardise"] is True
+
+
+def few_labels(folder):
+    """The small graph as folder/mine.npz, with 40 labels and without split and marks."""
+    graph = load_graph(SMALL)
+    labels = graph.labels.copy()
+    labels[np.flatnonzero(labels >= 0)[40:]] = -1
+    write_npz(replace(graph, labels=labels, marks={}), folder / "mine.npz")
+    return ["--data-dir", str(folder)]
+
+
+def test_few_labels_are_split_shown_and_warned_about(tmp_path, capsys):
+    assert run(tmp_path / "run", *few_labels(tmp_path), dataset="mine") == 0
+    report = json.loads((tmp_path / "run" / "report.json").read_text())
+    split = report["config"]["split"]
+    assert (split["kind"], split["train"], split["val"]) == ("stratified", 0.6, 0.2)
+    labels = report["graph"]["labels"]
+    assert sum(count["labelled"] for count in labels) == 40
+    assert report["graph"]["summary"]["unlabelled"] == 260
+    assert "classes have fewer than 20 labelled nodes" in report["warnings"][0]
+    output = capsys.readouterr()
+    assert output.out.startswith("mine: 300 nodes, ")
+    assert "split at random 60 / 20 / 20 % (seed 1)" in output.out
+    assert "their temperature" in report["warnings"].pop()
+    for sentence in report["warnings"]:
+        assert f"warning: {sentence}" in output.err
+        assert sentence in output.out
+        assert sentence in (tmp_path / "run" / "report.html").read_text().replace("&#x27;", "'")
+    assert "95 % interval" in output.out
+    assert "ece" not in report["intervals"]["test"]
+    assert report["metrics"]["test"]["ece"] is not None
+
+
+def test_a_public_split_refuses_fields_of_another(graph_file, capsys):
+    options = ["--data-dir", str(graph_file), "--set", "split.train=0.3"]
+    assert run(graph_file / "run", *options, dataset="mine") == 2
+    assert "--set split.kind=stratified" in capsys.readouterr().err
+    seeded = ["--data-dir", str(graph_file), "--split-seed", "1"]
+    assert run(graph_file / "run", *seeded, dataset="mine") == 0
 
 
 def test_left_out_classes(tmp_path):

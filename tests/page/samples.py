@@ -81,13 +81,16 @@ def prediction_facts(class_name="class", node_name="7", mark="planted") -> Predi
     groups = {"known test nodes": rng.normal(size=40), "unknown nodes": rng.normal(2, size=10)}
     curve = np.linspace(0.1, 1.0, 10)
     metrics = {"ood_nodes": 10, **{f"auroc_{score}": 0.75 for score in PAGE_SCORES}}
+    intervals = {f"auroc_{score}": [0.65, 0.85] for score in PAGE_SCORES}
     return PredictionFacts(
         class_names=(class_name, "b", "c"),
         known_nodes=40,
         unknown_nodes=10,
+        left_out=(),
         detection=UnknownDetection(
             known_nodes=40, together=metrics, marks={mark: metrics, "other": metrics}
         ),
+        detection_intervals={**intervals, "marks": {mark: intervals, "other": {}}},
         alpha_0=histogram_of(groups),
         alpha_0_no_network=histogram_of(groups),
         reliability=reliability(probability, label),
@@ -140,7 +143,9 @@ def training_curves(count=12) -> TrainingCurves:
 
 def run_facts(dataset="sample", **names) -> RunFacts:
     config = RunConfig(model="GPN", data=DataConfig(dataset=dataset))
-    metrics = {"accuracy": 0.8, "ece": 0.05, "brier": 0.2, "nll": 0.6}
+    metrics = {"accuracy": 0.8, "accuracy_largest_class": 0.4, "ece": 0.05, "brier": 0.2}
+    metrics |= {"nll": 0.6}
+    intervals = {"accuracy": [0.7, 0.875], "ece": [0.0, 0.1], "brier": [0.15, 0.25]}
     report = Report(
         dataset=dataset,
         mode="exact",
@@ -155,6 +160,7 @@ def run_facts(dataset="sample", **names) -> RunFacts:
         ranks={"count": 1, "seconds": {"forward": 0.5}},
         metrics={"test": metrics, "val": metrics},
         ood={},
+        intervals={"test": intervals, "val": intervals, "ood": {}},
     )
     return RunFacts(
         config=config,

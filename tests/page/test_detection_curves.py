@@ -40,6 +40,8 @@ def test_every_score_has_a_curve(prediction, small_graph):
         assert area == pytest.approx(curve.auroc, abs=0.01)
 
 
-def test_one_kind_of_nodes_has_no_curve(prediction, small_graph):
+def test_few_nodes_of_a_kind_have_no_curve(prediction, small_graph):
     assert unknown_curves(prediction, replace(small_graph, marks={})) == ()
+    few = {"few": small_graph.marked[:9]}
+    assert unknown_curves(prediction, replace(small_graph, marks=few)) == ()
     assert error_curves(prediction, with_test_nodes(small_graph, 0, marks=True)) == ()

@@ -18,5 +18,12 @@ def test_every_section_has_its_charts():
     assert [chart.name for chart in missing_mass(facts).charts] == ["missing-mass"]
 
 
+def test_few_nodes_have_no_section():
+    facts = replace(prediction_facts(), alpha_0=None, vacuity=None)
+    assert evidence(facts) is None
+    assert [chart.name for chart in reasons(facts).charts] == ["dissonance"]
+    assert reasons(replace(facts, dissonance=None)) is None
+
+
 def test_exact_mode_has_no_missing_mass():
     assert missing_mass(replace(prediction_facts(), missing_mass=None)) is None

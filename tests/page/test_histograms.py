@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from gpn_scale.page.histograms import BINS, data_range, histogram_of
+from gpn_scale.page.histograms import BINS, data_range, histogram_of, histogram_of_enough
 from tests.page.drawings import INF, NAN, SERIES
 
 
@@ -21,6 +21,14 @@ def test_groups_share_bins_that_cover_them_all():
     np.testing.assert_allclose(histogram.edges, [-1, 0, 1, 2, 3])
     np.testing.assert_allclose(histogram.densities["low"], [0.5, 0.5, 0, 0])
     np.testing.assert_allclose(histogram.densities["high"], [0, 0, 0, 1])
+
+
+def test_groups_of_few_nodes_have_no_histogram():
+    many, few = np.linspace(0.0, 1.0, 20), np.linspace(5.0, 6.0, 19)
+    histogram = histogram_of_enough({"many": many, "few": few}, bins=4)
+    assert histogram.counts == {"many": 20}
+    assert histogram.edges[-1] == 1.0
+    assert histogram_of_enough({"few": few}) is None
 
 
 def test_ranges_are_never_empty():

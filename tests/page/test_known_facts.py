@@ -6,6 +6,7 @@ from gpn_scale.config import RunConfig, TrainConfig
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.detection import known_test_nodes
 from gpn_scale.page.known_facts import known_facts, uniform_distance
+from tests.page.test_run_facts import with_test_nodes
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +24,16 @@ def test_the_p_values_are_those_of_known_and_unknown_nodes(classifier, small_gra
         "unknown nodes": len(small_graph.marked),
     }
     assert facts.distance == uniform_distance(prediction.p.known[known])
+
+
+def test_few_known_nodes_have_no_distribution(classifier, small_graph):
+    prediction, calibration = classifier.predict(small_graph), classifier.trained.calibration
+    facts = known_facts(prediction, small_graph, calibration)
+    assert facts.distance is not None
+    assert "known test nodes" in facts.p_known.counts
+    few = known_facts(prediction, with_test_nodes(small_graph, 8, marks=False), calibration)
+    assert few.distance is None
+    assert few.p_known is None
 
 
 def test_a_gpn_has_no_such_facts(classifier, small_graph):

@@ -11,6 +11,15 @@ def test_the_section_says_what_holds():
     assert [chart.name for chart in section.charts] == ["p-known"]
 
 
+def test_the_distribution_of_few_nodes_is_not_drawn():
+    facts = prediction_facts()
+    unmeasured = replace(facts.known, distance=None)
+    assert "theirs are within" not in known(replace(facts, known=unmeasured)).body
+    section = known(replace(facts, known=replace(unmeasured, p_known=None)))
+    assert section.charts == ()
+    assert "30 validation nodes" in section.body
+
+
 def test_notes_are_escaped():
     facts = prediction_facts()
     noted = replace(facts, known=replace(facts.known, notes=("<b>",)))

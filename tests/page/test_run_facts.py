@@ -7,16 +7,19 @@ import pytest
 
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Split
+from gpn_scale.evaluation.metric_intervals import out_of_distribution_intervals
 from gpn_scale.evaluation.prediction_metrics import (
     classification_metrics,
     out_of_distribution_metrics,
 )
+from gpn_scale.evaluation.sample_sizes import SampleSizes
 from gpn_scale.page.facts import TrainingCurves
 from gpn_scale.page.node_data import node_data
 from gpn_scale.page.run_facts import prediction_facts, run_facts, unfinished_facts
 from gpn_scale.page.run_page import page_sections
 from gpn_scale.page.run_record import RunRecord
 from gpn_scale.train.run_directory import RunDirectory
+from tests.page.samples import run_facts as run_sample
 from tests.page.samples import training_curves
 
 
@@ -48,9 +51,25 @@ def test_facts_are_the_numbers_of_the_report(trained, prediction, small_graph):
     assert (facts.known_nodes, facts.unknown_nodes) == tuple(counts.values())
     assert facts.reliability.count_B.sum() == len(small_graph.split.test)
     assert facts.nodes.near.method == "t-SNE"
+    intervals = out_of_distribution_intervals(prediction, small_graph)
+    for name, interval in facts.detection_intervals.items():
+        if name in intervals and name != "marks":
+            assert interval == intervals[name]
+    assert "auroc_aleatoric_no_network" in facts.detection_intervals
     assert facts.classes.confusion.sum() == len(small_graph.split.test)
     assert [curve.auroc for curve in facts.unknown] == [
         facts.detection.together[f"auroc_{curve.score}"] for curve in facts.unknown
+    ]
+
+
+def test_few_test_nodes_are_told(trained, prediction, small_graph):
+    few = with_test_nodes(small_graph, 40, marks=False)
+    facts = prediction_facts(trained, few, prediction, None)
+    assert facts.left_out == SampleSizes.of(prediction, few).left_out
+    assert facts.reliability is None
+    assert facts.detection_intervals == {}
+    assert "trust" not in [
+        section.name for section in page_sections(replace(run_sample(), prediction=facts))
     ]
 
 

@@ -36,6 +36,7 @@ def test_sections_come_in_order():
 def test_what_there_is_no_fact_for_is_left_out():
     facts = run_facts()
     plain = replace(facts.prediction, detection=None, unknown_nodes=0, missing_mass=None)
+    plain = replace(plain, detection_intervals={})
     plain = replace(plain, conformal=None, errors=(), unknown=(), temperature=None)
     plain = replace(plain, nodes=replace(plain.nodes, near=None))
     text = without_scripts(text_of(replace(facts, prediction=plain)))

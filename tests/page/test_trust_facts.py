@@ -1,6 +1,9 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from gpn_scale.data.graph import Split
 from gpn_scale.evaluation.conformal import DEFAULT_MISS, conformal_summary
 from gpn_scale.evaluation.risk_coverage import risk_coverage
 from gpn_scale.evaluation.scores import PAGE_SCORES
@@ -17,7 +20,9 @@ def test_the_temperature_is_fitted_to_validation_nodes(prediction, small_graph):
     assert facts.fitted == fitted
     at = np.searchsorted(facts.log_temperature, np.log10(fitted))
     assert facts.eces[at] == pytest.approx(facts.ece)
-    assert temperature_facts(prediction, with_test_nodes(small_graph, 0, marks=True)) is None
+    assert temperature_facts(prediction, with_test_nodes(small_graph, 99, marks=True)) is None
+    few = Split(train=small_graph.split.train, val=val[:49], test=small_graph.split.test)
+    assert temperature_facts(prediction, replace(small_graph, split=few)) is None
 
 
 def test_every_score_has_a_curve(prediction, small_graph):
@@ -29,6 +34,8 @@ def test_every_score_has_a_curve(prediction, small_graph):
         whole = risk_coverage(getattr(prediction, curve.score)[test], wrong)
         assert curve.area == whole.area
         assert len(curve.coverage) == len(curve.risk) <= 200
+    assert risk_curves(prediction, with_test_nodes(small_graph, 50, marks=True))
+    assert risk_curves(prediction, with_test_nodes(small_graph, 49, marks=True)) == ()
 
 
 def test_conformal_sets_are_those_of_the_test_nodes(prediction, small_graph):
@@ -42,6 +49,6 @@ def test_conformal_sets_are_those_of_the_test_nodes(prediction, small_graph):
         miss=DEFAULT_MISS,
     )
     assert conformal_facts(prediction, small_graph) == expected
-    for count in (0, 1):
+    for count in (0, 1, 99):
         few = with_test_nodes(small_graph, count, marks=True)
         assert conformal_facts(prediction, few) is None

@@ -32,6 +32,7 @@ def test_conformal_sets_name_their_assumption():
     assert "exchangeable" in text
     assert "92.0 %" in text
     assert "calibrated on 25 test nodes" in text
+    assert "target: at least 90 % (95 % interval: 74.0 to 99.0 %)" in text
 
 
 def test_what_cannot_be_computed_is_left_out():
@@ -40,3 +41,7 @@ def test_what_cannot_be_computed_is_left_out():
     assert "conformal" not in section.body
     names = [chart.name for chart in section.charts]
     assert names == ["reliability", "risk-coverage", "accuracy-rejection"]
+    few = replace(plain, reliability=None)
+    assert [chart.name for chart in trust(few).charts] == names[1:]
+    assert trust(replace(few, risk=())) is None
+    assert trust(replace(few, risk=(), conformal=prediction_facts().conformal)).charts == ()

@@ -1,12 +1,14 @@
 """Options of the command line as arguments of a build."""
 
 import re
+from dataclasses import replace
 
 import numba
 import numpy as np
 import pytest
 
 from gpn_scale.config import DiffusionConfig, PPRConfig
+from gpn_scale.data.graph import Split
 from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
 from gpn_scale.errors import ConfigError
 from precompute.accuracy_targets import Target
@@ -91,18 +93,27 @@ def test_threads_are_limited_by_those_of_numba(monkeypatch):
 
 
 def test_sets_of_roots(small):
-    assert chosen_roots(small, "all", 1) is None
+    assert chosen_roots(small, "synthetic", "all", 1) is None
     np.testing.assert_array_equal(
-        chosen_roots(small, "labelled", 1), np.flatnonzero(small.labels >= 0)
+        chosen_roots(small, "synthetic", "labelled", 1), np.flatnonzero(small.labels >= 0)
     )
-    train = chosen_roots(small, "train", 1)
+    train = chosen_roots(small, "synthetic", "train", 1)
     assert 0 < len(train) < 50
-    assert (chosen_roots(small, "train", 2).tolist()) != train.tolist()
+    assert (chosen_roots(small, "synthetic", "train", 2).tolist()) != train.tolist()
+
+
+def test_roots_for_training_are_those_of_the_recipe(small):
+    labels = np.arange(100) % 2
+    own = replace(small, labels=labels.astype(np.int32), num_classes=2, marks={}, split=None)
+    assert len(chosen_roots(own, "mine", "train", 1)) == 60
+    assert len(chosen_roots(own, "CoraML", "train", 1)) == 4
+    public = own.with_split(Split(train=[0, 1], val=[2], test=[3]))
+    assert chosen_roots(public, "mine", "train", 1).tolist() == [0, 1]
 
 
 def test_roots_of_a_file_are_sorted(small, tmp_path):
     (tmp_path / "roots.txt").write_text("5\n3\n60\n")
-    assert chosen_roots(small, str(tmp_path / "roots.txt"), 1).tolist() == [3, 5, 60]
+    assert chosen_roots(small, "synthetic", str(tmp_path / "roots.txt"), 1).tolist() == [3, 5, 60]
 
 
 @pytest.mark.parametrize(
@@ -117,4 +128,4 @@ def test_roots_of_a_file_are_sorted(small, tmp_path):
 def test_bad_roots_are_refused(small, tmp_path, ids, message):
     (tmp_path / "roots.txt").write_text(ids)
     with pytest.raises(ConfigError, match=message):
-        chosen_roots(small, str(tmp_path / "roots.txt"), 1)
+        chosen_roots(small, "synthetic", str(tmp_path / "roots.txt"), 1)
