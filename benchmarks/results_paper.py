@@ -11,6 +11,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from markupsafe import Markup
+
 from gpn_scale.experiments.cells import Cell, CellResult
 from gpn_scale.experiments.curves import shift_curves
 from gpn_scale.experiments.paper_figures import (
@@ -24,9 +26,9 @@ from gpn_scale.experiments.stored_results import paired_differences, stored_resu
 from gpn_scale.experiments.tables import Entry, cell_text, entries
 from gpn_scale.files import write_text
 from gpn_scale.models.registry import ABLATION
-from gpn_scale.page.components import Section
-from gpn_scale.page.document import write_plots
-from gpn_scale.page.shift_plots import shift_picture
+from gpn_scale.page.document import write_charts
+from gpn_scale.page.section import Section
+from gpn_scale.page.shift_charts import shift_picture
 
 GRAPHS = ("CoraML", "CiteSeer", "AmazonPhotos", "CoauthorCS")
 MODELS = ("GPN", "GPN-minibatch")
@@ -145,15 +147,15 @@ def pictures(table: Sequence[Entry], folder: Path | None) -> str:
     """Write a picture per graph and kind of shift; return links to them, or "" without a folder."""
     if folder is None:
         return ""
-    curves, plots = shift_curves(table), []
+    curves, charts = shift_curves(table), []
     for dataset in _graphs(table):
         for experiment in ("feature-shift", "edge-shift"):
             own = [c for c in curves if (c.dataset, c.experiment) == (dataset, experiment)]
             if own:
                 title = f"{dataset}, {experiment.replace('-', ' ')}"
-                plots.append(shift_picture(f"{experiment}-{dataset}", title, own))
-    write_plots(folder, [Section("shifts", "Shifts", "", tuple(plots))])
-    return "\n\n".join(f"![{plot.title}]({folder.name}/{plot.name}.svg)" for plot in plots)
+                charts.append(shift_picture(f"{experiment}-{dataset}", title, own))
+    write_charts(folder, [Section("shifts", "Shifts", Markup(""), tuple(charts))])
+    return "\n\n".join(f"![{chart.title}]({folder.name}/{chart.name}.svg)" for chart in charts)
 
 
 def sections(

@@ -50,6 +50,8 @@ SOLE_USERS = {
         "gpn_scale/sklearn.py",
     },
     "threadpoolctl": {"gpn_scale/page/projection.py"},
+    "vl_convert": {"gpn_scale/page/chart.py"},
+    "jinja2": {"gpn_scale/page/templates.py"},
 }
 CALLS_UP = {"gpn_scale/estimator.py": {"gpn_scale.page.classifier_report"}}
 """Imports of a higher layer, each inside of one method that its user asks for by name."""

@@ -14,7 +14,6 @@ from gpn_scale.cli.evaluate_tables import write_tables
 from gpn_scale.distributed import connected
 from gpn_scale.experiments.paper_figures import read_paper
 from gpn_scale.experiments.run_matrix import run_cells, unfinished_cells
-from gpn_scale.page.png import find_browser, write_pngs
 
 _DAY_SECONDS = 86_400.0
 
@@ -22,7 +21,6 @@ _DAY_SECONDS = 86_400.0
 def evaluate(options: argparse.Namespace) -> None:
     """Run the unfinished cells of the matrix, then write the tables of all results."""
     request = requested_matrix(options)
-    browser = find_browser() if options.png else None
     threads = checked_threads(options.threads) if options.threads is not None else 1
     paper = None if options.paper is None else read_paper(options.paper)
     cells = request.cells
@@ -44,9 +42,7 @@ def evaluate(options: argparse.Namespace) -> None:
             return
     # With --tables-only no fractions count as missing, whichever the cells were run with.
     fractions = () if options.tables_only else request.fractions
-    write_tables(request.directory, cells, request.experiments, fractions, paper)
-    if browser is not None:
-        write_pngs(request.out / "plots", browser)
+    write_tables(request.directory, cells, request.experiments, fractions, paper, png=options.png)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -111,7 +111,7 @@ def evaluation_parser() -> argparse.ArgumentParser:
         help=f"hyper-parameter studies among {', '.join(STUDIES)} (default: all)",
     )
     add("--tables-only", action="store_true", help="run nothing, write tables of what is finished")
-    add("--png", action="store_true", help="also write plots as PNG files, drawn by Chromium")
+    add("--png", action="store_true", help="also write charts as PNG files")
     add(
         "--set",
         action="append",

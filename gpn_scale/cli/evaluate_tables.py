@@ -17,6 +17,8 @@ def write_tables(
     experiments: Sequence[str],
     fractions: Sequence[float],
     paper: Mapping[PaperKey, Figure] | None = None,
+    *,
+    png: bool = False,
 ) -> None:
     """Write and print the tables and the page of all finished results, and name what is missing.
 
@@ -26,6 +28,7 @@ def write_tables(
         experiments: Experiments that count as missing without a result.
         fractions: Fractions that count as missing without a result.
         paper: The paper's figures, to compare with.
+        png: Write the charts of the page as PNG files too.
 
     Raises:
         RunError: a result is damaged or was written by another version.
@@ -39,7 +42,7 @@ def write_tables(
     write_text(folder / "results.md", to_markdown(table))
     write_text(folder / "results.tex", to_latex(table))
     page = directory.path / "report.html"
-    write_matrix_page(page, table, cells=len(cells), missing=missing)
+    write_matrix_page(page, table, cells=len(cells), missing=missing, png=png)
     lines = [to_markdown(table)]
     if missing:
         lines.append(

@@ -18,7 +18,6 @@ from gpn_scale.errors import RunError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.messages import say
 from gpn_scale.page.facts import RunFacts
-from gpn_scale.page.png import find_browser, write_pngs
 from gpn_scale.page.run_facts import run_facts, unfinished_facts
 from gpn_scale.page.run_page import write_page
 from gpn_scale.page.run_record import RunRecord, read_run
@@ -48,7 +47,7 @@ def report_parser() -> argparse.ArgumentParser:
         metavar="STORE",
         help="rows that minibatch training used (default: those of the run, if they exist)",
     )
-    add("--png", action="store_true", help="write the plots as PNG files too (needs Chromium)")
+    add("--png", action="store_true", help="write the charts as PNG files too")
     add_device(parser)
     add_memory_budget(parser)
     return parser
@@ -58,7 +57,6 @@ def report(options: argparse.Namespace) -> None:
     """Read the run, predict if it is finished, and write the page."""
     if options.threads is not None:
         torch.set_num_threads(checked_threads(options.threads))
-    browser = find_browser() if options.png else None
     directory = RunDirectory(options.run)
     record = read_run(directory)
     if record.report is None:
@@ -66,13 +64,9 @@ def report(options: argparse.Namespace) -> None:
     else:
         facts = _finished_facts(options, directory, record, record.report.graph["fingerprint"])
     try:
-        write_page(directory, facts)
+        write_page(directory, facts, png=options.png)
     except OSError as error:
         raise RunError(f"{directory.page} cannot be written ({error.strerror})") from error
-    if browser is not None:
-        plots = directory.plots.glob("*.svg")
-        directory.list_written(plot.with_suffix(".png") for plot in plots)
-        write_pngs(directory.plots, browser)
     say("written", f"written: {directory.page}", result=True, path=directory.page)
 
 

@@ -197,7 +197,7 @@ class GraphSummary:
             ("duplicates", "duplicate", "merged"),
             ("self_loops", "self-loop", "dropped"),
             ("unknown_ids", "edge to an unknown id", "dropped"),
-            ("nodes_added", "unknown id", "added as a node"),
+            ("nodes_added", "unknown id", "added to the nodes"),
         ):
             if facts.get(key):
                 parts.append(f"{_counted(facts[key], one)} {done}")
@@ -205,8 +205,9 @@ class GraphSummary:
         return "; ".join(part for part in (listed, ", ".join(parts)) if part)
 
     def _missing_rows(self) -> list[tuple[str, str]]:
-        missing = {name: count for name, count in self.facts.get("missing", {}).items() if count}
-        ordered = sorted(missing.items(), key=lambda item: -item[1])
+        missing: Mapping[str, int] = self.facts.get("missing") or {}
+        named = [item for item in missing.items() if item[1]]
+        ordered = sorted(named, key=lambda item: -item[1])
         rows = [
             (f"  {_fitted(name)}", f"{count:,} missing ({_percent(count, self.nodes)})")
             for name, count in ordered[:_NAMED_COLUMNS]

@@ -99,7 +99,8 @@ class Report:
             "",
             f"{graph['nodes']:,} nodes, {self.edges:,} edges, {graph['features']:,} features, "
             f"{graph['classes']} classes. {self._training_sentence()}",
-            "All metrics but the NLL are in percent, with 95 % intervals in brackets.",
+            "All metrics but the NLL are in percent, with 95 % intervals in brackets. Metrics that "
+            "rest on too few nodes, or are not defined, are n.a.",
             "",
             *(f"**Warning:** {sentence}\n" for sentence in self.warnings),
             "## Classification",
@@ -108,8 +109,9 @@ class Report:
         ]
         if self.ood:
             lines += ["", "## Detection of unknown nodes", ""]
-            lines += [_detection_sentence(self.ood), ""]
-            lines += _detection_tables(self.ood, self.intervals.get("ood", {}))
+            intervals = self.intervals.get("ood", {})
+            lines += [_detection_sentence(self.ood, intervals), ""]
+            lines += _detection_tables(self.ood, intervals)
         if self.left_out:
             lines += ["", "## Too few nodes", "", *(f"- {each}" for each in self.left_out)]
         if self.calibration:
@@ -261,10 +263,11 @@ def _batch_sentence(facts: dict[str, Any]) -> str:
     )
 
 
-def _detection_sentence(ood: dict[str, Any]) -> str:
+def _detection_sentence(ood: dict[str, Any], intervals: Mapping[str, Any]) -> str:
+    accuracy = _with_interval(ood["id_accuracy"], intervals.get("id_accuracy"))
     return (
         f"Scores should be higher for unknown nodes than for the {ood['id_nodes']:,} known test "
-        f"nodes, of which {_percent(ood['id_accuracy'])} percent are classified correctly. An "
+        f"nodes, of which {accuracy} percent are classified correctly. An "
         "AUC-ROC of 50 is chance, 100 separates the two completely."
     )
 

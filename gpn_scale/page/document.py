@@ -2,57 +2,66 @@
 
 import base64
 import hashlib
-from collections.abc import Sequence
-from importlib.resources import files
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpn_scale import __version__
-from gpn_scale.files import write_text
-from gpn_scale.page.components import Section
-from gpn_scale.page.markup import escaped, tag
+from gpn_scale.files import replacing, write_text
+from gpn_scale.page.palette import colour_style
+from gpn_scale.page.section import Section
+from gpn_scale.page.templates import rendered, resource
 
 
-def document(title: str, kicker: str, heading: str, sections: Sequence[Section]) -> str:
+def document(
+    title: str,
+    kicker: str,
+    sections: Sequence[Section],
+    *,
+    heading: str,
+    subject: str = "",
+    scripts: Sequence[str] = (),
+    data: Mapping[str, str] | None = None,
+) -> str:
     """Return a whole page, which loads nothing from outside.
 
     Args:
         title: Title of the window.
         kicker: Text above the heading.
-        heading: The heading, as markup.
         sections: The sections, in their order.
+        heading: The heading.
+        subject: A name from the data that ends the heading.
+        scripts: JavaScript that the page runs after its own.
+        data: JSON that scripts read, by the id of its element; `json_text` makes it.
     """
-    script = _resource("page.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
-    links = (tag("li", tag("a", escaped(s.heading), href=f"#{s.name}")) for s in sections)
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("title", escaped(title)),
-        tag("style", _resource("plot.css"), _resource("page.css")),
+    own = [resource("page.js"), *scripts]
+    allowed = " ".join(f"'sha256-{_digest(script)}'" for script in own)
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}"
+    page = rendered(
+        "document.html",
+        title=title,
+        kicker=kicker,
+        heading=heading,
+        subject=subject,
+        sections=sections,
+        style=colour_style() + resource("page.css"),
+        policy=policy,
+        scripts=own,
+        data=data or {},
+        version=__version__,
     )
-    body = tag(
-        "body",
-        tag("header", tag("p", escaped(kicker), class_="kicker"), heading),
-        tag("nav", tag("ol", *links), aria_label="sections"),
-        tag("main", *(section.markup() for section in sections)),
-        tag("footer", tag("p", f"Written by gpn_scale {escaped(__version__)}.")),
-        tag("script", script),
-    )
-    return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n"
+    return f"{page}\n"
 
 
-def write_plots(folder: Path, sections: Sequence[Section]) -> None:
-    """Write every plot of the sections as an SVG file of its own."""
+def write_charts(folder: Path, sections: Sequence[Section], *, png: bool = False) -> None:
+    """Write every chart of the sections as an SVG file, and as a PNG file if asked to."""
     folder.mkdir(parents=True, exist_ok=True)
-    style = _resource("plot.css")
     for section in sections:
-        for plot in section.plots:
-            write_text(folder / f"{plot.name}.svg", plot.standalone(style))
+        for chart in section.charts:
+            write_text(folder / f"{chart.name}.svg", chart.svg_file())
+            if png:
+                with replacing(folder / f"{chart.name}.png") as temporary:
+                    temporary.write_bytes(chart.png_file())
 
 
-def _resource(name: str) -> str:
-    return (files("gpn_scale.page") / name).read_text(encoding="utf-8")
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

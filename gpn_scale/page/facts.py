@@ -2,22 +2,22 @@
 
 Drawing needs neither a model nor a graph.
 
-Shapes: S points of a curve, L drawn nodes.
+Shapes: S points of a curve.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gpn_scale.config import RunConfig
 from gpn_scale.evaluation.conformal import ConformalSummary
 from gpn_scale.evaluation.detection import UnknownDetection
 from gpn_scale.evaluation.metrics import Reliability
 from gpn_scale.evaluation.report import Report
+from gpn_scale.page.class_facts import ClassFacts
+from gpn_scale.page.detection_curves import DetectionCurve
 from gpn_scale.page.histograms import FloatArray, Histogram
+from gpn_scale.page.node_rows import NodeRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,78 +52,6 @@ class TemperatureFacts:
     """Calibration errors on the test nodes at these temperatures, (S,)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContributorFacts:
-    """A node that supplied evidence to an explained node."""
-
-    name: str
-    itself: bool
-    """Whether the contributor is the explained node."""
-    adjacent: bool
-    """Whether an edge joins the contributor to the explained node."""
-    leading_class: int
-    """Class with the most evidence from the contributor's own features."""
-    weight: float
-    """Diffusion weight of the contributor."""
-    share: float
-    """Share of the explained node's evidence that the contributor supplied."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainedNode:
-    """A node and the sources of its evidence."""
-
-    name: str
-    marks: tuple[str, ...]
-    """Names of the marks that contain the node; none for a known node."""
-    label: int
-    """Class of the node, or -1 if it is not known."""
-    predicted: int
-    """Predicted class."""
-    probability: float
-    """Probability of the predicted class."""
-    evidence: float
-    """Pseudo-counts of all classes, with network."""
-    own_evidence: float
-    """Pseudo-counts of all classes, from the node's own features alone."""
-    contributors: tuple[ContributorFacts, ...]
-    """Nodes that supplied most evidence, by decreasing share."""
-
-    @property
-    def rest_share(self) -> float:
-        """Share of the evidence that all other nodes supplied."""
-        return max(1.0 - sum(each.share for each in self.contributors), 0.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExtremeNodes:
-    """The nodes that the model is most and least certain about."""
-
-    certain: tuple[ExplainedNode, ...] = ()
-    uncertain: tuple[ExplainedNode, ...] = ()
-    median_evidence: float = 0.0
-    """Median pseudo-counts of the known test nodes."""
-    source: str = ""
-    """Where the weights come from, as a sentence."""
-    absent: str = ""
-    """Why no nodes are shown, as a sentence; empty if they are shown."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StrangeNode:
-    """A node that few validation nodes are as strange as."""
-
-    name: str
-    predicted: int
-    """Predicted class."""
-    probability: float
-    """Probability of the predicted class."""
-    p_known: float
-    p_parts: tuple[float, ...]
-    """P-values of the parts."""
-    reason: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KnownFacts:
     """What the page shows of the p-values."""
@@ -138,27 +66,6 @@ class KnownFacts:
 
     None for too few nodes.
     """
-    parts: tuple[str, ...]
-    """Names of the parts."""
-    strangest: tuple[StrangeNode, ...]
-    """The strangest nodes of the whole graph but for training nodes, the strangest first."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LatentPoints:
-    """Latent positions in two dimensions."""
-
-    position: FloatArray
-    """Positions, (L, 2)."""
-    label: NDArray[np.int64]
-    """Class, or -1 if it is not known, (L,)."""
-    log_evidence: FloatArray
-    """log10 of the pseudo-counts from own features, (L,)."""
-    unknown: NDArray[np.bool_]
-    """Whether a node is unknown, (L,)."""
-    explained_variance: tuple[float, float] | None
-    """Fraction of the variance along each axis; None for a method whose axes have no meaning."""
-    method: str = "principal components"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -194,12 +101,14 @@ class PredictionFacts:
     """Dissonance of correct and wrong predictions; None for too few."""
     missing_mass: Histogram | None
     """Missing mass of the stored rows; None in exact mode, or if no store was given."""
-    extremes: ExtremeNodes
     known: KnownFacts | None
     """P-values that a node is known; None for a model without them."""
-    latent: LatentPoints
-    neighbours: LatentPoints | None
-    """Some of the same nodes, placed so that close ones stay close; None for too few nodes."""
+    classes: ClassFacts
+    errors: tuple[DetectionCurve, ...]
+    """How scores detect errors among the test nodes; () for too few."""
+    unknown: tuple[DetectionCurve, ...]
+    """How scores detect unknown nodes; () for too few."""
+    nodes: NodeRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

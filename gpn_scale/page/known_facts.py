@@ -7,15 +7,10 @@ from gpn_scale.data.graph import Graph
 from gpn_scale.evaluation.detection import known_test_nodes
 from gpn_scale.evaluation.known_calibration import KnownCalibration
 from gpn_scale.evaluation.prediction import Prediction
-from gpn_scale.evaluation.prediction_table import class_names
-from gpn_scale.evaluation.reasons import NOTHING_UNUSUAL, reasons
 from gpn_scale.evaluation.sample_sizes import LEAST_HISTOGRAM_NODES
-from gpn_scale.page.extreme_nodes import node_name
-from gpn_scale.page.facts import KnownFacts, StrangeNode
+from gpn_scale.page.facts import KnownFacts
 from gpn_scale.page.histograms import histogram_of_enough
 
-STRANGEST = 10
-"""Number of nodes that are listed."""
 _BINS = 20
 
 
@@ -33,8 +28,6 @@ def known_facts(
         notes=calibration.notes,
         p_known=histogram_of_enough(groups, bins=_BINS),
         distance=uniform_distance(p.known[known]) if len(known) >= LEAST_HISTOGRAM_NODES else None,
-        parts=p.parts,
-        strangest=_strangest(prediction, graph),
     )
 
 
@@ -45,29 +38,3 @@ def uniform_distance(p_N: NDArray[np.floating]) -> float:
         return 0.0
     above, below = np.arange(1, count + 1) / count - ordered, ordered - np.arange(count) / count
     return float(max(above.max(), below.max()))
-
-
-def _strangest(prediction: Prediction, graph: Graph) -> tuple[StrangeNode, ...]:
-    """Return the nodes with the smallest p-values; of equal ones, those of greater surprise."""
-    assert prediction.p is not None
-    assert prediction.surprise is not None
-    assert graph.split is not None
-    others = np.setdiff1d(np.arange(graph.num_nodes), graph.split.train)
-    order = np.lexsort((-prediction.surprise[others], prediction.p.known[others]))
-    nodes = others[order[:STRANGEST]]
-    rows = prediction.rows(nodes)
-    assert rows.p is not None
-    texts = reasons(rows, class_names(graph, rows.probabilities.shape[1]))
-    assert texts is not None
-    parts = np.stack([getattr(rows.p, part) for part in rows.p.parts], axis=1)
-    return tuple(
-        StrangeNode(
-            name=node_name(graph, int(node)),
-            predicted=int(rows.predicted_class[i]),
-            probability=float(rows.probabilities[i].max()),
-            p_known=float(rows.p.known[i]),
-            p_parts=tuple(float(value) for value in parts[i]),
-            reason="" if texts[i] == NOTHING_UNUSUAL else str(texts[i]),
-        )
-        for i, node in enumerate(nodes)
-    )

@@ -1,101 +1,96 @@
-"""The nodes that the model is least and most certain about, with the sources of their evidence."""
+"""The section that lists the nodes: which the model does not know, and why."""
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
-from gpn_scale.page.components import Section, class_badge, class_list, name_of, paragraph, table
-from gpn_scale.page.contributor_plot import contributor_plot
-from gpn_scale.page.facts import ContributorFacts, ExplainedNode, PredictionFacts
-from gpn_scale.page.markup import escaped, figures, part_of_whole, percent, tag
-from gpn_scale.page.svg import Plot
+import numpy as np
+from numpy.typing import NDArray
 
-_HEADING = "Which nodes the model does not know, and why"
+from gpn_scale.evaluation.reasons import NOTHING_UNUSUAL
+from gpn_scale.page.facts import PredictionFacts
+from gpn_scale.page.map_chart import map_charts
+from gpn_scale.page.node_data import reason_kind
+from gpn_scale.page.node_rows import SPLITS, NodeRows
+from gpn_scale.page.section import Section
+from gpn_scale.page.templates import rendered
+from gpn_scale.page.texts import figures, percent
+
+STRANGEST = 10
+"""Number of nodes of each kind that are named first."""
+PART_TITLES = {
+    "features": "own features",
+    "neighbourhood": "neighbourhood",
+    "opinion": "opinion",
+    "labels": "labels near",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedNode:
+    """A node of a list, as texts."""
+
+    row: int
+    """Place of the node among all listed nodes."""
+    name: str
+    predicted: int
+    numbers: tuple[str, ...]
+    reason: str
 
 
 def nodes(facts: PredictionFacts) -> Section:
-    """Return a drawing and a table for each node, the least certain nodes first."""
-    extremes = facts.extremes
-    if extremes.absent:
-        return Section("nodes", _HEADING, paragraph(extremes.absent))
-    plots: list[Plot] = []
-    parts = [
-        paragraph(
-            "Test and unknown nodes with the least and the most evidence. A node's evidence is a "
-            "weighted sum of the feature evidence of all nodes that it reaches through the graph. "
-            f"The tables list the nodes that supplied most of it. {extremes.source}"
-        ),
-        paragraph(
-            "Drawings: the width of a line shows a contributor's share; a dashed line means that "
-            "no edge joins the two nodes. The ring around the centre is the node's own share. "
-            "Letters are classes: the predicted class in the centre, and around it the leading "
-            "class of each contributor's own features.",
-            "note",
-        ),
-        class_list(facts.class_names),
-    ]
-    for group, heading, explained in (
-        ("least-certain", "Least certain", extremes.uncertain),
-        ("most-certain", "Most certain", extremes.certain),
-    ):
-        cards = []
-        for position, node in enumerate(explained, 1):
-            plot = contributor_plot(f"{group}-{position}", node)
-            plots.append(plot)
-            cards.append(_card(plot, node, extremes.median_evidence, facts.class_names))
-        parts.append(tag("h3", heading) + tag("div", *cards, class_="columns cards"))
-    return Section("nodes", _HEADING, "".join(parts), tuple(plots))
+    """Return the strangest nodes, unlabelled ones first, and all nodes to search and to select."""
+    rows = facts.nodes
+    candidates = np.flatnonzero(rows.split != SPLITS.index("train"))
+    unlabelled = candidates[rows.is_unlabelled[candidates]]
+    labelled = candidates[~rows.is_unlabelled[candidates]]
+    kinds = sorted({reason_kind(rows.reasons[i]) for i in set(rows.reason.tolist())})
+    body = rendered(
+        "nodes.html",
+        rows=rows,
+        names=facts.class_names,
+        header=_header(rows),
+        unlabelled=_listed(rows, unlabelled),
+        labelled=_listed(rows, labelled),
+        num_unlabelled=f"{len(unlabelled):,}",
+        num_labelled=f"{len(labelled):,}",
+        kinds=kinds if rows.p_known is not None else [],
+        splits=SPLITS,
+        marks=[mark for mark in rows.marks if mark],
+        parts=PART_TITLES,
+        variance=_variance(rows),
+    )
+    heading = "Which nodes does the model not know, and why?"
+    return Section("nodes", heading, body, map_charts(rows, len(facts.class_names)))
 
 
-def _card(plot: Plot, node: ExplainedNode, median: float, class_names: Sequence[str]) -> str:
-    rows = [_row(number, each) for number, each in enumerate(node.contributors, 1)]
-    rows.append(["all others", "", "", part_of_whole(node.rest_share)])
-    title = tag("h4", "Node ", name_of(node.name), " ", tag("small", escaped(_kind(node))))
-    header = ["contributor", "leading class", "weight", "share"]
-    return tag(
-        "article",
-        title,
-        tag("p", _prediction_sentence(node, class_names)),
-        paragraph(_evidence_sentence(node, median), "why"),
-        plot.inline(),
-        table(header, rows, f"Evidence of node {node.name}"),
-        class_="card",
+def _header(rows: NodeRows) -> list[str]:
+    if rows.p_known is None:
+        return ["node", "predicted", "probability", "evidence"]
+    parts = (PART_TITLES[part] for part in rows.p_parts)
+    return ["node", "predicted", "probability", "p known", *parts, "reason"]
+
+
+def _listed(rows: NodeRows, places: NDArray[np.int64]) -> list[ListedNode]:
+    return [_listed_node(rows, int(row)) for row in places[:STRANGEST]]
+
+
+def _listed_node(rows: NodeRows, row: int) -> ListedNode:
+    numbers = [percent(float(rows.probability[row]))]
+    if rows.p_known is None:
+        numbers.append(figures(10.0 ** float(rows.evidence[row]), 2))
+    else:
+        values = (rows.p_known, *rows.p_parts.values())
+        numbers += [figures(float(value[row]), 2) for value in values]
+    reason = rows.reasons[rows.reason[row]]
+    return ListedNode(
+        row=row,
+        name=rows.names[row],
+        predicted=int(rows.predicted[row]),
+        numbers=tuple(numbers),
+        reason="" if reason == NOTHING_UNUSUAL else reason,
     )
 
 
-def _kind(node: ExplainedNode) -> str:
-    if not node.marks:
-        return "test node"
-    return f"unknown node: {', '.join(mark.replace('_', ' ') for mark in node.marks)}"
-
-
-def _prediction_sentence(node: ExplainedNode, class_names: Sequence[str]) -> str:
-    """Return markup, since names of classes come from the data."""
-    label = "its true class is not known"
-    if node.label >= 0:
-        label = f"its true class is {_class_name(node.label, class_names)}"
-    predicted = _class_name(node.predicted, class_names)
-    return f"Predicted {predicted} with {percent(node.probability)}; {label}."
-
-
-def _evidence_sentence(node: ExplainedNode, median: float) -> str:
-    sentence = (
-        f"It has {figures(node.evidence)} pseudo-counts of evidence; the median of the known test "
-        f"nodes is {figures(median)}. Its own features alone would give it "
-        f"{figures(node.own_evidence)}."
-    )
-    if all(each.itself for each in node.contributors):
-        sentence += " No other node contributes."
-    return sentence
-
-
-def _row(number: int, contributor: ContributorFacts) -> list[str]:
-    name = "itself" if contributor.itself else name_of(contributor.name)
-    return [
-        f"{number}: {name}",
-        class_badge(contributor.leading_class),
-        figures(contributor.weight, 2),
-        part_of_whole(contributor.share),
-    ]
-
-
-def _class_name(label: int, class_names: Sequence[str]) -> str:
-    return f"{class_badge(label)} {name_of(class_names[label])}"
+def _variance(rows: NodeRows) -> str:
+    assert rows.components.explained_variance is not None
+    first, second = (percent(fraction, 0) for fraction in rows.components.explained_variance)
+    return f"{first} and {second}"

@@ -3,7 +3,6 @@
 Shapes: L nodes, D latent dimensions.
 """
 
-from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.manifold import TSNE
 from threadpoolctl import threadpool_limits
 
-from gpn_scale.page.facts import LatentPoints
+from gpn_scale.page.node_rows import LatentMap
 
 FEWEST_NODES = 50
 MOST_NODES = 1000
@@ -40,8 +39,16 @@ def principal_components(
     return padded[:-2] @ first.T, (float(variance[0]), float(variance[1]))
 
 
-def neighbour_points(points: LatentPoints, latent_LD: NDArray[np.float64]) -> LatentPoints | None:
-    """Place at most 1,000 of the points so that close nodes stay close.
+def components_map(latent_LD: NDArray[np.float64]) -> LatentMap:
+    """Place nodes along the two directions of largest variance."""
+    position, explained_variance = principal_components(latent_LD)
+    return LatentMap(
+        position=position, method="principal components", explained_variance=explained_variance
+    )
+
+
+def neighbour_map(latent_LD: NDArray[np.float64]) -> LatentMap | None:
+    """Place at most 1,000 nodes so that close nodes stay close; the others are not placed.
 
     UMAP is used if it is installed, t-SNE otherwise.
 
@@ -54,16 +61,9 @@ def neighbour_points(points: LatentPoints, latent_LD: NDArray[np.float64]) -> La
         keep = np.sort(rng.choice(keep, MOST_NODES, replace=False))
     if len(keep) < FEWEST_NODES or np.ptp(latent_LD[keep], axis=0).max(initial=0.0) == 0:
         return None
-    method, position = _embedded(latent_LD[keep])
-    return replace(
-        points,
-        position=position,
-        label=points.label[keep],
-        log_evidence=points.log_evidence[keep],
-        unknown=points.unknown[keep],
-        explained_variance=None,
-        method=method,
-    )
+    position = np.full((len(latent_LD), 2), np.nan)
+    method, position[keep] = _embedded(latent_LD[keep])
+    return LatentMap(position=position, method=method)
 
 
 def _embedded(latent_LD: NDArray[np.float64]) -> tuple[str, NDArray[np.float64]]:

@@ -1,7 +1,5 @@
 """The facts of a run, from its files, its trained model, its graph and its prediction."""
 
-import numpy as np
-
 from gpn_scale.data.graph import Graph
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.detection import detect_unknown, known_test_nodes
@@ -11,13 +9,13 @@ from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.evaluation.sample_sizes import SampleSizes
 from gpn_scale.evaluation.scores import P_KNOWN, PAGE_SCORES
 from gpn_scale.inference.evidence import EvidenceSummary
+from gpn_scale.page.class_facts import class_facts
+from gpn_scale.page.detection_curves import error_curves, unknown_curves
 from gpn_scale.page.evidence_facts import dissonance_histogram, log_histogram
-from gpn_scale.page.extreme_nodes import explain_extremes
 from gpn_scale.page.facts import PredictionFacts, RunFacts
 from gpn_scale.page.histograms import histogram_of
 from gpn_scale.page.known_facts import known_facts
-from gpn_scale.page.latent_points import latent_points
-from gpn_scale.page.projection import neighbour_points
+from gpn_scale.page.node_facts import node_rows
 from gpn_scale.page.run_record import RunRecord
 from gpn_scale.page.trust_facts import conformal_facts, risk_curves, temperature_facts
 from gpn_scale.ppr.store import PPRStore
@@ -83,8 +81,7 @@ def prediction_facts(
     """Return the facts that need the trained model; arguments are those of `run_facts`."""
     assert graph.split is not None
     test, unknown = graph.split.test, graph.marked
-    known, candidates = known_test_nodes(graph), np.union1d(test, unknown)
-    latent, latent_LD = latent_points(classifier, graph, candidates)
+    known = known_test_nodes(graph)
     sizes, scores = SampleSizes.of(prediction, graph), (*PAGE_SCORES, P_KNOWN.name)
     return PredictionFacts(
         class_names=_class_names(graph),
@@ -104,10 +101,11 @@ def prediction_facts(
         vacuity=log_histogram(prediction.vacuity, known, unknown),
         dissonance=dissonance_histogram(prediction, graph),
         missing_mass=None if store is None else histogram_of({"stored rows": store.missing_mass}),
-        extremes=explain_extremes(classifier, graph, prediction, candidates, store, evidence),
         known=known_facts(prediction, graph, classifier.trained.calibration),
-        latent=latent,
-        neighbours=neighbour_points(latent, latent_LD),
+        classes=class_facts(prediction, graph),
+        errors=error_curves(prediction, graph),
+        unknown=unknown_curves(prediction, graph),
+        nodes=node_rows(classifier, graph, prediction, store, evidence),
     )
 
 

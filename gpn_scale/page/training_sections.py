@@ -1,19 +1,22 @@
 """Sections from a run's own files: training curves, cost, configuration."""
 
+from markupsafe import Markup
+
 from gpn_scale import __version__
 from gpn_scale.evaluation.report import Report
-from gpn_scale.page.charts import Line, curves
-from gpn_scale.page.components import Section, figure, paragraph, table
+from gpn_scale.page.curve_chart import CurveAxes, Line, curve_chart
 from gpn_scale.page.facts import RunFacts
-from gpn_scale.page.markup import escaped, figures, tag
-from gpn_scale.page.svg import percent_label, plain_label
+from gpn_scale.page.section import Figure, Section, section
+from gpn_scale.page.texts import figures
+
+_HEADING = "How did training go?"
 
 
 def training(facts: RunFacts) -> Section:
     """Return loss, validation cross-entropy and validation accuracy over the epochs."""
     curve = facts.training
     if len(curve.epoch) == 0:
-        return Section("training", "Training", paragraph("No epoch is recorded yet."))
+        return Section("training", _HEADING, Markup("<p>No epoch is recorded yet.</p>"))
     marked = None
     if curve.best_epoch:
         marked = (float(curve.best_epoch), f"best: epoch {curve.best_epoch:,}")
@@ -32,22 +35,26 @@ def training(facts: RunFacts) -> Section:
             "Fraction of validation nodes that are classified correctly.",
         ),
     ]
-    plots, shown = [], []
+    captioned = []
     for name, title, values, caption in kinds:
-        plot = curves(
-            f"training-{name}",
-            title,
-            [Line(curve.epoch, values)],
-            "epoch",
-            name,
-            y_label=percent_label if name == "accuracy" else plain_label,
-            include=(0.0, 1.0) if name == "accuracy" else (),
-            marked=marked,
+        is_percent = name == "accuracy"
+        axes = CurveAxes(
+            x_title="epoch",
+            y_title=name,
+            is_percent=is_percent,
+            y_range=(0.0, 1.0) if is_percent else None,
         )
-        plots.append(plot)
-        shown.append(figure(plot, caption))
-    return Section(
-        "training", "Training", tag("div", *shown, class_="columns thirds"), tuple(plots)
+        lines = [Line(curve.epoch, values)]
+        chart = curve_chart(f"training-{name}", title, lines, axes, marked=marked)
+        captioned.append(Figure(chart, caption))
+    return section(
+        "training",
+        _HEADING,
+        "figures.html",
+        figures=tuple(captioned),
+        text="",
+        notes=(),
+        kind="thirds",
     )
 
 
@@ -55,18 +62,12 @@ def details(facts: RunFacts) -> Section:
     """Return the cost of the run, the version, and every field of the configuration."""
     rows = [] if facts.report is None else _cost_rows(facts.report)
     rows.append(["version of gpn_scale", __version__])
-    cost = table(["quantity", "value"], [[escaped(a), escaped(b)] for a, b in rows], "Cost")
     fields = []
-    for section, content in facts.config.to_dict().items():
+    for name, content in facts.config.to_dict().items():
         pairs = content.items() if isinstance(content, dict) else [("", content)]
-        fields += [(f"{section}.{name}".rstrip("."), value) for name, value in pairs]
-    configuration = table(
-        ["field", "value"],
-        [[escaped(name), escaped(value)] for name, value in fields],
-        "Configuration",
-    )
-    folded = tag("details", tag("summary", "Configuration"), configuration)
-    return Section("details", "Cost and configuration", cost + folded)
+        fields += [(f"{name}.{field}".rstrip("."), str(value)) for field, value in pairs]
+    heading = "What did it cost, and how was it configured?"
+    return section("details", heading, "details.html", cost=rows, fields=fields)
 
 
 def _cost_rows(report: Report) -> list[list[str]]:

@@ -1,102 +1,123 @@
 """The section that shows whether confidence can be trusted."""
 
 import math
+from typing import Any
 
 from gpn_scale.evaluation.conformal import ConformalSummary
 from gpn_scale.evaluation.intervals import exact_interval
 from gpn_scale.evaluation.scores import PAGE_SCORES
-from gpn_scale.page.charts import Line, curves, reliability_diagram
-from gpn_scale.page.components import Section, columns, figure, paragraph, tiles
+from gpn_scale.page.chart import Chart, percent_axis
+from gpn_scale.page.curve_chart import CurveAxes, Line, curve_chart
+from gpn_scale.page.detection_charts import detection_figures
 from gpn_scale.page.facts import PredictionFacts, ScoreCurve, TemperatureFacts
-from gpn_scale.page.markup import figures, percent, tag
-from gpn_scale.page.svg import Plot, log_label, percent_label
+from gpn_scale.page.reliability_chart import reliability_chart
+from gpn_scale.page.section import Figure, Section, section
+from gpn_scale.page.texts import figures, percent
 
 
 def trust(facts: PredictionFacts) -> Section | None:
-    """Return reliability, risk and rejection, temperature and conformal sets.
+    """Return reliability, risk and rejection, temperature, detection of errors, conformal sets.
 
     Each is left out if there are too few nodes; None if all are.
     """
     captioned = []
     if facts.reliability is not None:
-        plot = reliability_diagram("reliability", "Reliability", facts.reliability)
         caption = (
-            "On the dashed line, confidence equals accuracy: of the nodes with a confidence of "
-            "80 %, 80 % are correct."
+            "Bars: accuracy of a bin. Discs: its mean confidence; size: number of nodes. On the "
+            "dashed line, confidence equals accuracy: of the nodes with a confidence of 80 %, 80 % "
+            "are correct."
         )
-        captioned.append((plot, caption))
+        chart = reliability_chart("reliability", "Reliability", facts.reliability)
+        captioned.append(Figure(chart, caption))
     if facts.risk:
         captioned += _risk_figures(facts.risk)
     if facts.temperature is not None:
-        plot = temperature_plot(facts.temperature)
-        captioned.append((plot, temperature_sentence(facts.temperature)))
-    body = columns(*(figure(plot, caption) for plot, caption in captioned))
-    if facts.conformal is not None:
-        body += _conformal(facts.conformal)
-    plots = tuple(plot for plot, _ in captioned)
-    if not plots and facts.conformal is None:
+        chart = temperature_chart(facts.temperature)
+        captioned.append(Figure(chart, temperature_sentence(facts.temperature)))
+    captioned += detection_figures("errors", facts.errors)
+    if not captioned and facts.conformal is None:
         return None
-    return Section("trust", "Can confidence be trusted?", body, plots)
+    return section(
+        "trust",
+        "Can confidence be trusted?",
+        "trust.html",
+        figures=tuple(captioned),
+        conformal=facts.conformal,
+        **({} if facts.conformal is None else _conformal(facts.conformal)),
+    )
 
 
-def _risk_figures(risk: tuple[ScoreCurve, ...]) -> list[tuple[Plot, str]]:
-    """Return the two plots of risk with their captions."""
+def _risk_figures(risk: tuple[ScoreCurve, ...]) -> list[Figure]:
+    """Return the two charts of risk with their captions."""
     return [
-        (
-            risk_plot(risk),
+        Figure(
+            risk_chart(risk),
             "The most certain test nodes are predicted first. A score that puts the errors last "
             "keeps the risk low, and with it the area under the curve (AURC).",
         ),
-        (
-            rejection_plot(risk),
+        Figure(
+            rejection_chart(risk),
             "The same curves from the other side: accuracy on the remaining nodes when the least "
             "certain ones are rejected.",
         ),
     ]
 
 
-def risk_plot(risk: tuple[ScoreCurve, ...]) -> Plot:
+def risk_chart(risk: tuple[ScoreCurve, ...]) -> Chart:
     """Draw risk over coverage, one line for each score."""
-    return curves(
+    title = "coverage: fraction of nodes predicted"
+    return curve_chart(
         "risk-coverage",
         "Risk and coverage",
         [
             Line(c.coverage, c.risk, f"{PAGE_SCORES[c.score].title}: AURC {figures(c.area)}")
             for c in risk
         ],
-        "coverage: fraction of nodes predicted",
-        "risk: fraction of errors",
-        x_label=percent_label,
-        y_label=percent_label,
-        include=(0.0, 0.01),
+        CurveAxes(
+            x_title=title,
+            y_title="risk: fraction of errors",
+            x_axis=percent_axis(title),
+            is_percent=True,
+            y_range=(0.0, 0.01),
+        ),
     )
 
 
-def rejection_plot(risk: tuple[ScoreCurve, ...]) -> Plot:
+def rejection_chart(risk: tuple[ScoreCurve, ...]) -> Chart:
     """Draw accuracy over the fraction of nodes rejected, one line for each score."""
-    return curves(
+    title = "rejected: fraction of nodes not predicted"
+    return curve_chart(
         "accuracy-rejection",
         "Accuracy and rejection",
         [Line(1 - c.coverage, 1 - c.risk, PAGE_SCORES[c.score].title) for c in risk],
-        "rejected: fraction of nodes not predicted",
-        "accuracy on the other nodes",
-        x_label=percent_label,
-        y_label=percent_label,
-        include=(1.0, 0.99),
+        CurveAxes(
+            x_title=title,
+            y_title="accuracy on the other nodes",
+            x_axis=percent_axis(title),
+            is_percent=True,
+            y_range=(0.99, 1.0),
+        ),
     )
 
 
-def temperature_plot(facts: TemperatureFacts) -> Plot:
+def temperature_chart(facts: TemperatureFacts) -> Chart:
     """Draw the calibration error over temperature, with the fitted one marked."""
-    return curves(
+    title = "temperature, log scale"
+    return curve_chart(
         "temperature",
         "Temperature",
         [Line(facts.log_temperature, facts.eces)],
-        "temperature, log scale",
-        "calibration error (ECE)",
-        x_label=log_label,
-        y_label=percent_label,
-        include=(0.0, 0.01),
+        CurveAxes(
+            x_title=title,
+            y_title="calibration error (ECE)",
+            x_axis={
+                "title": title,
+                "tickCount": 5,
+                "labelExpr": "format(pow(10, datum.value), '.2~g')",
+            },
+            is_percent=True,
+            y_range=(0.0, 0.01),
+        ),
         marked=(math.log10(facts.fitted), f"fitted: {figures(facts.fitted)}"),
     )
 
@@ -116,30 +137,19 @@ def temperature_sentence(facts: TemperatureFacts) -> str:
     )
 
 
-def _conformal(summary: ConformalSummary) -> str:
+def _conformal(summary: ConformalSummary) -> dict[str, Any]:
     target, measured = percent(1 - summary.miss, 0), summary.measured_nodes
     low, high = exact_interval(summary.coverage * measured, measured)
-    return (
-        tag("h3", f"Sets of classes that contain the true class in {target} of cases")
-        + tiles(
-            [
-                (
-                    "Measured coverage",
-                    percent(summary.coverage),
-                    f"target: at least {target} (95 % interval: {percent(low)} to {percent(high)})",
-                ),
-                (
-                    "Mean set size",
-                    figures(summary.mean_size),
-                    "classes; below 1, some sets are empty",
-                ),
-            ]
-        )
-        + paragraph(
-            f"Split-conformal sets, calibrated on {summary.calibration_nodes:,} test nodes drawn "
-            f"at random and measured on the other {summary.measured_nodes:,}. Coverage holds on "
-            "average for nodes that are exchangeable with the calibration nodes, that is, drawn at "
-            "random from the same nodes of this graph. It does not hold for nodes that join later, "
-            "for other classes, or if features or edges shift."
-        )
-    )
+    return {
+        "target": target,
+        "tiles": [
+            (
+                "Measured coverage",
+                percent(summary.coverage),
+                f"target: at least {target} (95 % interval: {100 * low:.1f} to {percent(high)})",
+            ),
+            ("Mean set size", figures(summary.mean_size), "classes; below 1, some sets are empty"),
+        ],
+        "calibration_nodes": f"{summary.calibration_nodes:,}",
+        "measured_nodes": f"{summary.measured_nodes:,}",
+    }

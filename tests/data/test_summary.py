@@ -47,7 +47,7 @@ def test_a_summary_counts_what_is_there(graph):
         optional={
             **dict.fromkeys(("edges_listed", "duplicates", "self_loops", "unknown_ids"), COUNT),
             "weight": st.none() | st.text(max_size=3),
-            "missing": st.dictionaries(st.text(min_size=1), st.integers(0, 9)),
+            "missing": st.none() | st.dictionaries(st.text(min_size=1), st.integers(0, 9)),
         },
     ),
 )
@@ -72,7 +72,7 @@ def test_facts_of_an_import_are_told():
     assert "without direction, with weight (column 'amount')" in text
     listed = "12,345; 300 duplicates merged, 1 self-loop dropped, 20 edges to an unknown id dropped"
     assert listed in text
-    assert "7 unknown ids added as a node" in text
+    assert "7 unknown ids added to the nodes" in text
     assert "age           3 missing (3 %)" in text
     assert "city" not in text
     assert "5 more columns with missing values" in text

@@ -123,7 +123,8 @@ def test_metrics_come_with_intervals(small_graph, tmp_path):
     accuracy = cell(report.metrics["test"]["accuracy"], report.intervals["test"]["accuracy"])
     assert f"| accuracy | {accuracy} |" in (tmp_path / "report.md").read_text()
     assert "| accuracy of the largest class alone |" in (tmp_path / "report.md").read_text()
-    assert "id_accuracy" in values["intervals"]["ood"]
+    known = cell(report.ood["id_accuracy"], report.intervals["ood"]["id_accuracy"])
+    assert f"of which {known} percent are classified" in (tmp_path / "report.md").read_text()
 
 
 def test_figures_of_few_nodes_are_left_out_with_a_reason(small_graph):

@@ -3,6 +3,9 @@
 import re
 from html.parser import HTMLParser
 
+VOID = {"meta", "input", "img", "link", "br"}
+"""Elements without an end."""
+
 
 class Outline(HTMLParser):
     """Which elements, ids and attributes a page has, and whether its tags are in pairs."""
@@ -16,7 +19,8 @@ class Outline(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.handle_startendtag(tag, attrs)
-        self.open.append(tag)
+        if tag not in VOID:
+            self.open.append(tag)
 
     def handle_startendtag(self, tag, attrs):
         self.tags.append(tag)

@@ -1,7 +1,5 @@
 """Made-up facts of a run, for tests of drawing."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from gpn_scale.config import DataConfig, RunConfig
@@ -10,52 +8,70 @@ from gpn_scale.evaluation.detection import UnknownDetection
 from gpn_scale.evaluation.metrics import reliability
 from gpn_scale.evaluation.report import Report
 from gpn_scale.evaluation.scores import PAGE_SCORES
+from gpn_scale.page.class_facts import ClassFacts
+from gpn_scale.page.detection_curves import DetectionCurve
 from gpn_scale.page.facts import (
-    ContributorFacts,
-    ExplainedNode,
-    ExtremeNodes,
     KnownFacts,
-    LatentPoints,
     PredictionFacts,
     RunFacts,
     ScoreCurve,
-    StrangeNode,
     TemperatureFacts,
     TrainingCurves,
 )
 from gpn_scale.page.histograms import histogram_of
+from gpn_scale.page.node_rows import ContributorLists, IndexLists, LatentMap, NodeRows
 
 
-def explained_node(name="7", contributor="8", marks=()) -> ExplainedNode:
-    return ExplainedNode(
-        name=name,
-        marks=marks,
-        label=-1 if marks else 1,
-        predicted=0,
-        probability=0.4,
-        evidence=1e-7,
-        own_evidence=3e-9,
-        contributors=(
-            contributor_facts(contributor, share=0.5),
-            contributor_facts(name, share=0.25, itself=True),
-        ),
-    )
+def index_lists(lists) -> IndexLists:
+    start = np.cumsum([0, *(len(each) for each in lists)])
+    return IndexLists(start=start, index=np.array([i for each in lists for i in each], np.int64))
 
 
-def contributor_facts(name, share, itself=False) -> ContributorFacts:
-    return ContributorFacts(
-        name=name, itself=itself, adjacent=not itself, leading_class=1, weight=0.1, share=share
-    )
-
-
-def latent_points(count=30, rng_seed=0) -> LatentPoints:
+def node_rows(count=30, name="7", mark="planted", class_name="class", rng_seed=0) -> NodeRows:
+    """Rows of which the first is a neighbour and a contributor of all others."""
     rng = np.random.default_rng(rng_seed)
-    return LatentPoints(
-        position=rng.normal(size=(count, 2)),
-        label=np.arange(count) % 3,
-        log_evidence=rng.normal(size=count),
-        unknown=np.arange(count) % 7 == 0,
-        explained_variance=(0.5, 0.25),
+    lists = index_lists([[0] if row else [] for row in range(count)])
+    places = {"position": rng.normal(size=(count, 2))}
+    return NodeRows(
+        total=count,
+        choice=f"All {count} nodes are listed.",
+        node=np.arange(count),
+        names=tuple([name, *(f"n{row}" for row in range(1, count))][:count]),
+        predicted=np.arange(count) % 3,
+        probability=rng.uniform(0.4, 1.0, count),
+        label=np.arange(count) % 4 - 1,
+        split=np.arange(count) % 4 - 1,
+        mark=(np.arange(count) % 7 == 0).astype(np.int64),
+        marks=("", mark),
+        evidence=rng.normal(size=count),
+        own_evidence=rng.normal(size=count),
+        median_evidence=12.0,
+        p_known=np.linspace(0.0, 1.0, count),
+        p_parts={"features": rng.uniform(size=count), "opinion": rng.uniform(size=count)},
+        reason=np.arange(count) % 3,
+        reasons=("", "foreign features", f"torn between {class_name} and b"),
+        degree=np.arange(count),
+        neighbours=lists,
+        contributors=ContributorLists(
+            lists=lists,
+            share=np.full(len(lists.index), 0.5),
+            weight=np.full(len(lists.index), 0.1),
+            adjacent=np.ones(len(lists.index), bool),
+            leading_class=np.ones(len(lists.index), np.int64),
+            source="Weights are made up.",
+        ),
+        components=LatentMap(
+            method="principal components", explained_variance=(0.5, 0.25), **places
+        ),
+        near=LatentMap(method="t-SNE", **places),
+    )
+
+
+def detection_curves() -> tuple[DetectionCurve, ...]:
+    curve = np.linspace(0.0, 1.0, 10)
+    values = {"false_alarms": curve**2, "recall": curve, "precision": 1 - curve / 2}
+    return tuple(
+        DetectionCurve(score=score, auroc=0.75, aupr=0.5, **values) for score in PAGE_SCORES
     )
 
 
@@ -66,7 +82,6 @@ def prediction_facts(class_name="class", node_name="7", mark="planted") -> Predi
     curve = np.linspace(0.1, 1.0, 10)
     metrics = {"ood_nodes": 10, **{f"auroc_{score}": 0.75 for score in PAGE_SCORES}}
     intervals = {f"auroc_{score}": [0.65, 0.85] for score in PAGE_SCORES}
-    node = explained_node(node_name, node_name, (mark,))
     return PredictionFacts(
         class_names=(class_name, "b", "c"),
         known_nodes=40,
@@ -92,30 +107,26 @@ def prediction_facts(class_name="class", node_name="7", mark="planted") -> Predi
         vacuity=histogram_of({name: np.abs(values) for name, values in groups.items()}),
         dissonance=histogram_of({"correct": rng.uniform(size=30), "wrong": rng.uniform(size=20)}),
         missing_mass=histogram_of({"stored rows": rng.uniform(size=20)}),
-        extremes=ExtremeNodes(certain=(node,), uncertain=(node,), median_evidence=12.0),
-        known=known_facts(rng, node_name, class_name),
-        latent=latent_points(),
-        neighbours=replace(latent_points(), explained_variance=None, method="t-SNE"),
+        known=known_facts(rng),
+        classes=ClassFacts(
+            confusion=np.array([[5, 1, 0], [0, 4, 0], [2, 0, 0]]),
+            train=np.array([2, 2, 1]),
+            val=np.array([1, 1, 0]),
+            predicted=np.array([20, 10, 0]),
+        ),
+        errors=detection_curves(),
+        unknown=detection_curves(),
+        nodes=node_rows(name=node_name, mark=mark, class_name=class_name),
     )
 
 
-def known_facts(rng, node_name, class_name) -> KnownFacts:
-    strange = StrangeNode(
-        name=node_name,
-        predicted=0,
-        probability=0.6,
-        p_known=0.01,
-        p_parts=(0.02, 0.5),
-        reason=f"torn between {class_name} and b",
-    )
+def known_facts(rng) -> KnownFacts:
     groups = {"known test nodes": rng.uniform(size=40), "unknown nodes": rng.uniform(size=10) / 9}
     return KnownFacts(
         validation_nodes=30,
         notes=("There are 30 validation nodes.",),
         p_known=histogram_of(groups),
         distance=0.03,
-        parts=("features", "opinion"),
-        strangest=(strange,),
     )
 
 

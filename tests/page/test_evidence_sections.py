@@ -10,18 +10,18 @@ def test_unknown_nodes_are_explained_if_there_are_any():
     assert "(dashed)" not in evidence(replace(facts, unknown_nodes=0)).body
 
 
-def test_every_section_has_its_plots():
+def test_every_section_has_its_charts():
     facts = prediction_facts()
-    names = [plot.name for plot in evidence(facts).plots]
+    names = [chart.name for chart in evidence(facts).charts]
     assert names == ["alpha0-with-network", "alpha0-without-network"]
-    assert [plot.name for plot in reasons(facts).plots] == ["vacuity", "dissonance"]
-    assert [plot.name for plot in missing_mass(facts).plots] == ["missing-mass"]
+    assert [chart.name for chart in reasons(facts).charts] == ["vacuity", "dissonance"]
+    assert [chart.name for chart in missing_mass(facts).charts] == ["missing-mass"]
 
 
 def test_few_nodes_have_no_section():
     facts = replace(prediction_facts(), alpha_0=None, vacuity=None)
     assert evidence(facts) is None
-    assert [plot.name for plot in reasons(facts).plots] == ["dissonance"]
+    assert [chart.name for chart in reasons(facts).charts] == ["dissonance"]
     assert reasons(replace(facts, dissonance=None)) is None
 
 

@@ -1,11 +1,8 @@
-from dataclasses import replace
-
-import pytest
-
-from tests.page.samples import contributor_facts, explained_node
+from gpn_scale.config import RunConfig
+from gpn_scale.page.facts import RunFacts
+from tests.page.samples import training_curves
 
 
-@pytest.mark.parametrize(("shares", "rest"), [((), 1.0), ((0.5, 0.25), 0.25), ((0.75, 0.5), 0.0)])
-def test_other_nodes_supply_the_rest(shares, rest):
-    contributors = tuple(contributor_facts("8", share=share) for share in shares)
-    assert replace(explained_node(), contributors=contributors).rest_share == rest
+def test_facts_of_a_run_that_has_not_finished_are_few():
+    facts = RunFacts(config=RunConfig(model="GPN"), training=training_curves())
+    assert (facts.report, facts.prediction, facts.missing) == (None, None, ())

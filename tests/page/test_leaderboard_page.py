@@ -1,13 +1,14 @@
 from xml.etree import ElementTree
 
 from gpn_scale.experiments.leaderboard import Leaderboard
-from gpn_scale.page.leaderboard_page import rank_plot, write_leaderboard_page, write_pictures
+from gpn_scale.page.leaderboard_page import rank_chart, write_leaderboard_page, write_pictures
 from tests.experiments.boards import all_classes, small_board
 from tests.page.browser import shown
+from tests.page.drawings import texts_in
 from tests.page.outline import Outline, headings
 
 
-def test_the_page_has_a_section_per_graph_and_every_plot_is_a_file(tmp_path):
+def test_the_page_has_a_section_per_graph_and_every_chart_is_a_file(tmp_path):
     write_leaderboard_page(tmp_path / "page" / "leaderboard.html", small_board())
     text = (tmp_path / "page" / "leaderboard.html").read_text()
     outline = Outline(text)
@@ -53,6 +54,6 @@ def test_pictures_of_the_markdown_page(tmp_path):
 
 def test_models_without_a_rank_are_not_drawn():
     cells = {**small_board().cells, **all_classes("A", "GKDE", 1)}
-    plot = rank_plot(Leaderboard(cells))
-    assert "GKDE" not in plot.body
-    assert "APPNP" in plot.body
+    texts = texts_in(rank_chart(Leaderboard(cells)))
+    assert "GKDE" not in texts
+    assert "APPNP" in texts

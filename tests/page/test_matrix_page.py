@@ -37,10 +37,10 @@ def test_the_page_names_models_numbers_and_what_is_missing(page):
     assert "PostNet" in text
     assert HOSTILE not in text
     assert "&lt;script&gt;" in text
-    assert "https://" not in text
+    assert "https://" not in text.replace("http://www.w3.org", "")
 
 
-def test_every_quantity_of_a_shift_is_a_plot_and_a_file(page):
+def test_every_quantity_of_a_shift_is_a_chart_and_a_file(page):
     files = sorted(path.name for path in (page / "plots").glob("*.svg"))
     assert len(files) == 4
     assert "feature-shift-G-normal-relative-epistemic-confidence.svg" in files
@@ -51,18 +51,18 @@ def test_every_quantity_of_a_shift_is_a_plot_and_a_file(page):
         assert "PostNet" in text
 
 
-def test_many_models_share_plots_with_the_first(tmp_path):
+def test_many_models_share_charts_with_the_first(tmp_path):
     entries = [
         entry
-        for model in ("GPN", *"ABCDE")
+        for model in ("GPN", *"ABCDEF")
         for share, mean in ((0, 90.0), (0.1, 80.0))
         for entry in shift(model, share, mean)
     ]
     write_matrix_page(tmp_path / "report.html", entries, cells=1)
     name = "feature-shift-G-normal-accuracy"
     first, second = ((tmp_path / "plots" / f"{name}{part}.svg").read_text() for part in ("", "-2"))
-    for text, models in ((first, ("GPN", "A", "B", "C")), (second, ("GPN", "D", "E"))):
-        for model in ("GPN", *"ABCDE"):
+    for text, models in ((first, ("GPN", *"ABCD")), (second, ("GPN", "E", "F"))):
+        for model in ("GPN", *"ABCDEF"):
             assert (f">{model}</text>" in text) == (model in models)
 
 
@@ -71,7 +71,7 @@ def test_nothing_done_is_a_page_too(tmp_path):
     assert "0 of 3 trainings have all their results" in (tmp_path / "report.html").read_text()
 
 
-def test_a_study_is_a_plot_over_its_values_in_their_order(tmp_path):
+def test_a_study_is_a_chart_over_its_values_in_their_order(tmp_path):
     entries = [
         Entry("G", f"GPN[train.weight_decay={value}]", "clean", "accuracy", mean, 0.1, 3)
         for value, mean in (("1e-2", 70.0), ("0", 60.0), ("1e-3", 80.0))

@@ -9,25 +9,23 @@ def test_every_score_has_a_card_with_its_question():
     text = overview(run_facts()).body
     for score in PAGE_SCORES.values():
         assert score.title in text
-        assert score.question.replace("'", "&#x27;") in text
-    shown = "75.0 %</strong> AUC-ROC for unknown nodes (95 % interval: 65.0 % to 85.0 %)"
+        assert score.question.replace("'", "&#39;") in text
+    shown = "75.0 %</strong> AUC-ROC for unknown nodes (95 % interval: 65.0 to 85.0 %)"
     assert text.count(shown) == len(PAGE_SCORES)
 
 
 def test_marks_have_a_table_if_there_are_several():
     facts = run_facts(mark="planted")
-    assert (
-        "one of the 10 unknown nodes has a higher score than one of the 40 known"
-        in overview(facts).body
-    )
+    text = " ".join(overview(facts).body.split())
+    assert "one of the 10 unknown nodes has a higher score than one of the 40 known" in text
     assert "planted" in overview(facts).body
-    assert "<td>75.0 % (65 % to 85 %)</td>" in overview(facts).body
+    assert "<td>75.0 % (65 to 85)</td>" in overview(facts).body
     assert "<td>n.a.</td>" in overview(facts).body, "the other mark has too few nodes"
     detection = facts.prediction.detection
     one = replace(detection, marks={"planted": detection.together})
     single = replace(facts, prediction=replace(facts.prediction, detection=one))
     assert "AUC-ROC" in overview(single).body
-    assert "planted" not in overview(single).body
+    assert ">planted<" not in overview(single).body
 
 
 def test_an_unfinished_run_names_what_is_missing():
@@ -46,9 +44,9 @@ def test_numbers_that_are_not_defined_are_said_so():
 
 def test_accuracy_stands_beside_the_largest_class_and_its_interval():
     text = overview(run_facts()).body
-    assert "classified correctly (95 % interval: 70.0 % to 87.5 %). Always the largest" in text
+    assert "classified correctly (95 % interval: 70.0 to 87.5 %). Always the largest" in text
     assert "largest class: 40.0 %" in text
-    assert "confidence and accuracy (95 % interval: 0.0 % to 10.0 %)" in text
+    assert "confidence and accuracy (95 % interval: 0.0 to 10.0 %)" in text
     assert "(95 %: 0.150 to 0.250)" in text
 
 
@@ -65,7 +63,7 @@ def test_warnings_come_first_and_what_is_left_out_is_named():
     report = replace(facts.report, warnings=["Class 'a' has 3 labelled nodes."])
     prediction = replace(facts.prediction, left_out=("Curves are not drawn.",))
     text = overview(replace(facts, report=report, prediction=prediction)).body
-    warning = text.index("Class &#x27;a&#x27; has 3 labelled nodes.")
+    warning = text.index("Class &#39;a&#39; has 3 labelled nodes.")
     assert text.index("Few labelled nodes") < warning < text.index("Curves are not drawn.")
     assert text.index("Curves are not drawn.") < text.index("Accuracy")
     assert "too few nodes" not in overview(facts).body

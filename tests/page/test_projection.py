@@ -4,8 +4,12 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from gpn_scale.page.projection import MOST_NODES, neighbour_points, principal_components
-from tests.page.samples import latent_points
+from gpn_scale.page.projection import (
+    MOST_NODES,
+    components_map,
+    neighbour_map,
+    principal_components,
+)
 
 
 def clouds(count):
@@ -15,24 +19,25 @@ def clouds(count):
 
 
 def test_near_nodes_stay_near():
-    points = latent_points(90)
-    placed = neighbour_points(points, clouds(90))
+    label = np.arange(90) % 3
+    placed = neighbour_map(clouds(90))
     assert (placed.method, placed.explained_variance) == ("t-SNE", None)
     distance = np.linalg.norm(placed.position[:, None] - placed.position[None], axis=-1)
     np.fill_diagonal(distance, np.inf)
-    assert (placed.label[distance.argmin(1)] == placed.label).all()
-    again = neighbour_points(points, clouds(90))
+    assert (label[distance.argmin(1)] == label).all()
+    again = neighbour_map(clouds(90))
     np.testing.assert_array_equal(again.position, placed.position)
 
 
 def test_many_nodes_are_thinned_and_few_are_left(monkeypatch):
     monkeypatch.setattr("gpn_scale.page.projection.MOST_NODES", 60)
-    placed = neighbour_points(latent_points(90), clouds(90))
-    assert len(placed.position) == len(placed.label) == len(placed.unknown) == 60
+    placed = neighbour_map(clouds(90))
+    assert placed.position.shape == (90, 2)
+    assert np.isfinite(placed.position).all(1).sum() == 60
     assert MOST_NODES == 1000
-    assert neighbour_points(latent_points(49), clouds(49)) is None
-    assert neighbour_points(latent_points(0), clouds(0)) is None
-    assert neighbour_points(latent_points(90), np.ones((90, 5))) is None
+    assert neighbour_map(clouds(49)) is None
+    assert neighbour_map(clouds(0)) is None
+    assert neighbour_map(np.ones((90, 5))) is None
 
 
 def test_umap_is_taken_where_it_is_installed(monkeypatch):
@@ -48,7 +53,7 @@ def test_umap_is_taken_where_it_is_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "umap", module)
     monkeypatch.setattr("gpn_scale.page.projection.find_spec", lambda name: name)
     latent = clouds(90)
-    placed = neighbour_points(latent_points(90), latent)
+    placed = neighbour_map(latent)
     assert placed.method == "UMAP"
     np.testing.assert_array_equal(placed.position, latent[:, :2])
 
@@ -57,7 +62,15 @@ def test_umap_is_taken_where_it_is_installed(monkeypatch):
 def test_positions_that_are_no_numbers_are_left_out(bad):
     latent = clouds(90)
     latent[3] = bad
-    assert len(neighbour_points(latent_points(90), latent).position) == 89
+    placed = np.isfinite(neighbour_map(latent).position).all(1)
+    assert placed.tolist() == [row != 3 for row in range(90)]
+
+
+def test_a_map_says_how_much_variance_it_shows():
+    placed = components_map(clouds(90))
+    position, explained = principal_components(clouds(90))
+    np.testing.assert_array_equal(placed.position, position)
+    assert placed.explained_variance == explained
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (1, 1), (1, 4), (5, 1), (40, 6)])

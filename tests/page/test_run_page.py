@@ -1,12 +1,15 @@
 """The page as a whole: what it shows, what it leaves out, and that data cannot add markup to it."""
 
+import html
+import json
 import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
+from pathlib import Path
 
-from gpn_scale.page.facts import ExtremeNodes
 from gpn_scale.page.run_page import page_sections, page_text, write_page
 from gpn_scale.train.run_directory import RunDirectory
+from tests.page.browser import shown
 from tests.page.outline import Outline, headings
 from tests.page.samples import run_facts
 
@@ -17,36 +20,36 @@ def text_of(facts):
     return page_text(facts, page_sections(facts))
 
 
+def without_scripts(text):
+    return re.sub("<script.*?</script>", "", text, flags=re.DOTALL)
+
+
 def test_sections_come_in_order():
     text = text_of(run_facts())
-    wanted = ["overview", "known", "evidence", "trust", "kinds", "missing-mass", "nodes", "latent"]
+    wanted = ["overview", "nodes", "known", "evidence", "trust", "classes", "kinds", "missing-mass"]
     assert headings(text) == [*wanted, "training", "details"]
-    assert "Accuracy" in text
-    assert "AUC-ROC" in text
-    assert "exchangeable" in text
-    assert "Accuracy and rejection" in text
-    assert "fitted: 1.50" in text
-    assert "By class, t-SNE" in text
+    for part in ("Accuracy", "AUC-ROC", "exchangeable", "Accuracy and rejection", "fitted: 1.50"):
+        assert part in text
+    assert "t-SNE" in text
 
 
 def test_what_there_is_no_fact_for_is_left_out():
     facts = run_facts()
     plain = replace(facts.prediction, detection=None, unknown_nodes=0, missing_mass=None)
     plain = replace(plain, detection_intervals={})
-    plain = replace(plain, conformal=None, extremes=ExtremeNodes(absent="Too large, that is why."))
-    plain = replace(plain, temperature=None, neighbours=None)
-    text = text_of(replace(facts, prediction=plain))
+    plain = replace(plain, conformal=None, errors=(), unknown=(), temperature=None)
+    plain = replace(plain, nodes=replace(plain.nodes, near=None))
+    text = without_scripts(text_of(replace(facts, prediction=plain)))
     assert "missing-mass" not in headings(text)
-    assert "AUC-ROC" not in text
-    assert "conformal" not in text
-    assert "Temperature" not in text
-    assert "t-SNE" not in text
-    assert "Too large, that is why." in text
+    for part in ("AUC-ROC", "conformal", "Temperature", "t-SNE"):
+        assert part not in text
 
 
 def test_an_unfinished_run_has_a_page_without_a_prediction():
     facts = replace(run_facts(), report=None, prediction=None, missing=("There is no model.",))
-    assert headings(text_of(facts)) == ["overview", "training", "details"]
+    text = text_of(facts)
+    assert headings(text) == ["overview", "training", "details"]
+    assert "vegaEmbed" not in text  # nothing is selected, so that Vega is not needed
 
 
 def test_a_page_asks_for_nothing_outside_and_its_tags_match():
@@ -56,7 +59,7 @@ def test_a_page_asks_for_nothing_outside_and_its_tags_match():
     assert all(each.startswith("#") for each in outline.references)
     assert not outline.handlers
     assert {"link", "img", "iframe", "object", "embed"}.isdisjoint(outline.tags)
-    without = text.replace('xmlns="http://www.w3.org/2000/svg"', "")
+    without = without_scripts(text).replace('xmlns="http://www.w3.org/2000/svg"', "")
     assert not re.search(r"https?://|@import|url\((?!#)", without)
     labelled = re.findall('aria-labelledby="(.*?)"', text)
     assert {each for ids in labelled for each in ids.split()} <= set(outline.ids)
@@ -65,7 +68,7 @@ def test_a_page_asks_for_nothing_outside_and_its_tags_match():
 def test_names_from_the_data_cannot_write_on_the_page(tmp_path):
     facts = run_facts(dataset=HOSTILE, class_name=HOSTILE, node_name=HOSTILE, mark=HOSTILE)
     outline = Outline(text_of(facts))
-    assert outline.tags.count("script") == 1
+    assert outline.tags.count("script") == Outline(text_of(run_facts())).tags.count("script")
     assert "img" not in outline.tags
     assert not outline.handlers
     write_page(RunDirectory(tmp_path), facts)
@@ -74,16 +77,60 @@ def test_names_from_the_data_cannot_write_on_the_page(tmp_path):
             assert part.tag.rpartition("}")[2] not in ("script", "img")
 
 
-def test_every_plot_is_a_file_too(tmp_path):
+def test_every_chart_is_a_file_too(tmp_path):
     facts = run_facts()
     write_page(RunDirectory(tmp_path), facts)
     names = {path.name for path in (tmp_path / "plots").iterdir()}
     assert {"alpha0-with-network.svg", "reliability.svg", "risk-coverage.svg"} <= names
-    assert {"missing-mass.svg", "least-certain-1.svg", "latent-evidence.svg"} <= names
+    assert {"missing-mass.svg", "latent-classes.svg", "latent-evidence.svg"} <= names
     assert {f"training-{what}.svg" for what in ("loss", "accuracy", "cross-entropy")} <= names
-    text = (tmp_path / "report.html").read_text()
-    assert text.count("<svg") == len(names)
+    text = without_scripts((tmp_path / "report.html").read_text())
+    maps = 4  # files alone: Vega draws them in the page
+    assert text.count("<svg") == len(names) - maps
     for path in (tmp_path / "plots").iterdir():
         root = ElementTree.parse(path).getroot()
         assert root.get("role") == "img"
         assert [part.tag.rpartition("}")[2] for part in root][:3] == ["style", "title", "desc"]
+
+
+SCRIPT = (Path(__file__).parent / "clicks.js").read_text(encoding="utf-8")
+
+
+def test_a_browser_searches_orders_and_shows_nodes(tmp_path):
+    write_page(RunDirectory(tmp_path), run_facts(node_name=HOSTILE, class_name="=1+1"))
+    profile = tmp_path / "profile"
+    profile.mkdir()
+    text, complaints = shown(tmp_path / "report.html", profile, SCRIPT)
+    assert not complaints
+    text = without_scripts(text)
+    seen = [html.unescape(each) for each in re.findall("<pre>(.*?)</pre>", text, re.DOTALL)]
+    assert seen[:6] == [
+        "first page: 25 page 1 of 2",
+        "second page: 5",
+        "search: n12",
+        "class: 10 of 30 nodes are selected.",
+        "order: true",
+        "range: 3 of 30 nodes are selected.",
+    ]
+    assert seen[6].startswith("card: Node n3 split: test | ")
+    assert seen[7] == "link: #node-0"
+    assert "'=1+1" in seen[8]
+    assert json.loads(seen[9].removeprefix("cells: ")) == [
+        *("'=1", "'+1", "'-1", "'@a", "'\ta", '"\'\ra"', "a=1", "-1", '"q"""')
+    ]
+    assert seen[10:] == [
+        "views: evidence map p_known probability",
+        "all: 30 shown: 30",
+        "linked: true true",
+    ]
+    outline = Outline(text)
+    assert "img" not in outline.tags
+    assert not outline.handlers
+
+
+def test_a_browser_shows_the_page_under_its_policy(tmp_path):
+    write_page(RunDirectory(tmp_path), run_facts(node_name=HOSTILE))
+    text, complaints = shown(tmp_path / "report.html", tmp_path / "profile")
+    assert not complaints
+    assert "data-drawn" in text
+    assert "<canvas" in text

@@ -5,6 +5,7 @@ import numpy as np
 from gpn_scale.config import RunConfig
 from gpn_scale.page.facts import TrainingCurves
 from gpn_scale.page.training_sections import details, training
+from tests.page.drawings import texts_in
 from tests.page.samples import run_facts
 
 
@@ -26,12 +27,12 @@ def test_cost_is_shown_once_the_run_is_finished():
 
 def test_curves_mark_the_epoch_whose_weights_are_kept():
     section = training(run_facts())
-    assert [plot.name for plot in section.plots] == [
+    assert [chart.name for chart in section.charts] == [
         "training-loss",
         "training-cross-entropy",
         "training-accuracy",
     ]
-    assert all("best: epoch 12" in plot.body for plot in section.plots)
+    assert all("best: epoch 12" in texts_in(chart) for chart in section.charts)
 
 
 def test_a_run_without_epochs_says_so():
@@ -41,4 +42,4 @@ def test_a_run_without_epochs_says_so():
     )
     section = training(replace(run_facts(), training=nothing))
     assert "No epoch is recorded yet" in section.body
-    assert not section.plots
+    assert not section.charts

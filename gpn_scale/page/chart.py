@@ -1,0 +1,158 @@
+"""Charts as specifications of Vega-Lite, drawn by vl-convert without a browser.
+
+Drawings use the light colours of `palette`; a style sheet in the drawing, or in the page, replaces
+them on dark screens.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any
+
+import vl_convert
+
+from gpn_scale.page.palette import LIGHT, colour_style
+from gpn_scale.page.templates import rendered
+from gpn_scale.page.texts import clean
+
+WIDTH, HEIGHT = 330, 190
+"""Size of the area between the axes, in pixels."""
+PNG_SCALE = 3
+"""Number of pixels of a PNG file per pixel of the drawing."""
+FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
+"""The first font comes with vl-convert, so that texts have the same width on every machine."""
+
+Specification = dict[str, Any]
+
+_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+_ROOT = re.compile(r'^<svg [^>]*viewBox="0 0 ([0-9.]+) ([0-9.]+)"[^>]*>')
+_PART = re.compile(r'\bid="([^"]*)"')
+_REFERENCE = re.compile(r'(\bid="|url\(#)([^")]*)')
+THEME: Mapping[str, Any] = {
+    "font": FONT,
+    "background": None,
+    "view": {"stroke": None},
+    "axis": {
+        "domainColor": LIGHT["muted"],
+        "tickColor": LIGHT["muted"],
+        "gridColor": LIGHT["grid"],
+        "labelColor": LIGHT["muted"],
+        "titleColor": LIGHT["muted"],
+        "labelFontSize": 11,
+        "titleFontSize": 11,
+        "labelLimit": 220,
+        "labelOverlap": "greedy",
+    },
+    "axisX": {"grid": False},
+    "legend": {
+        "orient": "bottom",
+        "direction": "vertical",
+        "title": None,
+        "labelColor": LIGHT["ink"],
+        "labelFontSize": 11,
+        "labelLimit": 320,
+        "symbolOpacity": 1,
+        "symbolSize": 400,
+        "symbolStrokeWidth": 2,
+        "symbolType": "stroke",
+    },
+    "text": {"fill": LIGHT["ink"], "fontSize": 11},
+    "title": {"color": LIGHT["ink"], "fontSize": 12, "anchor": "start"},
+}
+"""The look of all charts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Chart:
+    """A chart, its title, and its description for those who do not see it."""
+
+    name: str
+    """Letters, digits and hyphens; the name of its file."""
+    title: str
+    description: str
+    specification: Specification
+    """A specification of Vega-Lite, without schema and theme."""
+
+    def svg(self) -> str:
+        """Return the drawing as an SVG element for a page, whose style sheet colours it."""
+        return self._drawn(style="")
+
+    def svg_file(self) -> str:
+        """Return the drawing as the content of an SVG file."""
+        return self._drawn(style=colour_style())
+
+    def png_file(self) -> bytes:
+        """Return the drawing as the content of a PNG file, on a white ground."""
+        whole = _whole(self.specification) | {"background": LIGHT["paper"]}
+        return bytes(vl_convert.vegalite_to_png(_json(whole), scale=PNG_SCALE))
+
+    def _drawn(self, style: str) -> str:
+        body, width, height = _drawing(self)
+        return str(
+            rendered("drawing.svg", chart=self, body=body, width=width, height=height, style=style)
+        )
+
+
+@lru_cache(maxsize=256)
+def _drawing(chart: Chart) -> tuple[str, str, str]:
+    """Return the content of the drawing, its width and its height."""
+    text = vl_convert.vegalite_to_svg(_json(_whole(chart.specification)))
+    root = _ROOT.match(text)
+    assert root is not None
+    body = text[root.end() :].removesuffix("</svg>")
+    # Several drawings share a page, so each names its parts after itself. Vega counts parts over
+    # all drawings of a process; counted again, a chart is always the same text.
+    places = {part: place for place, part in enumerate(dict.fromkeys(_PART.findall(body)))}
+    name = f"{chart.name}-part"
+    body = _REFERENCE.sub(lambda part: f"{part[1]}{name}-{places[part[2]]}", body)
+    return body, root[1], root[2]
+
+
+def for_browser(specification: Specification) -> Specification:
+    """Return a specification of Vega-Lite, with the theme, as one of Vega."""
+    compiled: Specification = vl_convert.vegalite_to_vega(_json(_whole(specification)))
+    return compiled
+
+
+@cache
+def library_script() -> str:
+    """Return the JavaScript of Vega, which comes with vl-convert; it defines `vegaEmbed`."""
+    script = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+    assert "</script" not in script.lower()
+    return script
+
+
+def ordered_scale(domain: Sequence[Any], values: Sequence[Any]) -> Specification:
+    """Return a scale that gives each element of the domain its value, and repeats the values."""
+    repeated = [values[place % len(values)] for place in range(len(domain))]
+    return {"domain": list(domain), "range": repeated}
+
+
+def percent_axis(title: str) -> Specification:
+    """Return an axis of fractions that is labelled in percent."""
+    return {
+        "title": title,
+        "labelExpr": "format(100 * datum.value, '.4~g') + ' %'",
+        "tickCount": 5,
+    }
+
+
+def cleaned(value: Any) -> Any:
+    """Return a JSON value whose texts hold no character that XML forbids."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, Mapping):
+        return {name: cleaned(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [cleaned(each) for each in value]
+    return value
+
+
+def _whole(specification: Specification) -> Specification:
+    return {"$schema": _SCHEMA, "config": dict(THEME), **specification}
+
+
+def _json(specification: Specification) -> str:
+    return json.dumps(cleaned(specification), allow_nan=False)

@@ -1,0 +1,42 @@
+"use strict";
+// Uses a page as a reader would, and writes what it sees below it.
+const seen = (text) => document.body.append(element("pre", {}, text));
+const rows = () => [...byId("node-table").tBodies[0].rows].map((row) => row.cells[0].textContent);
+const fill = (name, value) => {
+  filters.elements[name].value = value;
+  filters.dispatchEvent(new Event("input"));
+  filters.elements[name].dispatchEvent(new Event("input", {bubbles: true}));
+};
+seen(`first page: ${rows().length} ${byId("node-page").textContent}`);
+byId("node-next").click();
+seen(`second page: ${rows().length}`);
+fill("search", "N12");
+seen(`search: ${rows().join(" ")}`);
+fill("search", "");
+fill("predicted", "1");
+seen(`class: ${byId("node-count").textContent}`);
+fill("predicted", "");
+document.querySelectorAll("#node-table thead button")[2].click();
+const first = nodeData.probability[state.selected[0]];
+seen(`order: ${first === Math.min(...nodeData.probability)}`);
+state.ranges.p_known = [0, 0.1];
+update();
+seen(`range: ${byId("node-count").textContent}`);
+state.ranges = {};
+update();
+showNode(3);
+const card = byId("node-card");
+seen(`card: ${card.querySelector("h3").textContent} | ${card.querySelectorAll("a").length} links`);
+const link = card.querySelector("a");
+seen(`link: ${link.getAttribute("href")}`);
+seen(`csv: ${JSON.stringify(csvText([0]))}`);
+const cells = ["=1", "+1", "-1", "@a", "\ta", "\ra", "a=1", -1, 'q"'];
+seen(`cells: ${JSON.stringify(cells.map(csvCell))}`);
+setTimeout(() => {
+  seen(`views: ${Object.keys(views).sort().join(" ")}`);
+  seen(`all: ${views.map.view.data("all").length} shown: ${views.map.view.data("shown").length}`);
+  const below = nodeData.maps.components.y.filter((y) => y <= 0).length;
+  state.area = (row) => nodeData.maps.components.y[row] <= 0;
+  update();
+  seen(`linked: ${views.map.view.data("shown").length === below} ${state.selected.length === below}`);
+}, 3000);
