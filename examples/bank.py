@@ -169,7 +169,7 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where to write")
     parser.add_argument(
-        "--accounts", type=int, default=10_000, metavar="N", help="(default: 10000)"
+        "--accounts", type=int, default=10_000, metavar="N", help="(default: 10,000)"
     )
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="(default: 1)")
     options = parser.parse_args()
