@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from gpn_scale.data.npz import write_npz
+from gpn_scale.data.splits import stratified_split
 from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
 from gpn_scale.errors import GraphError
 from gpn_scale.ppr.store import PPRStore
@@ -128,7 +129,9 @@ def test_roots_from_a_file_or_a_set(graph, data, tmp_path):
     assert build(data, tmp_path / "l", "--roots", "labelled") == 0
     assert PPRStore.open(tmp_path / "l").num_roots == (graph.labels >= 0).sum()
     assert build(data, tmp_path / "t", "--roots", "train") == 0
-    assert 0 < PPRStore.open(tmp_path / "t").num_roots < 100
+    split = graph.split or stratified_split(graph, rng_seed=1).split
+    expected = sorted([*split.train, *split.val])
+    assert PPRStore.open(tmp_path / "t").roots.tolist() == expected
 
 
 def test_a_directory_of_something_else_is_refused(data, tmp_path, capsys):
