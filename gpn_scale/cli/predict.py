@@ -133,7 +133,8 @@ def _p_value_notes(options: argparse.Namespace, classifier: GPNClassifier) -> li
     """Return what p-values mean for new nodes and other graphs than that of training; else []."""
     elsewhere = options.dataset not in (None, classifier.config.data.dataset)
     elsewhere = elsewhere or options.new_nodes is not None
-    has_p_values = classifier.trained.calibration is not None
+    calibration = classifier.trained.calibration
+    has_p_values = calibration is not None and bool(calibration.scores)
     return [ELSEWHERE_CONDITION] if elsewhere and has_p_values else []
 
 

@@ -131,12 +131,14 @@ def without_formulas(column: Any) -> Any:
     """Return a column of texts none of which a spreadsheet takes for a formula.
 
     Texts that begin with =, +, -, @, a tab or a line break get an apostrophe in front, which
-    spreadsheets do not show; all others stay as they are.
+    spreadsheets do not show; plain numbers and all other texts stay as they are.
 
-    >>> without_formulas(pa.array(["=1+1", "a=b", "-7", None])).to_pylist()
-    ["'=1+1", 'a=b', "'-7", None]
+    >>> without_formulas(pa.array(["=1+1", "a=b", "-7", "-7+1", None])).to_pylist()
+    ["'=1+1", 'a=b', '-7', "'-7+1", None]
     """
-    return pc.replace_substring_regex(column, pattern=r"\A([=+\-@\t\r\n])", replacement=r"'\1")
+    is_number = pc.match_substring_regex(column, pattern=r"\A[+-]?[0-9]+(\.[0-9]+)?\z")
+    safe = pc.replace_substring_regex(column, pattern=r"\A([=+\-@\t\r\n])", replacement=r"'\1")
+    return pc.if_else(is_number, column, safe)
 
 
 def _flat(column: Any) -> Any:
