@@ -7,6 +7,7 @@ from gpn_scale.evaluation.known_calibration import COARSE_NODES, LEAST_NODES
 from gpn_scale.evaluation.sample_sizes import LEAST_LABELS
 
 _EXAMPLE = 0.9
+_WIDE = 0.1
 _NAMED = 5
 
 
@@ -55,6 +56,8 @@ def _test_sentence(count: int) -> str:
     if count == 0:
         return "Expect no accuracy: there are no test nodes to measure it on."
     low, high = exact_interval(_EXAMPLE * count, count)
+    if high - low < _WIDE:
+        return "Figures over all classes are reliable; figures of a class with few labels are not."
     nodes = "one test node" if count == 1 else f"{count:,} test nodes"
     return (
         f"Expect wide intervals: from {nodes}, an accuracy of {_EXAMPLE:.0%} may truly be "

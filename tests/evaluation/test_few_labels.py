@@ -51,5 +51,9 @@ def test_the_interval_is_that_of_as_many_test_nodes():
     assert expected in label_warnings(graph)[1]
 
 
+def test_many_test_nodes_have_no_wide_interval():
+    assert "Figures over all classes are reliable" in label_warnings(graph_of([10, 1000]))[1]
+
+
 def test_many_validation_nodes_need_no_word_on_p_values():
     assert len(label_warnings(graph_of([10, 1000]))) == 2
