@@ -1,5 +1,6 @@
 """Surprises: values of a later table that the table of fitting did not have, counted per column."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -38,7 +39,7 @@ class ColumnSurprise:
     """Number of values that are not of the column's kind; they count as missing."""
     first_unreadable: str | None = None
     missing: int = 0
-    """Number of missing values, if their fraction is larger than in the fitting table; else 0."""
+    """Number of missing values, if there are more than the fitting table lets expect; else 0."""
     missing_in_training: float = 0.0
     """Fraction of missing values in the fitting table."""
 
@@ -49,7 +50,7 @@ class ColumnSurprise:
         """Return what is unusual about a column; None if nothing is."""
         unknown, unreadable = int(encoded.unknown.sum()), int(encoded.unreadable.sum())
         num_rows, missing = len(encoded.missing), int(encoded.missing.sum())
-        if not missing / max(num_rows, 1) > rule.missing_fraction:
+        if missing <= _usual_limit(rule.missing_fraction, num_rows):
             missing = 0
         if not (unknown or unreadable or missing):
             return None
@@ -119,3 +120,8 @@ def _they(count: int) -> str:
 
 def _first(value: str | None) -> str:
     return "" if value is None else f" (first: {value[:60]!r})"
+
+
+def _usual_limit(fraction: float, num_rows: int) -> float:
+    """Return the number of missing values that chance explains: three standard errors above it."""
+    return fraction * num_rows + 3.0 * math.sqrt(num_rows * fraction * (1.0 - fraction))

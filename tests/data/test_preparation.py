@@ -201,13 +201,11 @@ def test_surprises_are_counted_and_told():
         "The column 'extra' was not in training and was ignored.",
         "1 value of 'amount' cannot be read as finite numbers (first: 'abc'); it counts as "
         "missing.",
-        "3 values of 'amount' are missing (37.5%; in training 25.0%); the rule of training fills "
-        "them.",
         "2 values of 'country' are not among those of training (first: 'XK'); they count as no "
         "category.",
     )
     amount, country = prepared.surprises
-    assert (amount.missing, amount.unreadable) == (3, 1)
+    assert (amount.missing, amount.unreadable) == (0, 1)
     assert (country.unknown, country.first_unknown) == (2, "XK")
 
 

@@ -1,6 +1,7 @@
 import json
 
 import pyarrow as pa
+import pytest
 
 from gpn_scale.data.column_rules import CategoryRule, NumberRule
 from gpn_scale.data.column_values import ColumnReader
@@ -27,13 +28,20 @@ def test_unknown_categories_are_counted():
 
 
 def test_more_missing_values_than_in_training_are_counted():
-    rule = NumberRule(column="n", centre=0.0, scale=1.0, missing_fraction=0.2)
+    rule = NumberRule(column="n", centre=0.0, scale=1.0, missing_fraction=0.01)
     surprise = surprise_of(rule, ["1", "", "2", "x"])
     assert (surprise.missing, surprise.unreadable, surprise.first_unreadable) == (1, 1, "x")
     assert surprise.sentences == (
         "1 value of 'n' cannot be read as finite numbers (first: 'x'); it counts as missing.",
-        "1 value of 'n' is missing (25.0%; in training 20.0%); the rule of training fills it.",
+        "1 value of 'n' is missing (25.0%; in training 1.0%); the rule of training fills it.",
     )
+
+
+@pytest.mark.parametrize(("missing", "is_counted"), [(20, False), (31, False), (33, True)])
+def test_as_many_missing_values_as_chance_explains_are_not_counted(missing, is_counted):
+    rule = NumberRule(column="n", centre=0.0, scale=1.0, missing_fraction=0.2)
+    surprise = surprise_of(rule, [""] * missing + ["1"] * (100 - missing))
+    assert (surprise is not None) == is_counted
 
 
 def test_counts_are_json():
