@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import precompute.cli
-from gpn_scale.cli import evaluate, predict, report, train
+from gpn_scale.cli import evaluate, import_graph, predict, report, train, triage
 from gpn_scale.errors import ConfigError
 from gpn_scale.messages import FORMAT_VARIABLE
 from gpn_scale.train.run_directory import RunDirectory
@@ -19,9 +19,12 @@ from gpn_scale.train.run_directory import RunDirectory
 REPOSITORY = Path(__file__).parents[1]
 DOCUMENT = (REPOSITORY / "docs" / "commands.md").read_text()
 SMALL = "synthetic:nodes=150,classes=4,unseen_classes=0,features=6"
+TABLES = ["--nodes", "n.csv", "--edges", "e.csv", "--out", "graphs/g"]
 MODULES = {
+    "import": (import_graph, "import_graph", TABLES),
     "train": (train, "train", ["--out", "out"]),
     "predict": (predict, "predict", ["--run", "out", "--out", "x.csv"]),
+    "triage": (triage, "triage", ["--run", "out", "--out", "lists"]),
     "report": (report, "report", ["--run", "out"]),
     "evaluate": (evaluate, "evaluate", ["--out", "out"]),
     "precompute": (precompute.cli, "_ppr", ["--out", "out"]),
@@ -32,12 +35,16 @@ MODULES = {
 BAD_INPUT = {
     "train": ["--out", "out", "--dataset", "absent"],
     "predict": ["--run", "absent", "--out", "x.csv"],
+    "triage": ["--run", "absent", "--out", "lists"],
     "report": ["--run", "absent"],
     "evaluate": ["--out", "out", "--models", "absent"],
     "precompute": ["--out", "out", "--k", "0"],
     "precompute info": ["absent"],
 }
-"""Arguments that are refused; `verify` has a code of its own for a store that is not there."""
+"""Arguments that are refused with one sentence.
+
+`import` lists all faults of its tables; `verify` has a code of its own for a store that is absent.
+"""
 EVERY_COMMAND = pytest.mark.parametrize("command", MODULES)
 
 
@@ -159,11 +166,15 @@ def messages(text):
 def test_every_line_of_every_command_is_json(capsys):
     kind = ["--log-format", "json"]
     Path("nodes.txt").write_text("3\n5\n")
+    Path("n.csv").write_text("id,label,size\na,x,1\nb,y,2\nc,x,4\n")
+    Path("e.csv").write_text("source,target\na,b\nb,c\n")
     minibatch = ["--mode", "minibatch", "--epochs", "2", "--dataset", SMALL]
     matrix = ["--datasets", SMALL, "--models", "LP", "--splits", "1", "--inits", "1"]
     calls = {
+        "import": TABLES,
         "train": [*minibatch, "--out", "run"],
         "predict": ["--run", "run", "--out", "x.csv", "--nodes", "nodes.txt"],
+        "triage": ["--run", "run", "--out", "lists", "--review", "3", "--label-next", "2"],
         "report": ["--run", "run"],
         "evaluate": ["--out", "matrix", *matrix, "--experiment", "clean"],
         "precompute": ["--dataset", SMALL, "--k", "8", "--out", "rows"],
@@ -171,7 +182,9 @@ def test_every_line_of_every_command_is_json(capsys):
         "precompute verify": ["rows"],
     }
     results = {
-        **{"train": ["summary"], "predict": ["nodes", "written"], "report": ["written"]},
+        **{"import": ["graph", "written", "next"], "train": ["labels", "summary"]},
+        **{"predict": ["nodes", "written"], "report": ["written"]},
+        "triage": ["review", "label_next", "written"],
         **{"evaluate": ["tables"], "precompute": ["store"], "precompute info": ["store"]},
         "precompute verify": ["verified"],
     }
@@ -194,7 +207,8 @@ def test_numbers_of_a_training_are_fields(capsys):
         run("train", "--dataset", SMALL, "--epochs", "3", "--out", "run", "--log-format=json") == 0
     )
     output = capsys.readouterr()
-    (summary,) = messages(output.out)
+    labels, summary = messages(output.out)
+    assert all(len(counts) == 3 for counts in labels["labels"].values())
     report_file = json.loads(Path("run/report.json").read_text())
     assert summary["test"]["accuracy"] == report_file["metrics"]["test"]["accuracy"]
     assert summary["seconds"] == report_file["seconds"]
