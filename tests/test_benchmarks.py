@@ -86,6 +86,8 @@ NOT_RUN = {
     "ablation_case": "it is called by ablation_parts",
     "ablation_encoders": "it is called by ablation_parts",
     "ablation_measures": "it is called by ablation_parts",
+    "bench_charts": "it needs charting libraries that are no requirement",
+    "bench_page": "it needs Chromium and a page",
     "bench_ranks": "several runs of torchrun take longer",
     "kill_trials": "several runs of torchrun take longer",
     "matrix_kill_trials": "two matrices of runs take longer",

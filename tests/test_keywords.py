@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpn_scale import config as config_module
-from gpn_scale.cli.arguments import run_config, training_parser
+from gpn_scale.cli.arguments import completed, run_config, training_parser
+from gpn_scale.cli.run_choice import RunChoice
 from gpn_scale.config import (
     DiffusionConfig,
     EncoderConfig,
@@ -69,12 +70,16 @@ def test_wrong_values_are_refused(keywords, message):
 @pytest.mark.parametrize("mode", [None, "exact", "minibatch"])
 @pytest.mark.parametrize("name", ["mine", "synthetic", "CoraML", "ogbn-arxiv", "AmazonPhotos"])
 @pytest.mark.parametrize("with_split", [False, True])
-def test_the_command_and_the_classifier_take_the_same_configuration(mode, name, with_split):
+def test_the_command_and_the_classifier_take_the_same_configuration(
+    mode, name, with_split, tmp_path
+):
     graph = replace(GRAPH, name=name)
     graph = stratified_split(graph, train=0.1, val=0.1, rng_seed=1) if with_split else graph
     flags = ["--dataset", name, "--mode", mode or "exact", "--seed", "4", "--epochs", "6"]
     flags += ["--set", "encoder.latent=3"]
-    expected = run_config(training_parser().parse_args(flags), graph)
+    choice = RunChoice(out=tmp_path / "run", resume=False, overwrite=False)
+    options = completed(training_parser().parse_args(flags), choice, None)
+    expected = run_config(options, graph)
     keywords = {"mode": mode, "random_state": 4, "epochs": 6, "latent": 3}
     assert configuration_for(graph, None, keywords) == expected
 

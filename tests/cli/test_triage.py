@@ -94,7 +94,7 @@ def test_a_promise_is_kept_in_the_run_and_predictions_abstain(own_run, tmp_path,
     assert f"  {own_run / 'promise.json'}" in printed
     values = json.loads((own_run / "promise.json").read_text())
     assert predict(["--run", str(own_run), "--out", str(tmp_path / "p.parquet")]) == 0
-    assert "nodes with abstain are not answered" in capsys.readouterr().out
+    assert "Nodes with abstain are not answered" in capsys.readouterr().out
     table = pq.read_table(tmp_path / "p.parquet")
     classes = [name for name in table.column_names if re.fullmatch(r"probability_\d", name)]
     probability = np.stack([table[name].to_numpy() for name in classes]).max(0)

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from gpn_scale.data.npz import write_npz
-from gpn_scale.data.splits import stratified_split
+from gpn_scale.data.splits import prepare_graph
 from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
 from gpn_scale.errors import GraphError
 from gpn_scale.ppr.store import PPRStore
+from gpn_scale.recipes import recipe_for
 from precompute.build import build_store, check_same_graph, plan_store, rows_per_shard
 from precompute.mpi import SingleProcess
 from tests.oracles import dense_diffusion, dense_ppr, dense_transition
@@ -129,7 +130,7 @@ def test_roots_from_a_file_or_a_set(graph, data, tmp_path):
     assert build(data, tmp_path / "l", "--roots", "labelled") == 0
     assert PPRStore.open(tmp_path / "l").num_roots == (graph.labels >= 0).sum()
     assert build(data, tmp_path / "t", "--roots", "train") == 0
-    split = graph.split or stratified_split(graph, rng_seed=1).split
+    split = prepare_graph(graph, recipe_for("g", graph)).split
     expected = sorted([*split.train, *split.val])
     assert PPRStore.open(tmp_path / "t").roots.tolist() == expected
 
