@@ -3,8 +3,12 @@
 import json
 from pathlib import Path
 
+from gpn_scale.data.datasets import load_graph
+from gpn_scale.data.graph import Graph
+from gpn_scale.data.splits import prepare_graph
 from gpn_scale.errors import RunError
 from gpn_scale.files import write_json
+from gpn_scale.page.run_record import RunRecord
 from gpn_scale.ppr.store import MANIFEST
 from gpn_scale.train.run_directory import RunDirectory
 
@@ -31,6 +35,33 @@ def store_of(directory: RunDirectory, given: Path | None) -> Path | None:
     remembered = _remembered(directory, "ppr")
     candidates = [directory.store, *([] if remembered is None else [Path(remembered)])]
     return next((path for path in candidates if (path / MANIFEST).exists()), None)
+
+
+def graph_of_run(directory: RunDirectory, record: RunRecord, given: Path | None) -> Graph:
+    """Return the graph that a finished run was trained on, with its split and left-out classes.
+
+    Args:
+        directory: Directory of the run.
+        record: What the run has written.
+        given: Folder with the graph; None for the one that the run remembers.
+
+    Raises:
+        GraphError: there is no such graph.
+        RunError: the run is not finished, or the graph has changed since.
+    """
+    if record.report is None:
+        raise RunError(
+            f"{directory.path} is not finished: continue it with gpn-train --resume",
+            arguments=("run",),
+        )
+    dataset, data_dir = record.config.data.dataset, data_dir_of(directory, given)
+    graph = prepare_graph(load_graph(dataset, data_dir), record.config)
+    if graph.fingerprint() != record.report.graph["fingerprint"]:
+        raise RunError(
+            f"{dataset} in {data_dir} is not the graph that {directory.path} was trained on: give "
+            "its folder with --data-dir, or train again"
+        )
+    return graph
 
 
 def _remembered(directory: RunDirectory, key: str) -> str | None:

@@ -9,11 +9,9 @@ import torch
 
 from gpn_scale.cli.arguments import add_device, add_memory_budget, checked_threads, memory_bytes
 from gpn_scale.cli.console import leave, run_command
-from gpn_scale.cli.remembered import data_dir_of, store_of
+from gpn_scale.cli.remembered import graph_of_run, store_of
 from gpn_scale.command_line import CommandParser
-from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph
-from gpn_scale.data.splits import prepare_graph
 from gpn_scale.errors import RunError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.messages import say
@@ -62,7 +60,7 @@ def report(options: argparse.Namespace) -> None:
     if record.report is None:
         facts = unfinished_facts(record, directory)
     else:
-        facts = _finished_facts(options, directory, record, record.report.graph["fingerprint"])
+        facts = _finished_facts(options, directory, record)
     try:
         write_page(directory, facts, png=options.png)
     except OSError as error:
@@ -71,17 +69,11 @@ def report(options: argparse.Namespace) -> None:
 
 
 def _finished_facts(
-    options: argparse.Namespace, directory: RunDirectory, record: RunRecord, fingerprint: str
+    options: argparse.Namespace, directory: RunDirectory, record: RunRecord
 ) -> RunFacts:
     budget = memory_bytes(options.memory_budget)
     classifier = GPNClassifier.load(directory.model, device=options.device)
-    data_dir = data_dir_of(directory, options.data_dir)
-    graph = prepare_graph(load_graph(record.config.data.dataset, data_dir), record.config)
-    if graph.fingerprint() != fingerprint:
-        raise RunError(
-            f"{record.config.data.dataset} in {data_dir} is not the graph that "
-            f"{directory.path} was trained on: give its folder with --data-dir, or train again"
-        )
+    graph = graph_of_run(directory, record, options.data_dir)
     store = _store_of_run(options.ppr, directory, classifier, graph)
     with ProgressMeter("predict", "node", graph.num_nodes) as meter:
         prediction, evidence = classifier.predict_with_evidence(

@@ -12,12 +12,9 @@ import torch
 
 from gpn_scale.cli.arguments import add_device, add_memory_budget, checked_threads, memory_bytes
 from gpn_scale.cli.console import leave, run_command
-from gpn_scale.cli.remembered import data_dir_of, store_of
+from gpn_scale.cli.remembered import graph_of_run, store_of
 from gpn_scale.command_line import CommandParser
-from gpn_scale.data.datasets import load_graph
-from gpn_scale.data.graph import Graph
-from gpn_scale.data.splits import prepare_graph
-from gpn_scale.errors import ConfigError, RunError
+from gpn_scale.errors import ConfigError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.messages import say
 from gpn_scale.page.run_record import read_run
@@ -111,7 +108,7 @@ def triage(options: argparse.Namespace) -> None:
     budget = memory_bytes(options.memory_budget)
     _claim(options.out, overwrite=options.overwrite)
     directory = RunDirectory(options.run)
-    graph = _graph_of(options, directory)
+    graph = graph_of_run(directory, read_run(directory), options.data_dir)
     classifier = GPNClassifier.load(directory.model, device=options.device)
     request = TriageRequest(
         review=options.review,
@@ -150,24 +147,6 @@ def _claim(folder: Path, *, overwrite: bool) -> None:
         ) from error
     if not os.access(folder, os.W_OK | os.X_OK):
         raise ConfigError(f"{folder} cannot be written; choose another folder", arguments=("out",))
-
-
-def _graph_of(options: argparse.Namespace, directory: RunDirectory) -> Graph:
-    """Return the graph of the run, with its split and left-out classes."""
-    record = read_run(directory)
-    if record.report is None:
-        raise RunError(
-            f"{directory.path} is not finished: continue it with gpn-train --resume",
-            arguments=("run",),
-        )
-    data_dir = data_dir_of(directory, options.data_dir)
-    graph = prepare_graph(load_graph(record.config.data.dataset, data_dir), record.config)
-    if graph.fingerprint() != record.report.graph["fingerprint"]:
-        raise RunError(
-            f"{record.config.data.dataset} in {data_dir} is not the graph that "
-            f"{directory.path} was trained on: give its folder with --data-dir, or train again"
-        )
-    return graph
 
 
 def _print(lists: Triage, paths: Sequence[Path]) -> None:
