@@ -53,6 +53,8 @@ class DataContract:
     """Whether edges had a direction; None if it is not known."""
     weighted: bool | None = None
     """Whether edges had weights; None if it is not known."""
+    source: str | None = None
+    """File or folder that the training graph was read from; None if there is none."""
 
     @classmethod
     def of(cls, graph: Graph) -> "DataContract":
@@ -65,6 +67,7 @@ class DataContract:
             preparation=graph.preparation,
             directed=graph.directed,
             weighted=graph.edge_weight is not None,
+            source=graph.source,
         )
 
     def aligned(self, graph: Graph) -> AlignedGraph:

@@ -75,7 +75,7 @@ def graph_at(path: Path) -> Graph | None:
     """
     for each in FORMATS:
         if each.recognises(path):
-            return each.read(path, each.name_of(path))
+            return replace(each.read(path, each.name_of(path)), source=str(path.resolve()))
     return None
 
 

@@ -143,6 +143,8 @@ class Graph:
     """The rule by which `features` were made of raw columns; None if they were given as numbers."""
     raw_columns: "RawColumns | None" = None
     """The raw columns of the nodes, N rows; None if they were not kept."""
+    source: str | None = None
+    """File or folder that the graph was read from; None if there is none."""
     _fingerprints: dict[str, str] = field(default_factory=dict, init=False, repr=False)
     """Fingerprints computed so far; a copy made by `dataclasses.replace` starts without any."""
 

@@ -63,6 +63,8 @@ def save_graph(graph: Graph, directory: Path) -> None:
         "arrays": entries,
     }
     kept = {entry["file"] for entry in entries.values()}
+    if graph.source is not None:
+        manifest["source"] = graph.source
     if graph.preparation is not None:
         manifest["preparation"] = graph.preparation.to_dict()
     if graph.raw_columns is not None:
@@ -120,6 +122,7 @@ def _graph_of(manifest: Mapping[str, Any], directory: Path) -> Graph:
         feature_names=arrays.get("feature_names"),
         preparation=_preparation(manifest, directory / MANIFEST),
         raw_columns=_raw_columns(manifest, directory),
+        source=manifest.get("source"),
     )
 
 

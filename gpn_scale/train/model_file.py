@@ -117,8 +117,12 @@ def _contract_facts(contract: DataContract) -> dict[str, Any]:
         "feature_names": list(contract.feature_names),
         "class_names": list(contract.class_names),
     }
-    edges = {"directed": contract.directed, "weighted": contract.weighted}
-    facts |= {key: value for key, value in edges.items() if value is not None}
+    optional = {
+        "directed": contract.directed,
+        "weighted": contract.weighted,
+        "source": contract.source,
+    }
+    facts |= {key: value for key, value in optional.items() if value is not None}
     if contract.preparation is not None:
         facts["preparation"] = contract.preparation.to_dict()
     return facts
@@ -134,6 +138,7 @@ def _contract(path: Path, facts: dict[str, Any]) -> DataContract:
         preparation=_preparation(path, facts),
         directed=_edge_fact(path, facts, "directed"),
         weighted=_edge_fact(path, facts, "weighted"),
+        source=None if facts.get("source") is None else str(facts["source"]),
     )
 
 

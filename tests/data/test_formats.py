@@ -16,7 +16,7 @@ from gpn_scale.data.formats import (
     graph_called,
     names_in,
 )
-from gpn_scale.data.graph_folder import save_graph
+from gpn_scale.data.graph_folder import open_graph, save_graph
 from gpn_scale.data.npz import write_npz
 from gpn_scale.errors import GraphError
 from precompute.arguments import ppr_parser
@@ -111,3 +111,12 @@ def test_a_new_format_is_one_entry(tmp_path, monkeypatch):
         load_graph("no/where", tmp_path)
     for parser in (training_parser(), evaluation_parser(), ppr_parser()):
         assert "a file DIR/X.pairs with two" in " ".join(parser.format_help().split())
+
+
+def test_a_graph_and_its_copies_know_where_it_was_read(tmp_path):
+    save_graph(build_graph([0], [1]), tmp_path / "pair")
+    graph = graph_at(tmp_path / "pair")
+    assert graph.source == str(tmp_path / "pair")
+    save_graph(graph, tmp_path / "copy")
+    assert open_graph(tmp_path / "copy").source == str(tmp_path / "pair")
+    assert graph_at(tmp_path / "copy").source == str(tmp_path / "copy")

@@ -79,6 +79,7 @@ def test_the_contract_comes_back_with_its_preparation_and_its_kind_of_edges(tmp_
         preparation=preparation,
         directed=True,
         weighted=False,
+        source="graphs/bank",
     )
     path = tmp_path / "prepared"
     save_model(path, model_of(contract=contract))
