@@ -17,6 +17,7 @@ them head the list.
 
 import argparse
 import csv
+import json
 import re
 import subprocess
 import sys
@@ -125,16 +126,13 @@ def write_tables(lines: Iterable[str], folder: Path, plant: int = 0, rng_seed: i
 
 def suspects(run: Path) -> list[dict[str, object]]:
     """Return test packages, the one whose stated section is least probable first."""
-    columns = ["node_name", "label", "split", "predicted_class", "predicted_class_name"]
+    report = json.loads((run / "report.json").read_text(encoding="utf-8"))
+    names = [count["name"] for count in report["graph"]["labels"]]
     table = pyarrow.parquet.read_table(run / "predictions.parquet")
-    names = {
-        row["predicted_class"]: row["predicted_class_name"]
-        for row in table.select(columns).to_pylist()
-    }
     listed = [
         {
             "package": row["node_name"],
-            "section": names.get(row["label"], row["label"]),
+            "section": names[row["label"]],
             "probability": row[f"probability_{row['label']}"],
             "predicted": row["predicted_class_name"],
             "probability_of_predicted": row[f"probability_{row['predicted_class']}"],

@@ -1,4 +1,5 @@
 import csv
+import json
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -72,6 +73,8 @@ def test_planted_packages_have_another_section(tmp_path):
 def run(tmp_path):
     """A run with predictions of four packages: the second one is in the wrong section."""
     (tmp_path / "planted.csv").write_text("package,section,moved_to\nb,libs,games\n")
+    labels = [{"name": "games"}, {"name": "libs"}]
+    (tmp_path / "report.json").write_text(json.dumps({"graph": {"labels": labels}}))
     table = pa.table(
         {
             "node_name": ["a", "b", "c", "d"],
