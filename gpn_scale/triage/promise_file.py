@@ -10,7 +10,7 @@ from gpn_scale.errors import RunError
 from gpn_scale.files import write_json
 from gpn_scale.triage.promise import PROMISE_CONDITION, Promise
 
-ORDER = "probability x sqrt(p_known)"
+ORDER = "probability x sqrt(p_known, continued)"
 """The score that thresholds refer to; a promise for another order is refused."""
 _AGAIN = "make the promise again, or remove the file"
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -22,6 +24,14 @@ def test_trust_joins_probability_and_p_value():
     probability = [[0.9, 0.1], [0.5, 0.5], [0.9, 0.1]]
     trust = trust_of(prediction_of(probability, [1.0, 1.0, 0.01]))
     np.testing.assert_allclose(trust, [0.9, 0.5, 0.09], rtol=1e-6)
+
+
+def test_nodes_beyond_all_validation_nodes_are_told_apart():
+    beside = prediction_of(np.full((3, 2), 0.5), [0.01, 0.01, 0.5])
+    beyond = np.array([2.0, 0.0, 0.0], np.float32)
+    further = replace(beside, p=PValues(known=beside.p.known, beyond=beyond))
+    np.testing.assert_allclose(trust_of(further)[1:], trust_of(beside)[1:])
+    np.testing.assert_allclose(trust_of(further)[0], trust_of(beside)[0] * np.exp(-1.0))
 
 
 def test_without_p_values_trust_is_the_probability():
