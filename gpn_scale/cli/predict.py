@@ -108,7 +108,9 @@ def predict(options: argparse.Namespace) -> None:
     elif options.nodes is None:
         prediction = _predict_all(classifier, graph, budget, options.out.parent)
         further = _abstain(promise, prediction)
-        write_predictions(options.out, prediction, graph, further=further, origin=_origin(options, classifier))
+        write_predictions(
+            options.out, prediction, graph, further=further, origin=_origin(options, classifier)
+        )
     else:
         nodes = read_nodes(options.nodes, graph)
         result = _predict_nodes(classifier, graph, nodes, options.ppr, options.explain)

@@ -171,6 +171,11 @@ def _left_out(a: ScoredTable, b: ScoredTable, nodes: ComparedNodes) -> tuple[str
     if (a.abstain is None) != (b.abstain is None):
         holder = "B" if a.abstain is None else "A"
         sentences.append(f"Abstained nodes are not compared: only {holder} says which they are.")
+    elif a.abstain is not None and a.joint != "p_known":
+        sentences.append(
+            "Which nodes are abstained from rests on p_known as it was predicted, whose parts "
+            "differ between A and B."
+        )
     return tuple(sentences)
 
 

@@ -32,6 +32,8 @@ class Bins:
     """Share of nodes of A in each bin, (B,)."""
     b: NDArray[np.float64]
     """The same of B."""
+    nodes: tuple[int, int]
+    """Number of nodes of A and of B that have a value."""
 
     @classmethod
     def of(
@@ -45,7 +47,7 @@ class Bins:
             return None
         edges = np.linspace(low, high, num_bins + 1)
         shares = [np.histogram(np.clip(v, low, high), edges)[0] / len(v) for v in (a, b)]
-        return cls(edges=edges, a=shares[0], b=shares[1])
+        return cls(edges=edges, a=shares[0], b=shares[1], nodes=(len(a), len(b)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,7 +75,7 @@ def check_graph(table: ScoredTable, graph: Graph, argument: str) -> None:
     """
     if not graph_fits(table, graph):
         raise GraphError(
-            f"graph {graph.name!r} has other nodes than {table.name}: its {graph.num_nodes:,} nodes "
+            f"graph {graph.name!r} is not the one of {table.name}: its {graph.num_nodes:,} nodes "
             f"and their ids do not fit the {table.num_nodes:,} predicted ones; expected the graph "
             "that was predicted",
             arguments=(argument,),

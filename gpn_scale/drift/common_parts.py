@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from gpn_scale.drift.scored_table import ScoredTable

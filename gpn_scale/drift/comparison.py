@@ -8,8 +8,8 @@ from typing import Any
 
 from gpn_scale.data.graph import Graph
 from gpn_scale.drift.classes import ClassesDrift, class_drifts
-from gpn_scale.drift.common_parts import with_common_parts
 from gpn_scale.drift.columns import ColumnsDrift, check_graph, column_drifts
+from gpn_scale.drift.common_parts import with_common_parts
 from gpn_scale.drift.nodes import NodesDrift, node_drifts
 from gpn_scale.drift.parts import PartDrift, part_drifts
 from gpn_scale.drift.reference import ComparedNodes

@@ -53,9 +53,7 @@ def feature_drifts(
     return tuple(drifts)
 
 
-def _common_features(
-    a: Graph, b: Graph
-) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
+def _common_features(a: Graph, b: Graph) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
     """Return the names of features that both graphs have, and where they are in each."""
     if a.feature_names is None or b.feature_names is None:
         count = a.num_features if a.num_features == b.num_features else 0
@@ -87,9 +85,7 @@ def _dense(
         values_b = _block(b, rows_b, places_b[chosen])
         drifts += [
             number_drift(name, "feature", column_a, column_b)
-            for name, column_a, column_b in zip(
-                names[chosen], values_a.T, values_b.T, strict=True
-            )
+            for name, column_a, column_b in zip(names[chosen], values_a.T, values_b.T, strict=True)
         ]
         drifts = _farthest(drifts, len(names))
     return drifts

@@ -1,10 +1,10 @@
 """Which nodes moved most, which joined and which left.
 
 The movement of a node that is in both tables is the sum of two numbers: how far `p_known` (or
-`p_common`) moved, in powers of ten, and how far the class probabilities moved at least. If the class is the same, these
-moved by at least the difference of its probabilities p and q (total variation distance); if it has
-changed, by at least p + q - 1. So a node that is torn between two classes, before and after, has
-not moved much.
+`p_common`) moved, in powers of ten, and how far the class probabilities moved at least. If the
+class is the same, these moved by at least the difference of its probabilities p and q (total
+variation distance); if it has changed, by at least p + q - 1. So a node that is torn between two
+classes, before and after, has not moved much.
 
 Shapes: M nodes in both tables.
 """
@@ -184,15 +184,15 @@ def _table(
         "id": b.ids.take(pa.array(after)).cast(pa.string()),
         "status": pa.array(["in both"] * len(rows_b) + ["joined"] * count, pa.string()),
     }
-    columns["movement"] = _followed(pa.array(distance), count)
+    columns["movement"] = _followed(_floats(distance), count)
     columns["class_before"] = _followed(_classes(a, b, a, rows_a), count)
     columns["class_after"] = _classes(a, b, b, after)
-    columns["probability_before"] = _followed(pa.array(a.probability[rows_a]), count)
-    columns["probability_after"] = pa.array(b.probability[after])
+    columns["probability_before"] = _followed(_floats(a.probability[rows_a]), count)
+    columns["probability_after"] = _floats(b.probability[after])
     for side, table in (("before", a), ("after", b)):
         if table.p:
             rows = rows_a if side == "before" else after
-            values = pa.array(table.p["known"][rows])
+            values = _floats(table.p["known"][rows])
             columns[f"{table.joint}_{side}"] = _followed(values, len(after) - len(rows))
     for side, table in (("before", a), ("after", b)):
         if table.reason is not None:
@@ -209,6 +209,10 @@ def _classes(
     if a.has_class_names and b.has_class_names:
         return pa.array(table.class_names, pa.string()).take(pa.array(table.predicted[rows]))
     return pc.cast(pa.array(table.predicted_number[rows]), pa.string())
+
+
+def _floats(values: NDArray[np.float64]) -> pa.Array:
+    return pa.array(values.astype(np.float32))
 
 
 def _followed(values: pa.Array, missing: int) -> pa.Array:

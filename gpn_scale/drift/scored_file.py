@@ -24,12 +24,12 @@ _JSON_TYPES = {"node": pa.int64(), "predicted_class": pa.int64(), "abstain": pa.
 
 
 def read_scored(path: Path, *, name: str | None = None) -> ScoredTable:
-    """Return the predictions in a file whose suffix names its format.
+    r"""Return the predictions in a file whose suffix names its format.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder, "x.csv")
-    ...     _ = path.write_text('node,predicted_class,aleatoric\\n7,0,-0.9\\n')
+    ...     _ = path.write_text('node,predicted_class,aleatoric\n7,0,-0.9\n')
     ...     read_scored(path).ids.to_pylist()
     ['7']
 

@@ -5,7 +5,6 @@ Shapes: N nodes of the table.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -153,9 +152,7 @@ def needed_columns(names: Sequence[str]) -> list[str]:
     >>> needed_columns(["node", "alpha_0", "mark_isolated", "probability_0"])
     ['node', 'mark_isolated']
     """
-    return [
-        name for name in names if name in (*REQUIRED, *OPTIONAL) or name.startswith(MARK)
-    ]
+    return [name for name in names if name in (*REQUIRED, *OPTIONAL) or name.startswith(MARK)]
 
 
 def check_columns(names: Sequence[str], table: str) -> None:

@@ -91,9 +91,7 @@ class Movement(NamedTuple):
         return self.distance >= LEAST_MOVE and self.p_value * comparisons <= CHANCE
 
 
-def distribution_movement(
-    value_A: NDArray[np.floating], value_B: NDArray[np.floating]
-) -> Movement:
+def distribution_movement(value_A: NDArray[np.floating], value_B: NDArray[np.floating]) -> Movement:
     """Return the Kolmogorov-Smirnov distance of two samples of finite numbers, none of them empty.
 
     Equal numbers make the test too cautious, never too eager.

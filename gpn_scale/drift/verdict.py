@@ -19,9 +19,7 @@ _NAMED = 3
 _LONGEST = 40
 
 
-def verdict(
-    parts: Sequence[PartDrift], classes: ClassesDrift, columns: ColumnsDrift | None
-) -> str:
+def verdict(parts: Sequence[PartDrift], classes: ClassesDrift, columns: ColumnsDrift | None) -> str:
     """Return what has moved, in one sentence.
 
     >>> nothing = ClassesDrift(classes=(), probability=None, abstained=None, left_out=())
@@ -51,8 +49,8 @@ def verdict(
     if moved_classes:
         return f"{_class_sentence(moved_classes[0])}{cause}{shares and f', while {shares}'}."
     if cause:
-        lead = shares[0].upper() + shares[1:] if shares else "Predictions have not moved"
-        return f"{lead}, but inputs have moved{cause}."
+        why = f" ({shares})" if shares else ""
+        return f"Predictions have not moved{why}, but inputs have{cause}."
     end = f": {shares}" if shares else ""
     return f"Nothing has moved beyond what chance explains{end}."
 
@@ -89,8 +87,8 @@ def advice(
         )
     if columns_moved and not stranger:
         sentences.append(
-            "Find out whether the columns that moved are recorded as before; predictions of the "
-            "model are as sure as they were."
+            "Find out whether the columns that moved are recorded as before; nodes do not look "
+            "stranger for it so far."
         )
     elif columns_moved:
         sentences.append("Find out whether the columns that moved are recorded as before.")
@@ -130,7 +128,9 @@ def most_moved_part(parts: Sequence[PartDrift]) -> PartDrift | None:
     candidates = [
         part
         for part in parts
-        if part.name != "known" and part.moved and (not has_moved or part.looks_stranger == stranger)
+        if part.name != "known"
+        and part.moved
+        and (not has_moved or part.looks_stranger == stranger)
     ]
     return max(candidates, key=lambda part: part.distribution.distance, default=None)
 
@@ -139,11 +139,15 @@ def _cause(
     parts: Sequence[PartDrift], known: PartDrift | None, columns: Sequence[ColumnDrift]
 ) -> str:
     """Return which part and which columns moved most, as the end of a sentence."""
-    part = most_moved_part(parts) if known is not None and (known.moved or known.share_moved) else None
+    part = (
+        most_moved_part(parts) if known is not None and (known.moved or known.share_moved) else None
+    )
     pieces = [] if part is None else [f"mostly by their {part.name}"]
     named = [each for each in columns if each.name != NEIGHBOURS][:_NAMED]
     if named:
         pieces.append(f"most in {_listed([_short(each.name) for each in named])}")
+        if len(named) == 1 and named[0].numbers.get("new_values"):
+            pieces[-1] += f" ({named[0].detail})"
     elif columns:
         pieces.append(f"in their {NEIGHBOURS}")
     return "".join(f", {piece}" for piece in pieces)
@@ -160,8 +164,7 @@ def _class_sentence(drift: ClassDrift) -> str:
 def _shares(known: PartDrift) -> str:
     share_a, share_b = known.shares[LEVELS[0]]
     return (
-        f"the share of nodes that look unknown is {_percent(share_a.value)} in A and "
-        f"{_percent(share_b.value)} in B"
+        f"{_percent(share_a.value)} of the nodes look unknown in A, {_percent(share_b.value)} in B"
     )
 
 
