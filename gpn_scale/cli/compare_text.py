@@ -16,13 +16,14 @@ _COLUMNS = 10
 _CLASSES = 10
 _WIDTH = 100
 _SHORT = 30
+_LONGEST = 10_000
 
 
 def drift_text(drift: Drift) -> str:
     """Return the verdict, what to do, and the figures, as lines."""
-    lines = [drift.verdict, *(f"  {each}" for each in drift.advice), ""]
-    lines += ["what is compared:", *(f"  {each}" for each in drift.reference)]
-    lines += [f"  {each}" for each in drift.left_out]
+    sentences = (*drift.reference, *drift.left_out)
+    lines = [_line(drift.verdict), *(f"  {each}" for each in drift.advice), ""]
+    lines += ["what is compared:", *(f"  {_line(each)}" for each in sentences)]
     for title, rows in (
         ("p-values, A -> B:", _part_rows(drift)),
         ("predicted classes, A -> B:", _class_rows(drift)),
@@ -33,6 +34,11 @@ def drift_text(drift: Drift) -> str:
             lines += ["", title, *table_lines(rows, _WIDTH)]
     lines += ["", *_further(drift), f"{THRESHOLDS} {CONDITION}"]
     return "\n".join(lines)
+
+
+def _line(sentence: str) -> str:
+    """Return a whole sentence, whose names of columns and files may hold any characters."""
+    return cell(sentence, _LONGEST)
 
 
 def _part_rows(drift: Drift) -> list[Sequence[Any]]:

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfc
-from scipy.stats import chi2_contingency, ks_2samp
+from scipy.special import erfc, kolmogorov
+from scipy.stats import chi2_contingency
 
 from gpn_scale.evaluation.intervals import Interval, exact_interval
 
@@ -94,17 +94,23 @@ class Movement(NamedTuple):
 def distribution_movement(value_A: NDArray[np.floating], value_B: NDArray[np.floating]) -> Movement:
     """Return the Kolmogorov-Smirnov distance of two samples of finite numbers, none of them empty.
 
-    Equal numbers make the test too cautious, never too eager.
+    The p-value is that of many nodes. For few of them, and for equal numbers, it is too large
+    rather than too small.
 
     >>> movement = distribution_movement(np.arange(50.0), np.arange(25.0, 75.0))
     >>> movement.distance, movement.direction, movement.exceeds_chance
     (0.5, 1, True)
     """
-    result = ks_2samp(value_A, value_B, method="asymp")
-    distance = float(result.statistic)
-    # The sign is that of F_A - F_B: more of A lies below, so that B is larger.
-    direction = int(result.statistic_sign) if distance > 0 else 0
-    return Movement(distance, float(result.pvalue), direction)
+    both = np.concatenate([value_A, value_B])
+    below_A, below_B = (
+        np.searchsorted(np.sort(values), both, side="right") / len(values)
+        for values in (value_A, value_B)
+    )
+    gap = below_A - below_B  # positive where more of A lies below, so that B is larger
+    farthest = float(gap[np.abs(gap).argmax()])
+    size = len(value_A) * len(value_B) / len(both)
+    p_value = float(kolmogorov(math.sqrt(size) * abs(farthest)))
+    return Movement(abs(farthest), p_value, int(np.sign(farthest)))
 
 
 def share_p_values(count_A: Counts, nodes_A: int, count_B: Counts, nodes_B: int) -> NDArray[Any]:

@@ -44,7 +44,15 @@ def columns(drift: Drift) -> Section | None:
         ],
         tables=[
             {
-                "header": ["column", "kind", "distance", "moved", "missing, A", "missing, B", "in words"],
+                "header": [
+                    "column",
+                    "kind",
+                    "distance",
+                    "moved",
+                    "missing, A",
+                    "missing, B",
+                    "in words",
+                ],
                 "rows": [_row(each) for each in shown],
                 "caption": f"Columns, those that moved first{_more(len(values.columns))}",
                 "kind": "texts",
