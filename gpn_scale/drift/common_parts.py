@@ -32,6 +32,7 @@ def with_common_parts(
 ) -> tuple[ScoredTable, ScoredTable, tuple[str, ...]]:
     """Return both tables with the same parts, and what has changed, one sentence each.
 
+    >>> import pyarrow as pa
     >>> columns = {"node": range(30), "predicted_class": [0] * 30, "aleatoric": [-0.9] * 30}
     >>> p = pa.array((1 + np.arange(30)) / 31)
     >>> b = ScoredTable.of(pa.table(columns | {"p_known": p, "p_features": p}))

@@ -27,7 +27,14 @@ NO_GRAPHS = "Columns are not compared: that takes the graphs of both A and B."
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Drift:
-    """How B moved against A: `compare` makes it."""
+    """How B moved against A; `compare` makes it.
+
+    >>> import pyarrow as pa
+    >>> columns = {"node": range(30), "predicted_class": [0] * 30, "aleatoric": [-0.9] * 30}
+    >>> table = ScoredTable.of(pa.table(columns))
+    >>> compare(table, table).to_dict()["nodes"]["in_both"]
+    30
+    """
 
     a: str
     """Name of A."""

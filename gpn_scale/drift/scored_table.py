@@ -36,10 +36,10 @@ class ScoredTable:
     """Predictions of nodes, as far as a comparison needs them.
 
     >>> table = ScoredTable.of(
-    ...     pa.table({"node": [0, 1], "predicted_class": [1, 0], "aleatoric": [-0.9, -0.6]})
+    ...     pa.table({"node": [0, 1], "predicted_class": [0, 1], "aleatoric": [-0.75, -0.5]})
     ... )
     >>> table.ids.to_pylist(), table.class_names, table.probability.tolist()
-    (['0', '1'], ('0', '1'), [0.9, 0.6])
+    (['0', '1'], ('0', '1'), [0.75, 0.5])
     """
 
     name: str

@@ -134,8 +134,8 @@ def share_p_values(count_A: Counts, nodes_A: int, count_B: Counts, nodes_B: int)
 def share_movement(a: Share, b: Share) -> Movement:
     """Return the difference of two shares.
 
-    >>> share_movement(Share(5, 100), Share(40, 100)).distance
-    0.35
+    >>> share_movement(Share(5, 100), Share(30, 100)).distance
+    0.25
     """
     counts = np.array([a.count], np.int64), np.array([b.count], np.int64)
     p_value = float(share_p_values(counts[0], a.nodes, counts[1], b.nodes)[0])

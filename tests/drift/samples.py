@@ -48,16 +48,17 @@ def raw_graph(count=600, rng_seed=0, **changed):
     rng = np.random.default_rng(rng_seed)
     topics = np.array(["rent and food", "shop card sales", "old gift refund"])
     extra = rng.integers(0, 10**6, count)
+    names = np.array(changed.get("id", [f"n{place}" for place in range(count)]))
     nodes = {
-        "id": [f"n{place}" for place in range(count)],
+        "id": names,
         "age": rng.normal(45, 10, count).round(),
         "country": rng.choice(["DE", "FR", "NL"], count, p=[0.6, 0.3, 0.1]),
         "is_company": rng.choice(["yes", "no"], count),
         "opened": [f"20{year:02d}-03-01" for year in rng.integers(10, 26, count)],
-        "note": [f"{topic} {each}" for topic, each in zip(rng.choice(topics, count), extra)],
+        "note": [f"{topic} {each}" for topic, each in zip(rng.choice(topics, count), extra, strict=True)],
     }
     edges = {
-        "source": [f"n{place}" for place in rng.integers(0, count, 2 * count)],
-        "target": [f"n{place}" for place in rng.integers(0, count, 2 * count)],
+        "source": names[rng.integers(0, count, 2 * count)],
+        "target": names[rng.integers(0, count, 2 * count)],
     }
     return Graph.from_tables(nodes | changed, edges, kinds={"note": "text"})
