@@ -173,7 +173,7 @@ def _left_out(a: ScoredTable, b: ScoredTable, nodes: ComparedNodes) -> tuple[str
         sentences.append(f"Abstained nodes are not compared: only {holder} says which they are.")
     elif a.abstain is not None and a.joint != "p_known":
         sentences.append(
-            "Which nodes are abstained from rests on p_known as it was predicted, whose parts "
+            "Which nodes are not answered depends on p_known as it was predicted, whose parts "
             "differ between A and B."
         )
     return tuple(sentences)

@@ -55,7 +55,9 @@ def raw_graph(count=600, rng_seed=0, **changed):
         "country": rng.choice(["DE", "FR", "NL"], count, p=[0.6, 0.3, 0.1]),
         "is_company": rng.choice(["yes", "no"], count),
         "opened": [f"20{year:02d}-03-01" for year in rng.integers(10, 26, count)],
-        "note": [f"{topic} {each}" for topic, each in zip(rng.choice(topics, count), extra, strict=True)],
+        "note": [
+            f"{topic} {each}" for topic, each in zip(rng.choice(topics, count), extra, strict=True)
+        ],
     }
     edges = {
         "source": names[rng.integers(0, count, 2 * count)],

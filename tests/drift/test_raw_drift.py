@@ -10,7 +10,9 @@ from gpn_scale.data.column_kinds import KINDS
 from gpn_scale.drift.column_drift import Bars, Bins
 from gpn_scale.drift.raw_drift import column_drift, number_drift
 
-CELLS = st.lists(st.sampled_from([None, "", "NA", "1", "2.5", "yes", "no", "red car", "2024-01-01"]))
+CELLS = st.lists(
+    st.sampled_from([None, "", "NA", "1", "2.5", "yes", "no", "red car", "2024-01-01"])
+)
 
 
 def chunked(values, kind=None):

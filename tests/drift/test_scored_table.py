@@ -64,7 +64,10 @@ def test_a_table_without_names_has_positions_and_numbers():
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"p_known": np.full(30, 1.5)}, "'p_known' has other values; expected a number from 0 to 1"),
+        (
+            {"p_known": np.full(30, 1.5)},
+            "'p_known' has other values; expected a number from 0 to 1",
+        ),
         ({"p_known": np.full(30, np.nan)}, "'p_known' has other values"),
         ({"aleatoric": np.full(30, 0.4)}, "'aleatoric' has other values; .* from -1 to 0"),
         ({"aleatoric": ["much"] * 30}, "'aleatoric' has other values; expected values of type dou"),

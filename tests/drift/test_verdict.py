@@ -45,7 +45,9 @@ def test_fewer_nodes_look_unknown():
 
 def test_one_column_is_named_with_its_new_values():
     country = np.where(np.arange(600) < 150, "XK", "DE")
-    drift = compare(scored(600), scored(600), graph_a=raw_graph(), graph_b=raw_graph(country=country))
+    drift = compare(
+        scored(600), scored(600), graph_a=raw_graph(), graph_b=raw_graph(country=country)
+    )
     assert drift.verdict == (
         "Predictions have not moved (4.5 % of the nodes look unknown in A, 4.5 % in B), but inputs "
         "have, most in the column country (new values: 'XK' (150); vanished values: 'FR', 'NL')."

@@ -153,4 +153,6 @@ def test_parquet_keeps_facts_and_other_formats_do_not(tmp_path):
     assert schema.names == list(table_of(FIRST).column_names)
     assert table_facts(pq.read_schema(written(tmp_path / "plain.parquet"))) == {}
     for suffix in (".csv", ".jsonl"):
-        assert (tmp_path / f"x{suffix}").read_bytes() == written(tmp_path / f"y{suffix}").read_bytes()
+        assert (tmp_path / f"x{suffix}").read_bytes() == written(
+            tmp_path / f"y{suffix}"
+        ).read_bytes()
