@@ -5,7 +5,7 @@ Shapes: A and B nodes of each side, K categories, W words.
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -67,7 +67,7 @@ def number_drift(
     """
     given = a[np.isfinite(a)], b[np.isfinite(b)]
     if min(map(len, given)) < LEAST_HISTOGRAM_NODES:
-        return ColumnDrift(name=name, kind=kind, values=_STILL, detail=_too_few(*given))
+        return _uncompared(name, kind, len(given[0]), len(given[1]))
     medians = [float(np.median(values)) for values in given]
     low, high = (float(end) for end in np.quantile(given[0], [0.25, 0.75]))
     shift = (medians[1] - medians[0]) / (high - low) if high > low else None
@@ -98,14 +98,7 @@ def _booleans(name: str, a: ColumnReader, b: ColumnReader) -> ColumnDrift:
     missing = [Share(int(np.isnan(each).sum()), len(each)) for each in given]
     true = [Share(int(np.nansum(each)), int((~np.isnan(each)).sum())) for each in given]
     if min(each.nodes for each in true) < LEAST_HISTOGRAM_NODES:
-        drift = ColumnDrift(
-            name=name,
-            kind="boolean",
-            values=_STILL,
-            detail=f"too few values to compare ({true[0].nodes:,} and {true[1].nodes:,})",
-        )
-        return _with_missing(drift, *missing)
-    names = ("yes", "no")
+        return _with_missing(_uncompared(name, "boolean", true[0].nodes, true[1].nodes), *missing)
     shares = [(each.value, 1 - each.value) for each in true]
     drift = ColumnDrift(
         name=name,
@@ -113,40 +106,31 @@ def _booleans(name: str, a: ColumnReader, b: ColumnReader) -> ColumnDrift:
         values=share_movement(true[0], true[1]),
         detail=f"share of yes {_percent(true[0].value)} -> {_percent(true[1].value)}",
         numbers={"share_a": true[0].value, "share_b": true[1].value},
-        picture=Bars(names=names, a=shares[0], b=shares[1]),
+        picture=Bars(names=("yes", "no"), a=shares[0], b=shares[1]),
     )
     return _with_missing(drift, *missing)
 
 
 def _categories(name: str, a: ColumnReader, b: ColumnReader) -> ColumnDrift:
     missing = [_missing_share(each.text) for each in (a, b)]
-    names, count_a, count_b = _joint_counts(a.text, b.text)
-    if min(count_a.sum(), count_b.sum()) < LEAST_HISTOGRAM_NODES:
-        detail = f"too few values to compare ({count_a.sum():,} and {count_b.sum():,})"
-        drift = ColumnDrift(name=name, kind="category", values=_STILL, detail=detail)
-        return _with_missing(drift, *missing)
-    new = np.flatnonzero((count_a == 0) & (count_b > 0))
-    new = new[np.argsort(-count_b[new], kind="stable")]
-    gone = np.flatnonzero((count_a > 0) & (count_b == 0))
-    gone = gone[np.argsort(-count_a[gone], kind="stable")]
-    share_a, share_b = count_a / count_a.sum(), count_b / count_b.sum()
-    order = np.argsort(-np.abs(share_b - share_a), kind="stable")
+    counted = _joint_counts(a.text, b.text)
+    if min(counted.rows) < LEAST_HISTOGRAM_NODES:
+        return _with_missing(_uncompared(name, "category", *counted.rows), *missing)
+    new, gone = counted.only_in_b, counted.only_in_a
     drift = ColumnDrift(
         name=name,
         kind="category",
-        values=category_movement(count_a, count_b),
-        detail=_category_text(names, share_a, share_b, count_b, new, gone, order),
+        values=category_movement(counted.a, counted.b),
+        detail=_category_text(counted),
         numbers={
-            "new_values": {names[place]: int(count_b[place]) for place in new[:_BARS]},
+            "new_values": {counted.names[place]: int(counted.b[place]) for place in new[:_BARS]},
             "num_new_values": len(new),
-            "vanished_values": {names[place]: int(count_a[place]) for place in gone[:_BARS]},
+            "vanished_values": {
+                counted.names[place]: int(counted.a[place]) for place in gone[:_BARS]
+            },
             "num_vanished_values": len(gone),
         },
-        picture=Bars(
-            names=tuple(names[place] for place in order[:_BARS]),
-            a=tuple(share_a[order[:_BARS]].tolist()),
-            b=tuple(share_b[order[:_BARS]].tolist()),
-        ),
+        picture=counted.bars,
     )
     return _with_missing(drift, *missing)
 
@@ -156,45 +140,27 @@ def _texts(name: str, a: ColumnReader, b: ColumnReader) -> ColumnDrift:
     missing = [_missing_share(each.text) for each in (a, b)]
     given = [each.nodes - each.count for each in missing]
     if min(given) < LEAST_HISTOGRAM_NODES:
-        detail = f"too few values to compare ({given[0]:,} and {given[1]:,})"
-        drift = ColumnDrift(name=name, kind="text", values=_STILL, detail=detail)
-        return _with_missing(drift, *missing)
+        return _with_missing(_uncompared(name, "text", given[0], given[1]), *missing)
     tables = [texts_with_word(each.text.distinct, each.text.counts) for each in (a, b)]
-    tokens, count_a, count_b = _joint_words(*tables)
-    if not len(tokens):
-        return _with_missing(
-            ColumnDrift(name=name, kind="text", values=_STILL, detail="no words"), *missing
-        )
-    share_a, share_b = count_a / given[0], count_b / given[1]
-    order = np.argsort(-np.abs(share_b - share_a), kind="stable")
-    first = order[0]
-    p_value = share_p_values(count_a[[first]], given[0], count_b[[first]], given[1])[0]
-    unseen = np.flatnonzero((count_a == 0) & (count_b > 0))
-    listed = ", ".join(
-        f"{_quoted(tokens[place])} {_percent(share_a[place])} -> {_percent(share_b[place])}"
-        for place in order[:3]
-    )
-    more = f"; {len(unseen):,} of the frequent words are new" if len(unseen) else ""
+    counted = _joint_words(tables[0], tables[1], (given[0], given[1]))
+    if not counted.names:
+        drift = ColumnDrift(name=name, kind="text", values=_STILL, detail="no words")
+        return _with_missing(drift, *missing)
+    num_new = len(counted.only_in_b)
+    more = f"; {num_new:,} of the frequent words are new" if num_new else ""
     drift = ColumnDrift(
         name=name,
         kind="text",
-        # The word was chosen among many, so its p-value is corrected for all of them.
-        values=Movement(
-            float(np.abs(share_b - share_a)[first]), min(1.0, float(p_value) * len(tokens))
-        ),
-        detail=f"texts with the word {listed}{more}",
+        values=_word_movement(counted),
+        detail=f"texts with the word {counted.changes(counted.order[:3])}{more}",
         numbers={
             "words": {
-                tokens[place]: [float(share_a[place]), float(share_b[place])]
-                for place in order[:_BARS]
+                counted.names[place]: [float(counted.share_a[place]), float(counted.share_b[place])]
+                for place in counted.order[:_BARS]
             },
-            "num_new_words": len(unseen),
+            "num_new_words": num_new,
         },
-        picture=Bars(
-            names=tuple(tokens[place] for place in order[:_BARS]),
-            a=tuple(share_a[order[:_BARS]].tolist()),
-            b=tuple(share_b[order[:_BARS]].tolist()),
-        ),
+        picture=counted.bars,
     )
     return _with_missing(drift, *missing)
 
@@ -216,60 +182,113 @@ def _missing_share(text: TextValues) -> Share:
     return Share(int(text.missing.sum()), len(text.code))
 
 
-def _joint_counts(
-    a: TextValues, b: TextValues
-) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
-    """Return all values of both columns, and the number of rows of each, (K,)."""
+class _Counted(NamedTuple):
+    """How many rows of A and of B have each of several values or words."""
+
+    names: list[str]
+    a: NDArray[np.int64]
+    """Number of rows of A with each, (K,)."""
+    b: NDArray[np.int64]
+    """The same of B."""
+    rows: tuple[int, int]
+    """Number of rows of A and of B that have any."""
+
+    @property
+    def share_a(self) -> NDArray[np.float64]:
+        return self.a / self.rows[0]
+
+    @property
+    def share_b(self) -> NDArray[np.float64]:
+        return self.b / self.rows[1]
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """All places, the largest change first."""
+        return np.argsort(-np.abs(self.share_b - self.share_a), kind="stable")
+
+    @property
+    def only_in_b(self) -> NDArray[np.int64]:
+        """Places of what A does not have, the most frequent first."""
+        places = np.flatnonzero((self.a == 0) & (self.b > 0))
+        return places[np.argsort(-self.b[places], kind="stable")]
+
+    @property
+    def only_in_a(self) -> NDArray[np.int64]:
+        """Places of what B does not have, the most frequent first."""
+        places = np.flatnonzero((self.a > 0) & (self.b == 0))
+        return places[np.argsort(-self.a[places], kind="stable")]
+
+    @property
+    def bars(self) -> Bars:
+        """The largest changes."""
+        first = self.order[:_BARS]
+        return Bars(
+            names=tuple(self.names[place] for place in first),
+            a=tuple(self.share_a[first].tolist()),
+            b=tuple(self.share_b[first].tolist()),
+        )
+
+    def changes(self, places: NDArray[np.int64]) -> str:
+        """Return how shares changed, in words."""
+        return ", ".join(
+            f"{_quoted(self.names[place])} {_percent(self.share_a[place])} -> "
+            f"{_percent(self.share_b[place])}"
+            for place in places
+        )
+
+
+def _joint_counts(a: TextValues, b: TextValues) -> _Counted:
+    """Return all values of both columns, with the number of rows of each."""
     names = pc.unique(pa.concat_arrays([a.distinct, b.distinct]))
     counts = []
     for text in (a, b):
         count = np.zeros(len(names), np.int64)
         count[np.asarray(pc.index_in(text.distinct, value_set=names), np.int64)] = text.counts
         counts.append(count)
-    return names.to_pylist(), counts[0], counts[1]
+    rows = int(counts[0].sum()), int(counts[1].sum())
+    return _Counted(names.to_pylist(), counts[0], counts[1], rows)
 
 
-def _joint_words(
-    a: pa.Table, b: pa.Table
-) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the most frequent words of both tables, and the number of rows with each, (W,)."""
+def _joint_words(a: pa.Table, b: pa.Table, rows: tuple[int, int]) -> _Counted:
+    """Return the most frequent words of both tables, with the number of rows that have each."""
     both = a.join(b, "word", join_type="full outer", right_suffix="_b")
-    both = both.set_column(
-        both.num_columns,
-        "all",
-        pc.add(pc.fill_null(both["rows"], 0), pc.fill_null(both["rows_b"], 0)),
-    )
+    total = pc.add(pc.fill_null(both["rows"], 0), pc.fill_null(both["rows_b"], 0))
+    both = both.append_column("all", total)
     both = both.sort_by([("all", "descending"), ("word", "ascending")]).slice(0, WORDS)
     counts = [np.asarray(pc.fill_null(both[name], 0), np.int64) for name in ("rows", "rows_b")]
-    return both["word"].to_pylist(), counts[0], counts[1]
+    return _Counted(both["word"].to_pylist(), counts[0], counts[1], rows)
 
 
-def _category_text(
-    names: list[str],
-    share_a: NDArray[np.float64],
-    share_b: NDArray[np.float64],
-    count_b: NDArray[np.int64],
-    new: NDArray[np.int64],
-    gone: NDArray[np.int64],
-    order: NDArray[np.int64],
-) -> str:
-    pieces = []
+def _word_movement(counted: _Counted) -> Movement:
+    """Return the largest change of the share of texts with a word.
+
+    The word was chosen among many, so its p-value is corrected for all of them.
+    """
+    first = counted.order[:1]
+    p_value = share_p_values(counted.a[first], counted.rows[0], counted.b[first], counted.rows[1])
+    distance = float(np.abs(counted.share_b - counted.share_a)[first[0]])
+    return Movement(distance, min(1.0, float(p_value[0]) * len(counted.names)))
+
+
+def _category_text(counted: _Counted) -> str:
+    """Return new and vanished values, or else the largest changes, in words."""
+    new, gone, pieces = counted.only_in_b, counted.only_in_a, []
     if len(new):
-        listed = [f"{_quoted(names[place])} ({count_b[place]:,})" for place in new[:_LISTED]]
-        more = f" and {len(new) - _LISTED:,} more" if len(new) > _LISTED else ""
-        pieces.append(f"new values: {', '.join(listed)}{more}")
+        listed = [f"{_quoted(counted.names[place])} ({counted.b[place]:,})" for place in new]
+        pieces.append(f"new values: {_first_of(listed)}")
     if len(gone):
-        listed = [_quoted(names[place]) for place in gone[:_LISTED]]
-        more = f" and {len(gone) - _LISTED:,} more" if len(gone) > _LISTED else ""
-        pieces.append(f"vanished values: {', '.join(listed)}{more}")
-    first = [place for place in order[:3] if share_a[place] > 0 and share_b[place] > 0]
-    if first and not len(new):
-        listed = [
-            f"{_quoted(names[place])} {_percent(share_a[place])} -> {_percent(share_b[place])}"
-            for place in first
-        ]
-        pieces.append(", ".join(listed))
-    return "; ".join(pieces)
+        pieces.append(f"vanished values: {_first_of([_quoted(counted.names[i]) for i in gone])}")
+    return "; ".join(pieces) or counted.changes(counted.order[:3])
+
+
+def _first_of(texts: list[str]) -> str:
+    more = f" and {len(texts) - _LISTED:,} more" if len(texts) > _LISTED else ""
+    return ", ".join(texts[:_LISTED]) + more
+
+
+def _uncompared(name: str, kind: DriftKind, count_a: int, count_b: int) -> ColumnDrift:
+    detail = f"too few values to compare ({count_a:,} and {count_b:,})"
+    return ColumnDrift(name=name, kind=kind, values=_STILL, detail=detail)
 
 
 def _median_text(kind: DriftKind, medians: list[float], shift: float | None) -> str:
@@ -280,10 +299,6 @@ def _median_text(kind: DriftKind, medians: list[float], shift: float | None) -> 
 
 def _date(days: float) -> str:
     return str(np.datetime64(int(np.clip(days, -1e6, 3e6)), "D"))
-
-
-def _too_few(a: NDArray[Any], b: NDArray[Any]) -> str:
-    return f"too few values to compare ({len(a):,} and {len(b):,})"
 
 
 def _percent(share: float) -> str:
