@@ -36,6 +36,23 @@ def trust_of(prediction: Prediction) -> NDArray[np.float64]:
     trust_N = np.empty(len(prediction.alpha_0))
     for rows in row_blocks(len(trust_N)):
         trust_N[rows] = prediction.probabilities[rows].max(1, initial=0.0)
-    if prediction.p is not None:
-        trust_N *= np.sqrt(prediction.p.continued)
+    return trust(trust_N, None if prediction.p is None else prediction.p.continued)
+
+
+def trust(
+    probability_N: NDArray[np.floating], p_known_N: NDArray[np.floating] | None
+) -> NDArray[np.float64]:
+    """Return the trust in predictions of which only these two numbers are known, in [0, 1], (N,).
+
+    >>> trust(np.array([0.75, 0.5]), np.array([0.25, 1.0])).tolist()
+    [0.375, 0.5]
+
+    Args:
+        probability_N: Probability of each node's predicted class.
+        p_known_N: P-value that each node is known, continued where `PValues.beyond` is known; None
+            for a model without p-values.
+    """
+    trust_N = np.array(probability_N, np.float64)
+    if p_known_N is not None:
+        trust_N *= np.sqrt(p_known_N.astype(np.float64))
     return np.clip(trust_N, 0.0, 1.0)
