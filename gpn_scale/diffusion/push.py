@@ -120,14 +120,14 @@ class _Push:
         for step in range(steps):
             self._pieces.append((nodes, self.teleport * mass))
             large = mass >= self.tolerance
+            if self.transition.num_edges(nodes[large]) > limit:
+                weight = self._dense_row(nodes, mass, steps - step)
+                return PushedRow(None, weight, self.dropped)
             if not large.all():
                 self._drop(nodes[~large], mass[~large])
                 nodes, mass = nodes[large], mass[large]
             if not len(nodes):
                 break
-            if self.transition.num_edges(nodes) > limit:
-                weight = self._dense_row(nodes, mass, steps - step)
-                return PushedRow(None, weight, self.dropped)
             nodes, mass = self.transition.step(nodes, (1.0 - self.teleport) * mass)
         self._pieces.append((nodes, mass))
         every = np.concatenate([nodes for nodes, _ in self._pieces])
@@ -144,17 +144,14 @@ class _Push:
             kept[earlier] += amount
         arrived[nodes] = mass
         drops = self.tolerance > 0.0 and self.transition.base.matrix is None
-        for step in range(steps):
-            arrived *= 1.0 - self.teleport
-            arrived = self.transition.step_all(arrived)
-            if step == steps - 1:
-                break
-            kept += self.teleport * arrived
+        for remaining in range(steps, 0, -1):
             if drops:
                 small = np.flatnonzero((arrived < self.tolerance) & (arrived > 0.0))
                 self._drop(small, arrived[small])
                 arrived[small] = 0.0
-        kept += arrived
+            arrived *= 1.0 - self.teleport
+            arrived = self.transition.step_all(arrived)
+            kept += (self.teleport if remaining > 1 else 1.0) * arrived
         return kept
 
     def _drop(self, nodes: NodeIds, mass: NDArray[np.float64]) -> None:
