@@ -1,14 +1,13 @@
 """How long does a single new node or a what-if change take, before and with `LivePredictor`?
 
-    python benchmarks/bench_live.py [--nodes 200000] [--classes 40] [--requests 50] [--model FILE]
+    python benchmarks/bench_live.py [--dataset NAME --data-dir DIR] [--model FILE] [--requests 50]
 
-Without --model, a GPN+ is trained for an epoch on a synthetic graph with hubs; how good it is makes
-no difference here. With --model, the model and the graph are those of a finished run. A request is
-one new node with 5 random neighbours and the features of a random node, or one existing node
+Without --model, a GPN+ is trained for an epoch; how good it is makes no difference here. A request
+is one new node with 5 random neighbours and the features of a random node, or one existing node
 with other features, one edge more and one edge less. Before: `GPNClassifier.predict_new`, and
 `build_graph` with `GPNClassifier.predict` of all nodes. After: `LivePredictor` with a mapped table.
-Requests take turns in one process. Milliseconds are wall time, and time of the processor for a
-machine that does other work. Prints one JSON line.
+Requests take turns in one process. Milliseconds are wall time, and processor time for machines that
+do other work as well. Prints one JSON line.
 """
 
 import argparse
@@ -29,20 +28,17 @@ def trained_on(options: argparse.Namespace) -> tuple[Any, Any]:
     """Return a classifier and its graph."""
     from gpn_scale.config import RunConfig, TrainConfig
     from gpn_scale.data.datasets import load_graph
-    from gpn_scale.data.splits import prepare_graph, stratified_split
-    from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
+    from gpn_scale.data.splits import prepare_graph
     from gpn_scale.estimator import GPNClassifier
 
+    graph = load_graph(options.dataset, options.data_dir)
     if options.model is not None:
         classifier = GPNClassifier.load(options.model, device="cpu")
-        config = classifier.config
-        graph = prepare_graph(load_graph(config.data.dataset, options.data_dir), config)
-        return classifier, classifier.aligned(graph).graph
-    shape = {"nodes": options.nodes, "classes": options.classes, "degree": options.degree}
-    graph = synthetic_graph(SyntheticConfig(**shape, features=128, degree_exponent=2.1))
-    graph = stratified_split(graph, train=0.1, val=0.1, rng_seed=RNG_SEED)
-    config = RunConfig(train=TrainConfig(epochs=options.epochs))
-    classifier = GPNClassifier(config, device="cpu").fit(graph)
+        graph = prepare_graph(graph, classifier.config)
+    else:
+        config = RunConfig(train=TrainConfig(epochs=options.epochs))
+        graph = prepare_graph(graph, config)
+        classifier = GPNClassifier(config, device="cpu").fit(graph)
     return classifier, classifier.aligned(graph).graph
 
 
@@ -179,15 +175,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--nodes", type=int, default=200_000)
-    parser.add_argument("--classes", type=int, default=40)
-    parser.add_argument("--degree", type=float, default=14.0, help="mean number of neighbours")
+    parser.add_argument(
+        "--dataset",
+        default="synthetic:nodes=200000,classes=40,degree=14,features=128,degree_exponent=2.1",
+        help="name of the graph (default: %(default)s)",
+    )
+    parser.add_argument("--data-dir", type=Path, default=Path("data"), help="folder of the graph")
+    parser.add_argument("--model", type=Path, help="model file of a run on the graph")
     parser.add_argument("--epochs", type=int, default=1, help="epochs of training")
     parser.add_argument("--requests", type=int, default=50, help="requests of each kind")
     parser.add_argument("--slow-requests", type=int, default=3, help="of them, also before")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--model", type=Path, help="a model file, in place of a synthetic graph")
-    parser.add_argument("--data-dir", type=Path, default=Path("data"), help="folder of its graph")
     options = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
     with tempfile.TemporaryDirectory() as folder:

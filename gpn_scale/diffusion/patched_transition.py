@@ -20,8 +20,8 @@ from gpn_scale.diffusion.edge_patch import EdgePatch, patched_degree
 from gpn_scale.diffusion.transition import row_blocks
 
 _BLOCK_ENTRIES = 1 << 20
-SWEEP_EDGES = 1 << 25
-"""Number of edges above which no matrix for sweeps is kept: it takes 8 bytes per edge."""
+WHOLE_STEP_EDGES = 1 << 25
+"""Number of edges above which no matrix for whole steps is kept: it takes 8 bytes per edge."""
 
 
 class GraphTransition:
@@ -74,7 +74,7 @@ class GraphTransition:
     def matrix(self) -> scipy.sparse.csr_array | None:
         """The transposed adjacency matrix, (N, N); None if it would take too much memory."""
         graph = self.graph
-        if graph.num_edges > SWEEP_EDGES:
+        if graph.num_edges > WHOLE_STEP_EDGES:
             return None
         weight = np.ones(graph.num_edges) if graph.edge_weight is None else graph.edge_weight
         arrays = (weight.astype(np.float64), graph.indices, graph.indptr)

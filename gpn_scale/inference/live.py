@@ -17,7 +17,7 @@ from gpn_scale.data.column_roles import ColumnNames
 from gpn_scale.data.contract import DataContract
 from gpn_scale.data.graph import CSRFeatures, Features, Graph
 from gpn_scale.data.table_inputs import TableLike
-from gpn_scale.diffusion.edge_patch import rewired
+from gpn_scale.diffusion.edge_patch import EdgePatch, rewired
 from gpn_scale.diffusion.growth import new_nodes
 from gpn_scale.diffusion.patched_transition import GraphTransition, PatchedTransition
 from gpn_scale.errors import GraphError
@@ -68,7 +68,8 @@ class ChangedPrediction:
 class LivePredictor:
     """A trained model on one graph, ready to predict single new nodes and what-if changes.
 
-    All methods may be called from several threads at a time.
+    All methods may be called from several threads at a time; for that, the networks are put into
+    evaluation mode for good.
 
     >>> from gpn_scale import GPNClassifier
     >>> from gpn_scale.config import RunConfig, TrainConfig
@@ -114,7 +115,11 @@ class LivePredictor:
         values: AbstractNodeValues = EncodedValues(trained, graph)
         if table is not None:
             values = StoredValues(trained, graph, table, largest_evidence=largest_evidence)
+        trained.network.eval()
+        if trained.opinion is not None:
+            trained.opinion.network.eval()
         transition = GraphTransition(graph, diffusion.normalisation, diffusion.self_loops)
+        _ = transition.matrix  # made now, so that no request waits for it
         self.facts = GraphFacts(
             values=values,
             largest_evidence=largest_evidence,
@@ -182,9 +187,10 @@ class LivePredictor:
     ) -> ChangedPrediction:
         """Return the prediction of an existing node if it had other values or edges.
 
-        It is that of the changed graph at this node: undirected edges change both ends, the node's
-        own label counts as before, and its p-values are computed anew. Two things stay as they are
-        in the unchanged graph: the surprise of all other nodes, and their structural features.
+        It is that of the changed graph at this node: undirected edges change both ends, directed
+        ones are those that leave the node, its own label counts as before, and its p-values are
+        computed anew. Two things stay as they are in the unchanged graph: the surprise of all other
+        nodes, and their structural features.
 
         Args:
             node: Position of the node.
@@ -231,15 +237,17 @@ class LivePredictor:
             prediction=replace(predicted.prediction, facts=NodeFacts.of(graph, ids)),
             alpha_0_lower=predicted.alpha_0_lower,
             alpha_0_upper=predicted.alpha_0_upper,
-            notes=(*changed.notes, *self._notes(has_edges=len(patch.source) > 0)),
+            notes=(*changed.notes, *self._notes(patch, has_weights=add_weights is not None)),
         )
 
-    def _notes(self, *, has_edges: bool) -> tuple[str, ...]:
-        """Return what a prediction of a change leaves out."""
+    def _notes(self, patch: EdgePatch, *, has_weights: bool) -> tuple[str, ...]:
+        """Return what a prediction of a change assumes and leaves out."""
         notes = []
+        if self.graph.edge_weight is not None and not has_weights and (patch.weight > 0).any():
+            notes.append("The edges of the graph have weights, the added ones count as 1.")
         if self.facts.surprise is not None:
             notes.append("All other nodes are as strange as they are without the change.")
         preparation = self.contract.preparation
-        if has_edges and preparation is not None and preparation.structure:
+        if len(patch.source) and preparation is not None and preparation.structure:
             notes.append("Features that count edges are computed anew for this node alone.")
         return tuple(notes)

@@ -54,8 +54,8 @@ def test_steps_are_those_of_the_rebuilt_graph(case, normalisation, self_loops):
 
 
 @given(patches(), NORMALISATIONS, st.booleans(), st.sampled_from([0, 1 << 25]), st.integers(0, 99))
-def test_steps_of_all_nodes_are_the_same_by_sweep_and_by_selection(
-    case, normalisation, self_loops, sweep_edges, rng_seed
+def test_steps_of_all_nodes_are_the_same_as_a_whole_and_by_selection(
+    case, normalisation, self_loops, most_edges, rng_seed
 ):
     graph, patch, changed = case
     transition = PatchedTransition(GraphTransition(graph, normalisation, self_loops), patch)
@@ -63,7 +63,7 @@ def test_steps_of_all_nodes_are_the_same_by_sweep_and_by_selection(
     mass = rng.random(changed.num_nodes) * rng.integers(0, 2, changed.num_nodes)
     given_mass = mass.copy()
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(patched_transition, "SWEEP_EDGES", sweep_edges)
+        monkeypatch.setattr(patched_transition, "WHOLE_STEP_EDGES", most_edges)
         got = transition.step_all(mass)
     oracle = mass @ dense_transition(changed, normalisation, self_loops)
     np.testing.assert_allclose(got, oracle, atol=1e-9)
@@ -107,7 +107,7 @@ def test_a_node_that_loses_all_edges_keeps_its_mass(normalisation, self_loops):
 
 
 def test_too_many_edges_are_never_kept_as_a_matrix(monkeypatch):
-    monkeypatch.setattr(patched_transition, "SWEEP_EDGES", 5)
+    monkeypatch.setattr(patched_transition, "WHOLE_STEP_EDGES", 5)
     base = GraphTransition(TRIANGLE, "sym", True)
     assert base.matrix is None
     nothing = np.empty(0, np.int64)

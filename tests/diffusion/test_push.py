@@ -30,7 +30,7 @@ def pushed_rows(case, normalisation, self_loops, limits, **options):
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(push, "DENSE_EDGES", limits[0])
         monkeypatch.setattr(push, "DENSE_FRACTION", 0.0)
-        monkeypatch.setattr(patched_transition, "SWEEP_EDGES", limits[1])
+        monkeypatch.setattr(patched_transition, "WHOLE_STEP_EDGES", limits[1])
         rows = [push_row(transition, root, **options) for root in range(changed.num_nodes)]
     dense = np.zeros((changed.num_nodes, changed.num_nodes))
     for place, row in enumerate(rows):
@@ -73,9 +73,9 @@ def test_what_is_dropped_is_bounded(case, normalisation, self_loops, limits, ste
         np.testing.assert_allclose(gap.sum(1), dropped, atol=1e-9)
 
 
-@pytest.mark.parametrize("sweep_edges", [0, 1 << 25])
-def test_a_high_tolerance_drops_something_and_saves_work(monkeypatch, sweep_edges):
-    monkeypatch.setattr(patched_transition, "SWEEP_EDGES", sweep_edges)
+@pytest.mark.parametrize("most_edges", [0, 1 << 25])
+def test_a_high_tolerance_drops_something_and_saves_work(monkeypatch, most_edges):
+    monkeypatch.setattr(patched_transition, "WHOLE_STEP_EDGES", most_edges)
     path = build_graph(np.arange(99), np.arange(1, 100))
     new = new_nodes(path, np.empty((1, 0)), [[50]])
     transition = PatchedTransition(GraphTransition(path, "rw", True), grown(new))

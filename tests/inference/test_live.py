@@ -174,7 +174,6 @@ def test_a_gpn_without_opinion_is_predicted_as_in_the_changed_graph(data, graph,
     np.testing.assert_allclose(got.alpha_0_lower, alpha.sum(), rtol=1e-9)
     np.testing.assert_allclose(got.prediction.probabilities[0], alpha / alpha.sum(), rtol=1e-6)
     assert got.prediction.p is None
-    assert got.notes == ()
 
 
 def test_no_change_gives_the_prediction_of_the_graph(small_graph, classifier):
@@ -235,6 +234,25 @@ def test_a_request_does_not_depend_on_others(small_graph, classifier):
     again = live.changed(3, add_edges=[100])
     np.testing.assert_array_equal(first.prediction.probabilities, again.prediction.probabilities)
     np.testing.assert_array_equal(first.prediction.alpha_0, again.prediction.alpha_0)
+
+
+def test_networks_stay_in_evaluation_mode(small_graph, classifier):
+    trained = classifier.trained
+    trained.network.train()
+    trained.opinion.network.train()
+    live = live_of(classifier, small_graph)
+    live.new(small_graph.features[:1], [[0]])
+    assert not trained.network.training
+    assert not trained.opinion.network.training
+
+
+def test_added_edges_without_weights_are_noted():
+    graph = build_graph([0, 1], [1, 2], num_nodes=4, edge_weight=[2.0, 3.0], features=np.eye(4))
+    live = LivePredictor(trained_model(graph), graph, DataContract.of(graph))
+    note = "The edges of the graph have weights, the added ones count as 1."
+    assert live.changed(0, add_edges=[3]).notes == (note,)
+    assert live.changed(0, add_edges=[3], add_weights=[1.0]).notes == ()
+    assert live.changed(0, remove_edges=[1]).notes == ()
 
 
 @pytest.mark.parametrize(
