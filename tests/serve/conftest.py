@@ -18,6 +18,7 @@ from gpn_scale.serve.decisions import DecisionLog
 from gpn_scale.serve.served_model import ModelSource
 from gpn_scale.serve.service import Service
 from gpn_scale.serve.settings import ServeSettings
+from tests.serve.running import running
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -70,6 +71,15 @@ def served_run(tmp_path_factory):
     assert train([*options, "--out", str(folder / "run")]) == 0
     torch.set_num_threads(1)
     return folder / "run"
+
+
+@pytest.fixture(scope="session")
+def running_service(served_run, tmp_path_factory):
+    """A process that serves the run, and its address; decisions go to a file of their own."""
+    decisions = tmp_path_factory.mktemp("running") / "decisions.jsonl"
+    options = ["--decisions", str(decisions), "--request-seconds", "60"]
+    with running(served_run, *options) as (process, address):
+        yield process, address
 
 
 @pytest.fixture
