@@ -7,10 +7,6 @@ COPY precompute ./precompute
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 FROM python:3.11-slim
-# mpi4py is built from source and needs an MPI; the service itself does not use it.
-RUN apt-get update \
-    && apt-get install -y --no-install-recommends gcc libopenmpi-dev \
-    && rm -rf /var/lib/apt/lists/*
 COPY constraints.txt /tmp/constraints.txt
 COPY --from=build /wheels /wheels
 RUN pip install --no-cache-dir --extra-index-url https://download.pytorch.org/whl/cpu \
