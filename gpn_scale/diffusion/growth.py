@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from gpn_scale.csr import entries_of
@@ -26,9 +25,6 @@ from gpn_scale.data.graph import (
     as_node_ids,
 )
 from gpn_scale.errors import GraphError
-
-SparseRows = Any
-"""A `scipy.sparse.csr_array`; scipy ships no types."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -138,18 +134,6 @@ def grown_graph(graph: Graph, new: NewNodes) -> Graph:
         node_names=None if graph.node_names is None else np.append(graph.node_names, names),
         raw_columns=None,
     )
-
-
-def csr_rows(
-    values: NDArray[Any], columns: NDArray[Any], offsets: NDArray[Any], width: int
-) -> SparseRows:
-    """Return sparse rows of `width` columns from their three arrays, which are not copied.
-
-    >>> csr_rows(np.array([5, 6]), np.array([1, 0]), np.array([0, 1, 2]), width=3).toarray()
-    array([[0, 5, 0],
-           [6, 0, 0]])
-    """
-    return scipy.sparse.csr_array((values, columns, offsets), shape=(len(offsets) - 1, width))
 
 
 def _edges(graph: Graph, nodes: NodeIds) -> tuple[NodeIds, NodeIds, NDArray[np.float64]]:

@@ -20,10 +20,8 @@ from gpn_scale.diffusion.edge_patch import EdgePatch, patched_degree
 from gpn_scale.diffusion.transition import row_blocks
 
 _BLOCK_ENTRIES = 1 << 20
-SWEEP_EDGES = 1 << 26
+SWEEP_EDGES = 1 << 25
 """Number of edges above which no matrix for sweeps is kept: it takes 8 bytes per edge."""
-SWEEP_FRACTION = 0.25
-"""Fraction of all edges from which on a step over all of them is faster than a selection."""
 
 
 class GraphTransition:
@@ -117,6 +115,10 @@ class PatchedTransition:
         self._row_K, self._column_K = base.factors(out_weight_K, in_weight_K, self._loop_K)
         self._least_weight = float((in_weight_K + self._loop_K).min(initial=np.inf))
 
+    def num_edges(self, nodes: NodeIds) -> int:
+        """Return the number of edges of nodes, without those of the patch."""
+        return int(self.base.degree_N[nodes[nodes < self.num_existing]].sum())
+
     def step(
         self, nodes: NodeIds, mass: NDArray[np.float64]
     ) -> tuple[NodeIds, NDArray[np.float64]]:
@@ -197,13 +199,11 @@ class PatchedTransition:
 
     def _product(self, scaled_N: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return `scaled @ A` for the unpatched edges, (N,)."""
+        matrix = self.base.matrix
+        if matrix is not None:
+            product: NDArray[np.float64] = matrix @ scaled_N
+            return product
         active = np.flatnonzero(scaled_N)
-        num_edges = int(self.base.degree_N[active].sum())
-        if num_edges >= SWEEP_FRACTION * self.base.graph.num_edges:
-            matrix = self.base.matrix
-            if matrix is not None:
-                product: NDArray[np.float64] = matrix @ scaled_N
-                return product
         reached, amount = self._along_edges(active, scaled_N[active])
         sums = np.bincount(reached, amount, minlength=self.num_existing)
         return sums.astype(np.float64)

@@ -12,10 +12,10 @@ from torch import Tensor
 
 from gpn_scale.data.graph import Features, Graph, NodeIds
 from gpn_scale.diffusion.edge_patch import grown
-from gpn_scale.diffusion.growth import NewNodes, SparseRows, csr_rows
+from gpn_scale.diffusion.growth import NewNodes
 from gpn_scale.diffusion.patched_transition import GraphTransition, PatchedTransition
 from gpn_scale.diffusion.power_iteration import config_steps
-from gpn_scale.diffusion.push import push_rows
+from gpn_scale.diffusion.push import PushedRow, push_row
 from gpn_scale.errors import ConfigError, GraphError
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.inference.node_values import (
@@ -201,15 +201,18 @@ def predict_own(
     own_values = OwnValues.of(trained, own.features, np.arange(num_own), own.is_training)
     sums = _RowSums(values, own, own_values, surprise)
     for start in range(0, num_own, block_size):
-        pushed = push_rows(
-            transition,
-            own.ids[start : start + block_size],
-            teleport=trained.diffusion.teleport,
-            steps=config_steps(trained.diffusion),
-            tolerance=tolerance,
-        )
-        sums.add(pushed.weight, pushed.dropped)
-    diffused_MW, dropped_M = torch.cat(sums.diffused), np.concatenate(sums.dropped)
+        rows = [
+            push_row(
+                transition,
+                int(root),
+                teleport=trained.diffusion.teleport,
+                steps=config_steps(trained.diffusion),
+                tolerance=tolerance,
+            )
+            for root in own.ids[start : start + block_size]
+        ]
+        sums.add(rows)
+    diffused_MW, dropped_M = torch.cat(sums.diffused), np.array(sums.dropped)
     prediction = prediction_of(trained, own_values, diffused_MW, has_labels=values.has_labels)
     lower_M = _alpha_0(trained, diffused_MW)
     largest = values.largest_evidence if largest_evidence is None else largest_evidence
@@ -236,60 +239,32 @@ class _RowSums:
         self.values, self.own_ids, self.own_MW = values, own.ids, own_values.columns_BW
         self.surprise, self._num_existing = surprise, int(values.features.shape[0])
         self.diffused: list[Tensor] = [self.own_MW[:0]]
-        self.dropped: list[NDArray[np.float64]] = [np.empty(0)]
-        self._own_weights: list[SparseRows] = []
-        self._weight: list[NDArray[np.float64]] = [np.empty(0)]
-        """Sums of the rows."""
-        self._surprise: list[NDArray[np.float64]] = [np.empty(0)]
-        """Sums of the surprise of existing nodes."""
+        self.dropped: list[float] = []
+        self._own_weights: list[NDArray[np.float64]] = []
+        """Weights of the own nodes in each row."""
+        self._others: list[float] = []
+        """Weighted surprise of the other nodes of each row."""
+        self._weight: list[float] = []
+        """Sum of each row."""
 
-    def add(self, rows: SparseRows, dropped: NDArray[np.float64]) -> None:
-        """Add the sums of the next block."""
-        existing, own = _divided(rows, self.own_ids, self._num_existing)
-        self.dropped.append(dropped)
-        self.diffused.append(self.values.product(existing) + _product(own, self.own_MW))
-        self._own_weights.append(own)
-        self._weight.append(rows.sum(1))
+    def add(self, rows: list[PushedRow]) -> None:
+        """Add the sums of the next rows."""
+        own_BM = np.stack([row.of(self.own_ids) for row in rows])
+        others = [row.without(self.own_ids, self._num_existing) for row in rows]
+        from_own_BW = torch.from_numpy(own_BM).to(self.own_MW) @ self.own_MW
+        self.diffused.append(self.values.product(others) + from_own_BW)
+        self.dropped += [row.dropped for row in rows]
         if self.surprise is not None:
-            amounts = existing.data * self.surprise[existing.indices]
-            row = np.repeat(np.arange(rows.shape[0]), np.diff(existing.indptr))
-            sums = np.bincount(row, amounts, minlength=rows.shape[0])
-            self._surprise.append(sums.astype(np.float64))
+            self._own_weights += list(own_BM)
+            self._others += [row.sum_of(self.surprise) for row in others]
+            self._weight += [float(row.weight.sum()) for row in rows]
 
     def averaged(self, own_M1: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the mean surprise over the rows, (M, 1), from that of the own nodes."""
-        from_own = [weights @ own_M1[:, 0].astype(np.float64) for weights in self._own_weights]
-        total = np.concatenate(self._surprise) + np.concatenate([np.empty(0), *from_own])
-        mean_M1: NDArray[np.float32] = (total / np.concatenate(self._weight))[:, None].astype(
-            np.float32
-        )
-        return mean_M1
-
-
-def _divided(
-    rows: SparseRows, own_ids: NodeIds, num_existing: int
-) -> tuple[SparseRows, SparseRows]:
-    """Return the entries of other nodes, (B, N), and those of own nodes, (B, M)."""
-    is_own = np.zeros(rows.nnz, bool)
-    own, own_ptr = [np.empty(0, np.int64)], [0]
-    for start, stop in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):
-        columns = rows.indices[start:stop]
-        place = np.searchsorted(columns, own_ids)
-        inside = np.flatnonzero(place < len(columns))
-        inside = inside[columns[place[inside]] == own_ids[inside]]
-        is_own[start + place[inside]] = True
-        own.append(inside)
-        own_ptr.append(own_ptr[-1] + len(inside))
-    offsets = rows.indptr - np.array(own_ptr)
-    existing = csr_rows(rows.data[~is_own], rows.indices[~is_own], offsets, num_existing)
-    own_weights = rows.data[is_own]
-    return existing, csr_rows(own_weights, np.concatenate(own), np.array(own_ptr), len(own_ids))
-
-
-def _product(rows: SparseRows, own_MW: Tensor) -> Tensor:
-    """Return sparse rows (B, M) times values (M, W)."""
-    weight_BM = torch.from_numpy(rows.toarray()).to(own_MW)
-    return weight_BM @ own_MW
+        from_own = [weights @ own_M1[:, 0] for weights in self._own_weights]
+        total_M = np.array(self._others) + np.array(from_own)
+        mean_M = total_M / np.array(self._weight)
+        return np.asarray(mean_M[:, None].astype(np.float32))
 
 
 def _alpha_0(trained: TrainedModel, diffused_MW: Tensor) -> NDArray[np.float64]:

@@ -7,6 +7,7 @@ Shapes: N nodes, B rows, C classes, W columns, T nodes that rows touch.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gpn_scale.data.graph import Features, Graph, NodeIds
-from gpn_scale.diffusion.growth import SparseRows
+from gpn_scale.diffusion.push import PushedRow
 from gpn_scale.errors import ConfigError
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.inference.encoder_inputs import required_features
@@ -25,9 +26,6 @@ from gpn_scale.nn.model import GPNOutput
 from gpn_scale.nn.posterior import DirichletPosterior
 from gpn_scale.nn.sparse import SparseMatrix
 from gpn_scale.scratch import release_pages
-
-_DENSE_FRACTION = 0.25
-"""Fraction of all nodes in a row from which on a product with the whole table is faster."""
 
 
 def num_columns(trained: TrainedModel) -> int:
@@ -151,8 +149,8 @@ class AbstractNodeValues(ABC):
         """Largest evidence of a node, summed over classes; None if it is not known."""
 
     @abstractmethod
-    def product(self, rows: SparseRows) -> Tensor:
-        """Return rows times the columns of all nodes, (B, N) -> (B, W)."""
+    def product(self, rows: Sequence[PushedRow]) -> Tensor:
+        """Return rows of existing nodes times the columns of all nodes, (B, W)."""
 
 
 class EncodedValues(AbstractNodeValues):
@@ -160,12 +158,11 @@ class EncodedValues(AbstractNodeValues):
 
     >>> from gpn_scale import GPNClassifier
     >>> from gpn_scale.config import RunConfig, TrainConfig
-    >>> from gpn_scale.diffusion.growth import csr_rows
     >>> from gpn_scale.ppr.example import example_graph
     >>> graph, config = example_graph(), RunConfig(train=TrainConfig(epochs=1))
     >>> trained = GPNClassifier(config, device="cpu").fit(graph).trained
-    >>> row = csr_rows(np.array([0.5, 0.25]), np.array([0, 2]), np.array([0, 2]), width=3)
-    >>> EncodedValues(trained, graph).product(row).shape
+    >>> row = PushedRow(np.array([0, 2]), np.array([0.5, 0.25]), dropped=0.25)
+    >>> EncodedValues(trained, graph).product([row]).shape
     torch.Size([1, 4])
     """
 
@@ -174,16 +171,16 @@ class EncodedValues(AbstractNodeValues):
         """Not known: the nodes are not looked at."""
         return None
 
-    def product(self, rows: SparseRows) -> Tensor:
-        """Return rows times the columns of all nodes, (B, N) -> (B, W)."""
-        touched_T, column = np.unique(rows.indices, return_inverse=True)
-        touched_T = touched_T.astype(np.int64)
+    def product(self, rows: Sequence[PushedRow]) -> Tensor:
+        """Return rows of existing nodes times the columns of all nodes, (B, W)."""
+        nodes, weights = zip(*(row.listed() for row in rows), strict=True)
+        touched_T, column = np.unique(np.concatenate(nodes), return_inverse=True)
         own = OwnValues.of(self.trained, self.features, touched_T, self.is_training)
         columns_TW = own.columns_BW
         matrix = SparseMatrix(
-            torch.from_numpy(rows.indptr).to(columns_TW.device),
+            torch.from_numpy(np.cumsum([0, *map(len, nodes)])).to(columns_TW.device),
             torch.from_numpy(column).to(columns_TW.device),
-            torch.from_numpy(rows.data).to(columns_TW),
+            torch.from_numpy(np.concatenate(weights)).to(columns_TW),
             len(touched_T),
         )
         return matrix.multiply(columns_TW)
@@ -233,18 +230,12 @@ class StoredValues(AbstractNodeValues):
         """Largest evidence of a node, summed over classes."""
         return self._largest
 
-    def product(self, rows: SparseRows) -> Tensor:
-        """Return rows times the columns of all nodes, (B, N) -> (B, W)."""
-        product_BW = np.empty((rows.shape[0], self.table.shape[1]), np.float32)
-        for row in range(rows.shape[0]):
-            at = slice(rows.indptr[row], rows.indptr[row + 1])
-            nodes, weight = rows.indices[at], rows.data[at].astype(np.float32)
-            if len(nodes) < _DENSE_FRACTION * len(self.table):
-                product_BW[row] = weight @ self.table[nodes]
-            else:
-                everyone = np.zeros(len(self.table), np.float32)
-                everyone[nodes] = weight
-                product_BW[row] = everyone @ self.table
+    def product(self, rows: Sequence[PushedRow]) -> Tensor:
+        """Return rows of existing nodes times the columns of all nodes, (B, W)."""
+        product_BW = np.empty((len(rows), self.table.shape[1]), np.float32)
+        for place, row in enumerate(rows):
+            table = self.table if row.nodes is None else self.table[row.nodes]
+            product_BW[place] = row.weight.astype(np.float32) @ table
         return torch.from_numpy(product_BW).to(self.trained.device, self.trained.dtype)
 
 

@@ -19,8 +19,8 @@ from gpn_scale.diffusion.edge_patch import (
 )
 from gpn_scale.diffusion.growth import grown_graph
 from gpn_scale.errors import GraphError
-from tests.diffusion.test_growth import growths
 from tests.diffusion.test_growth import grown as joined
+from tests.diffusion.test_growth import growths
 from tests.oracles import dense_adjacency
 from tests.strategies import graphs
 

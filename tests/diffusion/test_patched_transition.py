@@ -53,9 +53,9 @@ def test_steps_are_those_of_the_rebuilt_graph(case, normalisation, self_loops):
     np.testing.assert_allclose(rows_of(transition, every), oracle, atol=1e-9)
 
 
-@given(patches(), NORMALISATIONS, st.booleans(), st.sampled_from([0.0, 2.0]), st.integers(0, 99))
+@given(patches(), NORMALISATIONS, st.booleans(), st.sampled_from([0, 1 << 25]), st.integers(0, 99))
 def test_steps_of_all_nodes_are_the_same_by_sweep_and_by_selection(
-    case, normalisation, self_loops, fraction, rng_seed
+    case, normalisation, self_loops, sweep_edges, rng_seed
 ):
     graph, patch, changed = case
     transition = PatchedTransition(GraphTransition(graph, normalisation, self_loops), patch)
@@ -63,7 +63,7 @@ def test_steps_of_all_nodes_are_the_same_by_sweep_and_by_selection(
     mass = rng.random(changed.num_nodes) * rng.integers(0, 2, changed.num_nodes)
     given_mass = mass.copy()
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(patched_transition, "SWEEP_FRACTION", fraction)
+        monkeypatch.setattr(patched_transition, "SWEEP_EDGES", sweep_edges)
         got = transition.step_all(mass)
     oracle = mass @ dense_transition(changed, normalisation, self_loops)
     np.testing.assert_allclose(got, oracle, atol=1e-9)
