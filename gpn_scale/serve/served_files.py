@@ -22,6 +22,7 @@ from gpn_scale.data.graph import Graph
 from gpn_scale.errors import RunError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.files import claimed, replacing, write_json
+from gpn_scale.inference.all_nodes import ProgressCallback
 from gpn_scale.inference.node_values import node_values_into, num_columns
 from gpn_scale.inference.similar import latent_into
 from gpn_scale.serve.ids import id_order
@@ -31,9 +32,6 @@ from gpn_scale.train.run_directory import SERVED_SUFFIXES
 _FORMAT = 1
 """Version of the files; others are made again."""
 _LOCK = "served.lock"
-
-Progress = Callable[[int, str], None]
-"""Called with the number of nodes done and the name of the phase."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -83,7 +81,7 @@ def served_files(
     graph: Graph,
     *,
     memory_bytes: int,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> ServedFiles:
     """Return the files of a key; predict all nodes and write them unless they are there.
 
@@ -123,7 +121,7 @@ def _write(
     classifier: GPNClassifier,
     graph: Graph,
     memory_bytes: int,
-    progress: Progress | None,
+    progress: ProgressCallback | None,
 ) -> None:
     _remove_others(folder, key)
     prediction, evidence = classifier.predict_with_evidence(

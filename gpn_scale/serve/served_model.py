@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.prediction_table import class_names
-from gpn_scale.inference.all_nodes import DEFAULT_MEMORY_BYTES
+from gpn_scale.inference.all_nodes import DEFAULT_MEMORY_BYTES, ProgressCallback
 from gpn_scale.inference.evidence import EvidenceSummary
 from gpn_scale.inference.live import LivePredictor
 from gpn_scale.inference.stored_rows import open_rows
@@ -25,7 +25,7 @@ from gpn_scale.page.node_data import reason_kind
 from gpn_scale.ppr.store import MANIFEST, PPRStore
 from gpn_scale.serve.ids import AbstractIds, ids_of
 from gpn_scale.serve.node_table import NodeTable
-from gpn_scale.serve.served_files import Progress, model_fingerprint, served_files, served_key
+from gpn_scale.serve.served_files import model_fingerprint, served_files, served_key
 from gpn_scale.train.run_directory import RunDirectory
 from gpn_scale.triage.label_next import unused_nodes
 from gpn_scale.triage.node_reasons import UsualValues
@@ -57,7 +57,7 @@ class ModelSource:
         paths += [] if self.store is None else [self.store / MANIFEST]
         return tuple(map(_stamp, paths))
 
-    def open(self, graph: Graph, progress: Progress | None = None) -> "ServedModel":
+    def open(self, graph: Graph, progress: ProgressCallback | None = None) -> "ServedModel":
         """Return the model as it is on disk now.
 
         Args:

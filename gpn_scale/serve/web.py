@@ -10,8 +10,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 __all__ = [
     "APIRouter",
-    "AfterValidator",
     "ASGIApp",
+    "AfterValidator",
     "BaseModel",
     "Body",
     "ConfigDict",
