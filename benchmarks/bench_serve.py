@@ -77,10 +77,14 @@ class Connection:
         self._service = service
         self._host = f"{service.host}:{service.port}"
 
-    async def open(self) -> None:
-        """Connect."""
+    async def __aenter__(self) -> "Connection":
         place = self._service.host, self._service.port
         self._reader, self._writer = await asyncio.open_connection(*place)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._writer.close()
+        await self._writer.wait_closed()
 
     async def ask(self, request: bytes) -> bytes:
         """Return the body of the answer to a request; any status but 200 ends the measurement."""
@@ -133,14 +137,14 @@ class Requests:
 
 async def requests_of(service: Service) -> Requests:
     """Return requests about the nodes of the service's graph."""
-    connection = Connection(service)
-    await connection.open()
     ids: list[str] = []
-    for offset in range(0, 5000, 500):
-        page = json.loads(await connection.ask(connection.get(f"/nodes?limit=500&offset={offset}")))
-        ids += [each["id"] for each in page["nodes"]]
-    path = f"/features?id={quote(ids[0], safe='')}"
-    features = json.loads(await connection.ask(connection.get(path)))
+    async with Connection(service) as connection:
+        for offset in range(0, 5000, 500):
+            asked = connection.get(f"/nodes?limit=500&offset={offset}")
+            page = json.loads(await connection.ask(asked))
+            ids += [each["id"] for each in page["nodes"]]
+        path = f"/features?id={quote(ids[0], safe='')}"
+        features = json.loads(await connection.ask(connection.get(path)))
     columns = {each["name"]: each["value"] for each in features["columns"]}
     return Requests(ids, columns)
 
@@ -151,17 +155,20 @@ async def fastest(
     """Ask as fast as the service answers, and return rates and times in milliseconds."""
     times: list[float] = []
 
-    async def ask(connection: Connection, end: float) -> None:
-        await connection.open()
-        for _ in range(WARM_UP):
-            await connection.ask(request(connection))
-        while (began := time.perf_counter()) < end:
-            await connection.ask(request(connection))
-            times.append(time.perf_counter() - began)
+    async def warm_up() -> None:
+        async with Connection(service) as connection:
+            for _ in range(WARM_UP):
+                await connection.ask(request(connection))
 
+    async def ask(end: float) -> None:
+        async with Connection(service) as connection:
+            while (began := time.perf_counter()) < end:
+                await connection.ask(request(connection))
+                times.append(time.perf_counter() - began)
+
+    await asyncio.gather(*(warm_up() for _ in range(connections)))
     began = time.perf_counter()
-    everyone = [Connection(service) for _ in range(connections)]
-    await asyncio.gather(*(ask(each, began + seconds) for each in everyone))
+    await asyncio.gather(*(ask(began + seconds) for _ in range(connections)))
     return summary(times, time.perf_counter() - began)
 
 
@@ -173,14 +180,14 @@ async def soaked(
     memory: list[int] = []
     began = time.perf_counter()
 
-    async def ask(connection: Connection, place: int) -> None:
-        await connection.open()
+    async def ask(place: int) -> None:
         due = began + place / rate
-        while due < began + seconds:
-            await asyncio.sleep(max(due - time.perf_counter(), 0.0))
-            await connection.ask(request(connection))
-            times.append(time.perf_counter() - due)  # waiting for a late answer counts
-            due += connections / rate
+        async with Connection(service) as connection:
+            while due < began + seconds:
+                await asyncio.sleep(max(due - time.perf_counter(), 0.0))
+                await connection.ask(request(connection))
+                times.append(time.perf_counter() - due)  # waiting for a late answer counts
+                due += connections / rate
 
     async def watch() -> None:
         await asyncio.sleep(seconds / 10)
@@ -188,8 +195,7 @@ async def soaked(
         await asyncio.sleep(seconds * 0.88)
         memory.append(resident_bytes(service.process.pid))
 
-    everyone = [Connection(service) for _ in range(connections)]
-    await asyncio.gather(watch(), *(ask(each, place) for place, each in enumerate(everyone)))
+    await asyncio.gather(watch(), *(ask(place) for place in range(connections)))
     figures = summary(times, time.perf_counter() - began)
     growth = 100 * (memory[1] / memory[0] - 1)
     return {**figures, "memory_mib": memory[0] / 2**20, "memory_growth_percent": growth}
