@@ -43,6 +43,7 @@ WITH_JSON = {
     "bench_isolated": (f"--datasets {DATASET} --repeats 1", "ratio"),
     "bench_label_next": ("--nodes 500 --k 8 --count 5 --repeats 1", "columns_looked_at"),
     "bench_live": (f"--dataset {DATASET} --epochs 2 --requests 2 --threads 1", "after"),
+    "bench_serve": (f"--dataset {DATASET} --work WORK --seconds 0.5 --connections 2", "known"),
     "bench_batches": (
         f"--dataset {DATASET} --ppr STORE --batch-size 8 --batches 1",
         "clustered",

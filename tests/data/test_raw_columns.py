@@ -1,6 +1,8 @@
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
 
 from gpn_scale.data.raw_columns import RawColumns
 from gpn_scale.errors import GraphError
@@ -40,6 +42,21 @@ def test_columns_come_back_from_their_file(table, tmp_path_factory):
 )
 def test_the_hash_tells_tables_apart(other):
     assert RawColumns(other).content_hash() != RawColumns(MIXED).content_hash()
+
+
+@settings(deadline=None)
+@given(table=raw_tables(), ends=st.tuples(st.integers(0, 30), st.integers(0, 30)))
+def test_some_rows_are_those_of_the_table(table, ends, tmp_path_factory):
+    start, stop = sorted(min(end, table.num_rows) for end in ends)
+    path = tmp_path_factory.mktemp("raw") / "raw.parquet"
+    parquet.write_table(table, path, row_group_size=2)
+    expected = table.slice(start, stop - start)
+    for columns in (RawColumns(table), RawColumns(path)):
+        rows = columns.rows(start, stop)
+        assert rows.num_rows == stop - start
+        assert all(
+            str(rows[n].to_pylist()) == str(expected[n].to_pylist()) for n in rows.schema.names
+        )
 
 
 def test_a_missing_or_damaged_file_is_refused(tmp_path):
