@@ -88,10 +88,16 @@ export function decisionBox({node, graph, decision, signal, decided}) {
   const box = element(
     "div",
     {className: "decision-box", role: "group", "aria-label": "Decision"},
-    element("p", {}, "Is ", className(node.predicted_class), " right?"),
-    element("div", {className: "bar"}, acceptButton, relabelButton, skipButton),
+    element(
+      "div",
+      {className: "bar"},
+      element("p", {}, "Is ", className(node.predicted_class), " right?"),
+      acceptButton,
+      relabelButton,
+      skipButton,
+      element("label", {className: "remark"}, "Note", remark),
+    ),
     relabelForm,
-    element("label", {}, "Note, kept with the decision (optional)", remark),
     state,
     problem,
   );

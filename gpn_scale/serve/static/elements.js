@@ -36,7 +36,7 @@ export function gauge(fraction, isLow = false) {
 }
 
 // Columns have a title and a cell; the first one heads its row. Narrow screens show titles beside the cells.
-export function table(caption, columns, rows, {head = (column) => column.title} = {}) {
+export function table(caption, columns, rows, {head = (column) => column.title, hidesCaption = false} = {}) {
   const titles = columns.map((column) => {
     const cell = element("th", {scope: "col", className: column.number ? "number" : ""}, head(column));
     if (column.order) cell.setAttribute("aria-sort", column.order);
@@ -52,7 +52,7 @@ export function table(caption, columns, rows, {head = (column) => column.title} 
     });
     return element("tr", {}, ...cells);
   });
-  const made = element("table", {className: "stacking"}, element("caption", {}, caption));
+  const made = element("table", {className: "stacking"}, element("caption", {className: hidesCaption ? "unseen" : ""}, caption));
   made.append(element("thead", {}, element("tr", {}, ...titles)), element("tbody", {}, ...lines));
   moveByArrows(made, "tbody a, tbody button");
   return made;

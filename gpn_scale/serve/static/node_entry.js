@@ -30,12 +30,12 @@ function predictionSentence(node) {
 function tiles(node) {
   const facts = [
     ["probability", percentText(node.probability), node.probability, "of the predicted class"],
-    ["p known", numberText(node.p_known), node.p_known, "small: it looks unknown", node.p_known <= unknownP],
+    ["p known", numberText(node.p_known), node.p_known, "small: looks unknown", node.p_known <= unknownP],
     ["trust", numberText(node.trust), node.trust, "probability × √p known"],
     ["alpha_0", numberText(node.alpha_0, 3), null, "pseudo-counts"],
   ].filter(([, , value], place) => place === 3 || (value !== null && value !== undefined));
   const items = facts.map(([title, text, fraction, meaning, isLow]) => {
-    const tile = element("div", {}, element("dt", {}, title), element("dd", {className: "value"}, text));
+    const tile = element("div", {}, element("dt", {}, title), element("dd", {className: "value"}, text, isLow ? element("span", {className: "strange"}, " ◆") : ""));
     if (fraction !== null) tile.append(gauge(fraction, isLow));
     tile.append(element("dd", {className: "meaning"}, meaning));
     return tile;
@@ -69,8 +69,10 @@ function classTable(node) {
   made.classList.replace("stacking", "compact");
   return made;
 }
-export function summary(node, graph) {
-  const reason = node.reason ? [element("p", {className: "why"}, "Reason: ", element("bdi", {}, node.reason), ".")] : [];
+// Sentences, p-values and classes of a node; `detail` has the figures behind its reason.
+export function summary(node, graph, detail = "") {
+  const figures = detail ? [" ", element("span", {className: "detail"}, "(", element("bdi", {}, detail), ")")] : [];
+  const reason = node.reason ? [element("p", {className: "why"}, "Reason: ", element("bdi", {}, node.reason), ...figures, ".")] : [];
   const left = element(
     "div",
     {},
@@ -81,7 +83,10 @@ export function summary(node, graph) {
     paragraph(evidenceSentence(node, graph.classes.length)),
   );
   const right = element("div", {}, classTable(node));
-  if (graph.parts.length) right.append(partTable(node, graph));
+  if (graph.parts.length) {
+    left.append(classTable(node));
+    right.replaceChildren(partTable(node, graph));
+  }
   return [tiles(node), element("div", {className: "columns"}, left, right)];
 }
 
@@ -187,15 +192,9 @@ export function headingOf(node) {
 // Everything below the summary; `state` keeps choices from node to node.
 export function entrySections(node, graph, signal, state) {
   const whatIf = whatIfForm(node, graph, signal);
-  return element(
-    "div",
-    {className: "columns entry"},
-    neighbourhoodSection(node, graph, signal, state),
-    whatIf.section,
-    contributorsSection(node, graph, signal),
-    similarSection(node, graph, signal),
-    columnsSection(node, signal, whatIf.setColumns),
-  );
+  const left = [neighbourhoodSection(node, graph, signal, state), contributorsSection(node, graph, signal)];
+  const right = [whatIf.section, columnsSection(node, signal, whatIf.setColumns), similarSection(node, graph, signal)];
+  return element("div", {className: "columns entry"}, element("div", {}, ...left), element("div", {}, ...right));
 }
 export async function loadNode(id, signal) {
   const node = await askNode(id, signal);

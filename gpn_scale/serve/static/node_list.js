@@ -22,7 +22,7 @@ function filterForm(graph, chosen, go) {
   const form = element(
     "form",
     {className: "filters", role: "search", "aria-label": "Filter the nodes"},
-    element("label", {}, "Id begins with", search),
+    element("label", {}, "Search in ids", search),
     choice("Predicted class", "predicted_class", [["", "all"], ...classes], chosen.predicted_class ?? ""),
     choice("Reason", "reason", [["", "all"], ...graph.reasons.map((name) => [name, name])], chosen.reason ?? ""),
     choice("Split", "split", ["", "train", "val", "test"].map((name) => [name, name || "all"]), chosen.split ?? ""),
@@ -89,13 +89,13 @@ async function page(graph, chosen, go, signal) {
   announce(sentence);
   return [
     note(sentence, graph.parts.length ? " A ◆ marks nodes that look unknown." : ""),
-    table("Nodes", shown, answer.nodes, {head}),
+    table("Nodes", shown, answer.nodes, {head, hidesCaption: true}),
     pager(offset, answer.nodes.length, answer.total, pageSize, (begin) => go({...chosen, offset: begin || ""}, false)),
   ];
 }
 
 export function showNodes(place, graph, chosen, signal) {
-  const list = element("div");
+  const list = element("div", {className: "part"});
   let pageRequest = new AbortController();
   let form = null;
   // Filters stay in place while the list below them changes.
@@ -127,7 +127,7 @@ export function showNodes(place, graph, chosen, signal) {
 
 // The nodes whose labels would teach most.
 export function showLabelNext(place, graph, chosen, signal) {
-  const list = element("div");
+  const list = element("div", {className: "part"});
   const offset = Number(chosen.offset ?? 0) || 0;
   const shown = columns.columnsOf(graph, [
     {title: "position", number: true, cell: (row, index) => countText(offset + index + 1)},
@@ -155,6 +155,6 @@ export function showLabelNext(place, graph, chosen, signal) {
     const go = (begin) => {
       window.location.hash = addressOf({view: "label_next", offset: begin || ""});
     };
-    return [table("The labelling list", shown, answer.rows), pager(offset, answer.rows.length, answer.total, pageSize, go)];
+    return [table("The labelling list", shown, answer.rows, {hidesCaption: true}), pager(offset, answer.rows.length, answer.total, pageSize, go)];
   });
 }

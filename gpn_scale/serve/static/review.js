@@ -1,5 +1,5 @@
 // The review list, one node after the other: the least trusted prediction that is not decided comes first.
-import {announce, button, element, note, paragraph, table} from "./elements.js";
+import {announce, button, element, paragraph, table} from "./elements.js";
 import {addressOf, nodeLink} from "./names.js";
 import * as columns from "./node_columns.js";
 import {decisionBox, decisionSentence} from "./decision_box.js";
@@ -8,7 +8,7 @@ import {pager} from "./node_list.js";
 import {ask, fill} from "./server.js";
 import {countOf, countText} from "./texts.js";
 
-const pageSize = 50;
+const pageSize = 25;
 
 const askPage = (offset, signal) => ask("triage", {query: {list: "review", offset, limit: pageSize}, signal});
 // The page that holds a position.
@@ -79,9 +79,8 @@ async function review(graph, at, signal, state, setKeys) {
   const next = button("Next", () => go(at + 1), {disabled: at + 1 >= page.total});
   const position = element("span", {}, `${countText(at + 1)} of ${countText(page.total)}`);
   announce(`Review ${at + 1} of ${page.total}: node ${row.id}, predicted ${row.predicted_class}.`);
-  const detail = row.detail ? [note("Detail: ", element("bdi", {}, row.detail), ".")] : [];
   return [
-    element("section", {}, element("div", {className: "bar apart"}, progress, element("div", {className: "bar"}, previous, position, next)), headingOf(node), box, ...summary(node, graph), ...detail),
+    element("section", {}, element("div", {className: "bar apart"}, progress, element("div", {className: "bar"}, previous, position, next)), headingOf(node), box, ...summary(node, graph, row.detail ?? "")),
     entrySections(node, graph, signal, state),
     listPart(page, graph, at, go),
   ];

@@ -28,7 +28,9 @@ export const countOf = (count, one, many) => `${countText(count)} ${count === 1 
 export function valueText(value) {
   if (value === null || value === undefined) return "missing";
   if (typeof value === "boolean") return value ? "yes" : "no";
-  return typeof value === "number" ? numberText(value, 4) : String(value);
+  if (typeof value !== "number") return String(value);
+  const digits = Number.isInteger(value) ? 21 : 6;
+  return value.toLocaleString("en", {maximumSignificantDigits: digits, useGrouping: false});
 }
 
 const parts = {
