@@ -28,7 +28,10 @@ export function button(text, action, properties = {}) {
 export const paragraph = (...children) => element("p", {}, ...children);
 export const note = (...children) => element("p", {className: "note"}, ...children);
 
-// A bar beside a number that the text has as well. Low values get another pattern, not only another colour.
+// The mark of what is strange, which does not rest on its colour.
+export const diamond = () => element("span", {className: "diamond", title: "it looks unknown"}, "◆");
+
+// A bar beside a number that the text has as well.
 export function gauge(fraction, isLow = false) {
   const fill = element("span", {className: isLow ? "fill low" : "fill"});
   fill.style.width = `${100 * Math.min(Math.max(fraction ?? 0, 0), 1)}%`;

@@ -47,13 +47,16 @@ async function show(isFirst = false) {
     else link.removeAttribute("aria-current");
   }
   if (!isFirst && chosen.view !== "review") window.scrollTo(0, 0);
+  content.setAttribute("aria-busy", "true");
   if (chosen.node !== undefined) await showEntry(chosen.node, signal);
   else if (chosen.view === "review") await showReview(content, graph, chosen, signal, state, (given) => (keys = given));
-  else if (chosen.view === "label_next") showLabelNext(content, graph, chosen, signal);
+  else if (chosen.view === "label_next") await showLabelNext(content, graph, chosen, signal);
   else if (chosen.view === "graph") showGraph(content, graph);
-  else showNodes(content, graph, chosen, signal);
+  else await showNodes(content, graph, chosen, signal);
+  if (signal.aborted) return;
+  content.removeAttribute("aria-busy");
   // The focus was on what is gone: it goes on at the heading of what has come.
-  const isLost = !isFirst && !signal.aborted && [document.body, content, null].includes(document.activeElement);
+  const isLost = !isFirst && [document.body, content, null].includes(document.activeElement);
   if (isLost && !state.wasInDrawing) content.querySelector("h2")?.focus({preventScroll: true});
 }
 
@@ -84,6 +87,7 @@ async function start() {
   } catch (error) {
     byId("graph-name").textContent = "The graph is not here yet";
     content.replaceChildren(errorNote(error, start));
+    content.removeAttribute("aria-busy");
     return;
   }
   rememberClasses(graph.classes);

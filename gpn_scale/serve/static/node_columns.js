@@ -1,12 +1,12 @@
 // Columns that tables of nodes share.
-import {element, gauge} from "./elements.js";
+import {diamond, element, gauge} from "./elements.js";
 import {className, nodeLink} from "./names.js";
 import {countText, isStrange, numberText, percentText, unknownP} from "./texts.js";
 
 const gauged = (text, fraction, isLow) => element("span", {className: "gauged"}, element("span", {}, text), gauge(fraction, isLow));
-const mark = (node) => (isStrange(node) ? element("span", {className: "strange", title: "it looks unknown"}, "◆ ") : "");
+const mark = (node) => (isStrange(node) ? diamond() : "");
 
-export const idColumn = {title: "node", key: "id", cell: (node) => element("span", {}, mark(node), nodeLink(node.id))};
+export const idColumn = {title: "node", key: "id", cell: (node) => element("span", {}, mark(node), " ", nodeLink(node.id))};
 export const classColumn = {title: "predicted", cell: (node) => className(node.predicted_class)};
 export const probabilityColumn = {
   title: "probability",

@@ -1,5 +1,5 @@
 // The entry of a node: what is predicted, why, from where, what is around it and what is similar.
-import {button, element, gauge, note, paragraph, table} from "./elements.js";
+import {button, diamond, element, gauge, note, paragraph, table} from "./elements.js";
 import {className, idName} from "./names.js";
 import {neighbourhoodDrawing, neighbourhoodSentence, neighbourhoodTable} from "./neighbourhood.js";
 import * as columns from "./node_columns.js";
@@ -35,7 +35,7 @@ function tiles(node) {
     ["alpha_0", numberText(node.alpha_0, 3), null, "pseudo-counts"],
   ].filter(([, , value], place) => place === 3 || (value !== null && value !== undefined));
   const items = facts.map(([title, text, fraction, meaning, isLow]) => {
-    const tile = element("div", {}, element("dt", {}, title), element("dd", {className: "value"}, text, isLow ? element("span", {className: "strange"}, " ◆") : ""));
+    const tile = element("div", {}, element("dt", {}, title), element("dd", {className: "value"}, text, ...(isLow ? [" ", diamond()] : [])));
     if (fraction !== null) tile.append(gauge(fraction, isLow));
     tile.append(element("dd", {className: "meaning"}, meaning));
     return tile;
@@ -50,7 +50,7 @@ function partTable(node, graph) {
       title: "",
       cell: (part) => {
         const isLow = node[`p_${part}`] <= unknownP;
-        return element("span", {className: "gauged"}, gauge(node[`p_${part}`], isLow), isLow ? element("span", {className: "strange"}, "◆ strange") : "");
+        return element("span", {className: "gauged"}, gauge(node[`p_${part}`], isLow), isLow ? element("span", {className: "strange"}, diamond(), " strange") : "");
       },
     },
   ];

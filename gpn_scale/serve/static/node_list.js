@@ -1,5 +1,5 @@
 // The list of nodes: order, filters, pages. The server does the work, the address keeps the choice.
-import {announce, button, byId, element, note, paragraph, table} from "./elements.js";
+import {announce, button, byId, diamond, element, note, paragraph, table} from "./elements.js";
 import {addressOf, letterOf} from "./names.js";
 import * as columns from "./node_columns.js";
 import {ask, fill} from "./server.js";
@@ -88,7 +88,7 @@ async function page(graph, chosen, go, signal) {
   const sentence = answer.total === null ? "The server has not counted how many nodes these are." : `${countOf(answer.total, "node passes", "nodes pass")} the filters.`;
   announce(sentence);
   return [
-    note(sentence, graph.parts.length ? " A ◆ marks nodes that look unknown." : ""),
+    note(sentence, ...(graph.parts.length ? [" A ", diamond(), " marks nodes that look unknown."] : [])),
     table("Nodes", shown, answer.nodes, {head, hidesCaption: true}),
     pager(offset, answer.nodes.length, answer.total, pageSize, (begin) => go({...chosen, offset: begin || ""}, false)),
   ];
@@ -122,7 +122,7 @@ export function showNodes(place, graph, chosen, signal) {
   form = filterForm(graph, chosen, go);
   const title = element("h2", {id: "list-title", tabIndex: -1}, "Nodes");
   place.replaceChildren(element("section", {}, title, form, list));
-  fill(list, signal, (inner) => page(graph, chosen, go, inner));
+  return fill(list, signal, (inner) => page(graph, chosen, go, inner));
 }
 
 // The nodes whose labels would teach most.
@@ -148,7 +148,7 @@ export function showLabelNext(place, graph, chosen, signal) {
       list,
     ),
   );
-  fill(list, signal, async (inner) => {
+  return fill(list, signal, async (inner) => {
     const answer = await ask("triage", {query: {list: "label_next", offset, limit: pageSize}, signal: inner});
     if (!answer.rows.length) return paragraph("There is no node to label: every node outside of training has a label, or the list is empty.");
     announce(`${countOf(answer.total ?? answer.rows.length, "node is", "nodes are")} on the labelling list.`);

@@ -6,7 +6,7 @@ import {percentText} from "./texts.js";
 const mostSuggestions = 10;
 
 export async function findNodes(text, signal) {
-  const answer = await ask("nodes", {query: {search: text, sort: "id", limit: mostSuggestions}, signal});
+  const answer = await ask("nodes", {query: {search: text, limit: mostSuggestions}, signal});
   return answer.nodes.map((node) => ({
     value: node.id,
     content: [idName(node.id), " ", badge(node.predicted_class), ` ${percentText(node.probability, 0)}`],

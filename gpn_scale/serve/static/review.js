@@ -60,7 +60,8 @@ async function review(graph, at, signal, state, setKeys) {
   const page = {offset: pageStart(at), ...(await askPage(pageStart(at), signal))};
   const row = page.rows[at - pageStart(at)];
   if (!row) return finished(page);
-  const node = await loadNode(row.id, signal);
+  // The list gives more precise reasons than the prediction alone.
+  const node = {...(await loadNode(row.id, signal)), reason: row.reason};
   const progress = element("div", {}, progressPart(page.decided, page.total));
   const go = (position) => {
     window.location.hash = reviewAddress(position);

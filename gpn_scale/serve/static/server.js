@@ -55,6 +55,11 @@ async function fetched(path, query, body, signal) {
     throw new ServerError(0, "The server does not answer. Check that it is still running, and try again.");
   }
 }
+// The service's sentences begin in lower case, as messages of commands do.
+function sentenceOf(text) {
+  const trimmed = text.trim();
+  return `${trimmed.slice(0, 1).toUpperCase()}${trimmed.slice(1)}${/[.!?]$/.test(trimmed) ? "" : "."}`;
+}
 async function errorOf(response) {
   let answer = {};
   try {
@@ -63,7 +68,7 @@ async function errorOf(response) {
     if (!(error instanceof SyntaxError)) throw error;
   }
   const sentence = answer.error ?? `The server answered with status ${response.status} and gave no reason.`;
-  return new ServerError(response.status, sentence, answer.nearest ?? []);
+  return new ServerError(response.status, sentenceOf(sentence), answer.nearest ?? []);
 }
 
 // Returns the answer of the service, an object. Addresses are relative, so that a path in front of the service does no harm.

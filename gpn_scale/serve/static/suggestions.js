@@ -21,7 +21,7 @@ export function suggestionField({label, hint = "", find, choose, keepsChoice = f
     "aria-controls": listId,
   });
   input.setAttribute("autocapitalize", "none");
-  const list = element("ul", {id: listId, className: "suggestions", role: "listbox", "aria-label": label, hidden: true});
+  const list = element("ul", {id: listId, className: "suggestions", role: "listbox", "aria-label": "Suggestions", hidden: true});
   const state = element("div", {className: "field-state", role: "status"});
   const title = element("span", {className: "field-title"}, label);
   if (key) title.append(" ", element("kbd", {}, key));
@@ -107,10 +107,9 @@ export function suggestionField({label, hint = "", find, choose, keepsChoice = f
       event.preventDefault();
       const chosen = options()[active]?.dataset.value ?? input.value.trim();
       if (chosen) take(chosen);
-    } else if (event.key === "Escape" && (!list.hidden || input.value)) {
+    } else if (event.key === "Escape") {
       event.preventDefault();
-      event.stopPropagation();
-      if (list.hidden) input.value = "";
+      if (list.hidden && !keepsChoice) input.value = "";
       close();
       state.replaceChildren();
     }
