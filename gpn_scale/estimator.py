@@ -79,6 +79,8 @@ class GPNClassifier(AbstractClassifier):
     (1, 2)
     >>> classifier.predict_new(graph, [[0.5]], neighbours=[[0, 2]]).prediction.alpha_0.shape
     (1,)
+    >>> classifier.surprise_of(graph) is None  # one validation node is too few for p-values
+    True
     >>> request = TriageRequest(review=1, label_next=0, include_labelled=True)
     >>> classifier.triage(graph, request).review.column_names[:4]
     ['id', 'predicted_class', 'probability', 'p_known']

@@ -95,6 +95,20 @@ NEW_NODES_FLAGS = FLAGS | {
 }
 """The same for predictions, which may be of new nodes in tables."""
 
+SERVE_FLAGS = FLAGS | {
+    "decisions": "--decisions FILE",
+    "host": "--host HOST",
+    "max_body": "--max-body SIZE",
+    "max_new_nodes": "--max-new-nodes N",
+    "max_nodes": "--max-nodes N",
+    "poll_seconds": "--poll-seconds S",
+    "port": "--port PORT",
+    "request_seconds": "--request-seconds S",
+    "token_file": "--token-file FILE",
+    "workers": "--workers W",
+}
+"""The same for the service."""
+
 
 def with_flags(error: GpnScaleError, flags: Mapping[str, str] = FLAGS) -> str:
     """Return the error's message, followed by the flags of the arguments that it names.

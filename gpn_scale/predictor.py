@@ -242,7 +242,7 @@ class AbstractPredictor:
             tail=tail,
             clusters=clusters,
             opinion_clusters=opinion_clusters,
-            surprise=self._surprise_of(graph),
+            surprise=self.surprise_of(graph),
             explain=explain,
         )
         named = replace(predicted.prediction, facts=NodeFacts.of(graph, ids))
@@ -277,7 +277,7 @@ class AbstractPredictor:
         if clusters is not None and self._clusters_fingerprint.startswith(graph.fingerprint()):
             largest = float(clusters.largest_total_P.max())
         new = new_nodes(graph, features, neighbours, edge_weights)
-        facts = GraphFacts(largest_evidence=largest, surprise=self._surprise_of(graph))
+        facts = GraphFacts(largest_evidence=largest, surprise=self.surprise_of(graph))
         predicted = predict_new(self.trained, graph, new, tolerance=tolerance, facts=facts)
         of_new = NodeFacts(nodes=new.ids, class_names=graph.class_names)
         return replace(predicted, prediction=replace(predicted.prediction, facts=of_new))
@@ -370,7 +370,7 @@ class AbstractPredictor:
         )
         return self.trained.finished(raw, average)
 
-    def _surprise_of(self, graph: Graph) -> NDArray[np.float32] | None:
+    def surprise_of(self, graph: Graph) -> NDArray[np.float32] | None:
         """Return the surprise of the graph's nodes, (N,); predict them all unless it is known.
 
         None for a model without p-values.

@@ -61,6 +61,29 @@ class RawColumns:
         except (OSError, pa.ArrowException) as error:
             raise _unreadable(self._source, error) from error
 
+    def rows(self, start: int, stop: int) -> pa.Table:
+        """Return some rows; of a file, only the parts that hold them are read.
+
+        >>> RawColumns(pa.table({"age": [31, 29, 30]})).rows(1, 2).to_pydict()
+        {'age': [29]}
+
+        Raises:
+            GraphError: the file is missing or damaged.
+        """
+        if not isinstance(self._source, Path):
+            return self._source.slice(start, stop - start)
+        try:
+            with parquet.ParquetFile(self._source) as opened:
+                parts, first, end = [], 0, 0
+                for part in range(opened.num_row_groups):
+                    begin, end = end, end + opened.metadata.row_group(part).num_rows
+                    if begin < stop and end > start:
+                        first = begin if not parts else first
+                        parts.append(part)
+                return opened.read_row_groups(parts).slice(start - first, stop - start)
+        except (OSError, pa.ArrowException) as error:
+            raise _unreadable(self._source, error) from error
+
     def content_hash(self) -> str:
         """Return a hash of names, types and values: tables with equal hashes are equal.
 

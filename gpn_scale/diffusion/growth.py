@@ -1,22 +1,19 @@
-"""Nodes that join a graph after training: their edges, and the matrix S of the grown graph.
+"""Nodes that join a graph after training: their features and edges.
 
-The existing graph is only read, never copied: a row of the grown S is the old row, plus a patch
-where a new node is its neighbour. `push` diffuses over it. `transition` makes all of S at once,
-which would cost a pass over the whole graph for every node that joins.
+The existing graph is only read, never copied: `edge_patch` and `patched_transition` make rows of
+the grown S of it on demand, and `push` diffuses over them.
 
-Shapes: N existing nodes, M new nodes, F feature columns, R roots.
+Shapes: N existing nodes, M new nodes, F feature columns.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from gpn_scale.config import Normalisation
 from gpn_scale.csr import entries_of
 from gpn_scale.data.building import build_graph, check_features
 from gpn_scale.data.graph import (
@@ -29,8 +26,6 @@ from gpn_scale.data.graph import (
     as_node_ids,
 )
 from gpn_scale.errors import GraphError
-
-_EDGE_CHUNK = 1 << 24
 
 SparseRows = Any
 """A `scipy.sparse.csr_array`; scipy ships no types."""
@@ -145,24 +140,6 @@ def grown_graph(graph: Graph, new: NewNodes) -> Graph:
     )
 
 
-def in_weights(graph: Graph) -> NDArray[np.float64]:
-    """Return the summed weights of the edges into every node, (N,), without loops.
-
-    Takes one pass over the edges, in chunks.
-
-    >>> in_weights(build_graph([0, 1], [1, 2], edge_weight=[3.0, 4.0]))
-    array([3., 7., 4.])
-    """
-    if graph.edge_weight is None and not graph.directed:
-        return graph.out_degree.astype(np.float64)
-    weight = np.zeros(graph.num_nodes)
-    for start in range(0, graph.num_edges, _EDGE_CHUNK):
-        chunk = slice(start, start + _EDGE_CHUNK)
-        given = None if graph.edge_weight is None else graph.edge_weight[chunk]
-        weight += np.bincount(graph.indices[chunk], given, minlength=graph.num_nodes)
-    return weight
-
-
 def csr_rows(
     values: NDArray[Any], columns: NDArray[Any], offsets: NDArray[Any], width: int
 ) -> SparseRows:
@@ -175,137 +152,12 @@ def csr_rows(
     return scipy.sparse.csr_array((values, columns, offsets), shape=(len(offsets) - 1, width))
 
 
-class GrownTransition:
-    """The matrix S of the grown graph, row by row on demand.
-
-    It equals `transition_matrix(grown_graph(graph, new), ...)`.
-
-    >>> path = build_graph([0, 1], [1, 2], features=[[0.0], [1.0], [2.0]])
-    >>> new = new_nodes(path, [[0.5]], [[0]])
-    >>> GrownTransition(path, new, "rw", self_loops=False).rows(np.array([0, 3])).toarray()
-    array([[0. , 0.5, 0. , 0.5],
-           [1. , 0. , 0. , 0. ]])
-
-    Args:
-        graph: The graph of the existing nodes; may be memory-mapped.
-        new: Nodes that join it.
-        normalisation: `sym` or `rw`.
-        self_loops: Whether every node also counts as its own neighbour.
-        weights: `in_weights(graph)`, if the caller has it; used by `sym` only.
-    """
-
-    def __init__(
-        self,
-        graph: Graph,
-        new: NewNodes,
-        normalisation: Normalisation,
-        self_loops: bool,
-        weights: NDArray[np.float64] | None = None,
-    ) -> None:
-        _check_belongs(graph, new)
-        self.graph, self.patch = graph, new.patch
-        self.num_nodes = graph.num_nodes + new.num_new
-        self.self_loops = self_loops
-        self._changed = new.changed
-        self.normalisation = normalisation
-        if normalisation == "sym":
-            self._in_weights = in_weights(graph) if weights is None else weights
-            self._patch_weights = in_weights(new.patch)
-
-    def rows(self, nodes: NodeIds) -> SparseRows:
-        """Return rows of S, (len(nodes), N + M), in float64; reads no other node's edges."""
-        existing = np.flatnonzero(nodes < self.graph.num_nodes)
-        row_existing, id_existing, weight_existing = _edges(self.graph, nodes[existing])
-        patched, place = self._patched(nodes)
-        row_patch, id_patch, weight_patch = _edges(self.patch, place)
-        looped = np.flatnonzero(self._has_loop(nodes))
-        row = np.concatenate([existing[row_existing], patched[row_patch], looped])
-        column = np.concatenate([id_existing, self._changed[id_patch], nodes[looped]])
-        weight = np.concatenate([weight_existing, weight_patch, np.ones(len(looped))])
-        out_weight = np.bincount(row, weight, minlength=len(nodes))
-        if self.normalisation == "rw":
-            weight /= out_weight[row]
-        else:
-            weight /= np.sqrt(out_weight[row] * self._in_weight(column))
-        shape = (len(nodes), self.num_nodes)
-        return scipy.sparse.coo_array((weight, (row, column)), shape=shape).tocsr()
-
-    def step(self, rows: SparseRows) -> SparseRows:
-        """Return `rows @ S`; reads only the rows of S that take part."""
-        active, middle = np.unique(rows.indices, return_inverse=True)
-        matrix = self.rows(active)
-        # Only local columns: scipy's product takes scratch memory for every column there is.
-        reached, inner = np.unique(matrix.indices, return_inverse=True)
-        left = csr_rows(rows.data, middle, rows.indptr, len(active))
-        product = left @ csr_rows(matrix.data, inner, matrix.indptr, len(reached))
-        product.sort_indices()
-        return csr_rows(product.data, reached[product.indices], product.indptr, self.num_nodes)
-
-    def largest_sum(self, rows: SparseRows) -> NDArray[np.float64]:
-        """Return a bound on the row sums of `rows @ S^j` that holds for every j >= 1; (R,).
-
-        With `rw`, S preserves sums. With `sym`, S has no singular value above 1 (Cauchy-Schwarz),
-        so a sum is at most sqrt(N + M) |row|_2. If the graph is undirected, S also preserves d^1/2,
-        the square roots of the weights, so e_u S^j sums to at most (d_u / min d)^1/2.
-        """
-        if self.normalisation == "rw":
-            return _row_sums(rows, rows.data)
-        by_norm = np.sqrt(self.num_nodes * _row_sums(rows, rows.data**2))
-        if self.graph.directed:
-            return by_norm
-        ratio = np.sqrt(self._in_weight(rows.indices) / self._least_weight)
-        return np.minimum(by_norm, _row_sums(rows, rows.data * ratio))
-
-    def _patched(self, nodes: NodeIds) -> tuple[NodeIds, NodeIds]:
-        """Return the positions in `nodes` that have new edges, and their ids in the patch."""
-        if not len(self._changed):
-            return np.empty(0, np.int64), np.empty(0, np.int64)
-        place = np.minimum(np.searchsorted(self._changed, nodes), len(self._changed) - 1)
-        patched = np.flatnonzero(self._changed[place] == nodes)
-        return patched, place[patched]
-
-    def _has_loop(self, nodes: NodeIds) -> NDArray[np.bool_]:
-        loop = np.ones(len(nodes), bool)
-        if not self.self_loops:
-            existing = np.flatnonzero(nodes < self.graph.num_nodes)
-            loop[existing] = (
-                self.graph.indptr[nodes[existing]] == self.graph.indptr[nodes[existing] + 1]
-            )
-            patched, place = self._patched(nodes)
-            loop[patched] &= self.patch.out_degree[place] == 0
-        return loop
-
-    def _in_weight(self, nodes: NodeIds) -> NDArray[np.float64]:
-        """Return the in-weights of `nodes` in the grown graph, with loops."""
-        total = self._has_loop(nodes).astype(np.float64)
-        existing = np.flatnonzero(nodes < self.graph.num_nodes)
-        total[existing] += self._in_weights[nodes[existing]]
-        patched, place = self._patched(nodes)
-        total[patched] += self._patch_weights[place]
-        return total
-
-    @cached_property
-    def _least_weight(self) -> float:
-        """Lower bound on all weights d of an undirected grown graph, with loops."""
-        weights = self._in_weights
-        # A node without edges has a loop of 1 in any case.
-        least = (
-            1.0 + weights.min() if self.self_loops else weights.min(where=weights > 0, initial=1.0)
-        )
-        return float(self._in_weight(self._changed).min(initial=least))
-
-
 def _edges(graph: Graph, nodes: NodeIds) -> tuple[NodeIds, NodeIds, NDArray[np.float64]]:
     """Return the edges of `nodes`: position in `nodes`, neighbour, weight."""
     row_ptr, at = entries_of(graph.indptr, nodes)
     row = np.repeat(np.arange(len(nodes)), np.diff(row_ptr))
     weight = np.ones(len(at)) if graph.edge_weight is None else graph.edge_weight[at]
     return row, graph.indices[at].astype(np.int64), weight.astype(np.float64)
-
-
-def _row_sums(rows: SparseRows, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-    return np.bincount(row, values, minlength=rows.shape[0]).astype(np.float64)
 
 
 def _check_belongs(graph: Graph, new: NewNodes) -> None:

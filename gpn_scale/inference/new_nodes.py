@@ -1,32 +1,30 @@
 """Predictions for nodes that joined after training: the model is frozen, the graph not rebuilt.
 
-Shapes: M new nodes, B new nodes of a block, T nodes that a block's rows touch, C classes.
+Shapes: M own nodes, B own nodes of a block, N existing nodes, C classes, W diffused columns.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gpn_scale.data.graph import Graph, NodeIds
-from gpn_scale.diffusion.growth import GrownTransition, NewNodes, SparseRows
+from gpn_scale.data.graph import Features, Graph, NodeIds
+from gpn_scale.diffusion.edge_patch import grown
+from gpn_scale.diffusion.growth import NewNodes, SparseRows, csr_rows
+from gpn_scale.diffusion.patched_transition import GraphTransition, PatchedTransition
 from gpn_scale.diffusion.power_iteration import config_steps
 from gpn_scale.diffusion.push import push_rows
 from gpn_scale.errors import ConfigError, GraphError
 from gpn_scale.evaluation.prediction import Prediction
-from gpn_scale.inference.encoder_inputs import required_features
-from gpn_scale.inference.opinion_values import OpinionValues, with_labels
-from gpn_scale.inference.trained_model import TrainedModel, TrainedOpinion
-from gpn_scale.nn.model import GPN, GPNOutput
-from gpn_scale.nn.posterior import DirichletPosterior
-from gpn_scale.nn.sparse import SparseMatrix
-
-EvidenceOf = Callable[[NodeIds], Tensor]
-"""Maps sorted node ids to their feature evidence, one row of C classes each."""
+from gpn_scale.inference.node_values import (
+    AbstractNodeValues,
+    EncodedValues,
+    OwnValues,
+    prediction_of,
+)
+from gpn_scale.inference.trained_model import TrainedModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,26 +58,41 @@ class GraphFacts:
     """Facts about the graph that the caller has already, so that they need not be computed.
 
     >>> from gpn_scale import build_graph
-    >>> from gpn_scale.diffusion.growth import in_weights
-    >>> GraphFacts(in_weights=in_weights(build_graph([0, 1], [1, 2]))).in_weights
-    array([1., 2., 1.])
+    >>> path = build_graph([0, 1], [1, 2])
+    >>> GraphFacts(transition=GraphTransition(path, "rw", True)).transition.degree_N.tolist()
+    [1, 2, 1]
     """
 
-    evidence: EvidenceOf | None = None
-    """Feature evidence of existing nodes; None to compute that of the touched nodes."""
+    values: AbstractNodeValues | None = None
+    """What existing nodes diffuse; None to compute that of the touched nodes."""
     largest_evidence: float | None = None
     """Bound on any existing node's evidence, summed over classes, for `alpha_0_upper`.
 
-    None for the bound that the model's clamp sets, which is far too large unless the tolerance is
-    0."""
+    None for that of `values`, or else for the bound that the model's clamp sets, which is far too
+    large unless the tolerance is 0."""
     surprise: NDArray[np.float32] | None = None
     """Surprise of existing nodes, `Prediction.surprise` of the whole graph; None to leave the
     surroundings out of p-values."""
-    in_weights: NDArray[np.float64] | None = None
-    """Result of `growth.in_weights(graph)`; None to compute it where it is needed."""
+    transition: GraphTransition | None = None
+    """The transition matrix of the graph; None to make it."""
 
 
-@torch.no_grad()
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OwnNodes:
+    """Nodes that are predicted, whose features replace or join those of the graph.
+
+    >>> OwnNodes(ids=np.array([7]), features=np.ones((1, 2))).is_training is None
+    True
+    """
+
+    ids: NodeIds
+    """Sorted ids: of new nodes, N to N + M - 1, or of existing ones, (M,)."""
+    features: Features
+    """Their feature rows, (M, F)."""
+    is_training: NDArray[np.bool_] | None = None
+    """Whether each of them is a training node, (M,); None if none is."""
+
+
 def predict_new(
     trained: TrainedModel,
     graph: Graph,
@@ -91,10 +104,8 @@ def predict_new(
 ) -> NewNodesPrediction:
     """Return the prediction of new nodes by diffusion on the grown graph.
 
-    Work grows with the nodes that the rows touch, not with the graph: only `sym` reads all edges
-    of a weighted or directed graph once, unless `facts.in_weights` is given. Memory grows with
-    `block_size` times the touched nodes; GPN+ keeps the rows of all new nodes, and a few bytes for
-    every node of the graph.
+    With all of `facts`, work grows with the nodes that the rows touch, not with the graph. Without
+    them, the weights of all nodes are computed first, and the touched nodes are encoded.
 
     >>> from gpn_scale.config import DiffusionConfig, RunConfig
     >>> from gpn_scale.data.building import build_graph
@@ -115,134 +126,195 @@ def predict_new(
         new: Nodes from `new_nodes(graph, ...)`.
         tolerance: Amounts of mass below this are not pushed on; 0 is exact.
         facts: What the caller knows of `graph` already.
-        block_size: Number of new nodes whose rows are computed together.
+        block_size: Number of new nodes whose rows are in memory together.
 
     Raises:
         GraphError: the nodes or their features do not fit the graph or the model.
         ConfigError: `tolerance`, `facts.largest_evidence` or `block_size` is out of range.
     """
     facts = facts or GraphFacts()
-    _check(trained, graph, new, facts, block_size)
-    diffusion, network = trained.diffusion, trained.network
-    transition = GrownTransition(
-        graph, new, diffusion.normalisation, diffusion.self_loops, facts.in_weights
-    )
-    own_MC = trained.evidence(new.features, np.arange(new.num_new))
-    existing_evidence = facts.evidence or partial(trained.evidence, required_features(graph))
-    aggregated_MC, dropped_M = torch.empty_like(own_MC), np.zeros(new.num_new)
-    opinion = None if trained.opinion is None else _NewOpinion(trained.opinion, graph, new)
-    for start in range(0, new.num_new, block_size):
-        block = slice(start, start + block_size)
-        pushed = push_rows(
-            transition,
-            new.ids[block],
-            teleport=diffusion.teleport,
-            steps=config_steps(diffusion),
-            tolerance=tolerance,
+    if new.num_existing != graph.num_nodes:
+        raise GraphError(
+            f"graph {graph.name!r} has {graph.num_nodes} nodes, but the new nodes were made for "
+            f"one of {new.num_existing}: make them with new_nodes(graph, ...)"
         )
-        dropped_M[block] = pushed.dropped
-        aggregated_MC[block] = _aggregated(pushed.weight, existing_evidence, own_MC, new)
-        if opinion is not None:
-            opinion.diffuse(pushed.weight)
-    output = GPNOutput(
-        with_network=DirichletPosterior.from_evidence(aggregated_MC),
-        without_network=DirichletPosterior.from_evidence(own_MC),
-    )
-    lower_M = output.with_network.alpha_0_N.double().cpu().numpy()
-    bound = _evidence_bound(network, own_MC, facts.largest_evidence)
-    # Avoid 0 times a bound that may be infinite.
-    lost_M = np.multiply(dropped_M, bound, out=np.zeros(new.num_new), where=dropped_M > 0)
-    prediction = Prediction.from_output(output)
-    if opinion is not None:
-        prediction = opinion.finished(prediction, trained, facts.surprise)
-    return NewNodesPrediction(
-        prediction=prediction,
-        alpha_0_lower=lower_M,
-        alpha_0_upper=lower_M + lost_M,
-    )
-
-
-class _NewOpinion:
-    """The opinion and label evidence of new nodes, block by block; new nodes have no labels."""
-
-    def __init__(self, opinion: TrainedOpinion, graph: Graph, new: NewNodes) -> None:
-        self.values, self.new = OpinionValues.of_graph(opinion, graph), new
-        own_MC = opinion.values_of(new.features, np.arange(new.num_new))
-        self.own_MS = with_labels(own_MC, np.zeros(new.num_new))
-        self.diffused: list[Tensor] = [self.own_MS[:0]]
-        self.rows: list[SparseRows] = []
-
-    def diffuse(self, rows: SparseRows) -> None:
-        """Add the diffused values of the next block's nodes."""
-        self.rows.append(rows)
-        self.diffused.append(_aggregated(rows, self.values.of, self.own_MS, self.new))
-
-    def finished(
-        self,
-        prediction: Prediction,
-        trained: TrainedModel,
-        surprise: NDArray[np.float32] | None,
-    ) -> Prediction:
-        """Return the prediction by feature evidence with opinion, label evidence and p-values.
-
-        Args:
-            prediction: Prediction of the new nodes by feature evidence.
-            trained: The model.
-            surprise: Surprise of the existing nodes, (N,); None to leave surroundings out.
-        """
-        explained = self.values.explained(prediction, torch.cat(self.diffused))
-        average = None if surprise is None else partial(self._averaged, surprise)
-        return trained.finished(explained, average)
-
-    def _averaged(
-        self, existing: NDArray[np.float32], own_M1: NDArray[np.float32]
-    ) -> NDArray[np.float32]:
-        """Return the mean surprise over the new nodes' rows, (M, 1)."""
-        everyone = np.append(existing, own_M1[:, 0])
-        sums = [(rows @ everyone) / rows.sum(1) for rows in self.rows]
-        return np.concatenate([np.empty(0), *sums])[:, None].astype(np.float32)
-
-
-def _aggregated(
-    rows: SparseRows, existing_evidence: EvidenceOf, own_MC: Tensor, new: NewNodes
-) -> Tensor:
-    """Return rows (B, N + M) times the evidence of the nodes they touch, (B, C)."""
-    touched_T, column = np.unique(rows.indices, return_inverse=True)
-    existing, joined = np.split(touched_T, [np.searchsorted(touched_T, new.num_existing)])
-    existing_TC = existing_evidence(existing.astype(np.int64)).to(own_MC)
-    joined_TC = own_MC[
-        torch.from_numpy(joined.astype(np.int64) - new.num_existing).to(own_MC.device)
-    ]
-    matrix = SparseMatrix(
-        torch.from_numpy(rows.indptr).to(own_MC.device),
-        torch.from_numpy(column).to(own_MC.device),
-        torch.from_numpy(rows.data).to(own_MC),
-        len(touched_T),
-    )
-    return matrix.multiply(torch.cat([existing_TC, joined_TC]))
-
-
-def _evidence_bound(network: GPN, own_MC: Tensor, largest_existing: float | None) -> float:
-    """Return a bound on every node's total evidence; new nodes may exceed all existing ones."""
-    if largest_existing is None:
-        with np.errstate(over="ignore"):
-            return float(network.flow.num_classes * np.exp(network.evidence.log_limit))
-    return float(max([largest_existing, *own_MC.double().sum(1).tolist()]))
-
-
-def _check(
-    trained: TrainedModel, graph: Graph, new: NewNodes, facts: GraphFacts, block_size: int
-) -> None:
     if new.features.shape[1] != trained.num_features:
         raise GraphError(
             f"the new nodes of graph {graph.name!r} have {new.features.shape[1]} feature columns, "
             f"the model was trained on {trained.num_features}",
             arguments=("features",),
         )
-    if facts.largest_evidence is not None and not facts.largest_evidence >= 0.0:
+    diffusion = trained.diffusion
+    base = facts.transition
+    if base is None:
+        base = GraphTransition(graph, diffusion.normalisation, diffusion.self_loops)
+    return predict_own(
+        facts.values or EncodedValues(trained, graph),
+        PatchedTransition(base, grown(new)),
+        OwnNodes(ids=new.ids, features=new.features),
+        tolerance=tolerance,
+        largest_evidence=facts.largest_evidence,
+        surprise=facts.surprise,
+        block_size=block_size,
+    )
+
+
+@torch.no_grad()
+def predict_own(
+    values: AbstractNodeValues,
+    transition: PatchedTransition,
+    own: OwnNodes,
+    *,
+    tolerance: float,
+    largest_evidence: float | None = None,
+    surprise: NDArray[np.float32] | None = None,
+    block_size: int = 64,
+) -> NewNodesPrediction:
+    """Return the prediction of nodes whose features are given, on a graph with a patch.
+
+    >>> from gpn_scale import GPNClassifier
+    >>> from gpn_scale.config import RunConfig, TrainConfig
+    >>> from gpn_scale.diffusion.edge_patch import rewired
+    >>> from gpn_scale.ppr.example import example_graph
+    >>> graph, config = example_graph(), RunConfig(train=TrainConfig(epochs=1))
+    >>> trained = GPNClassifier(config, device="cpu").fit(graph).trained
+    >>> same = PatchedTransition(GraphTransition(graph, "sym", True), rewired(graph, 2))
+    >>> own = OwnNodes(ids=np.array([2]), features=graph.features[2:])
+    >>> predicted = predict_own(EncodedValues(trained, graph), same, own, tolerance=0.0)
+    >>> predicted.alpha_0_lower.shape
+    (1,)
+
+    Args:
+        values: What existing nodes diffuse.
+        transition: The patched graph.
+        own: Nodes to predict.
+        tolerance: Amounts of mass below this are not pushed on; 0 is exact.
+        largest_evidence: Bound on any existing node's evidence; None for that of `values`.
+        surprise: Surprise of existing nodes, (N,); None to leave the surroundings out of p-values.
+        block_size: Number of nodes whose rows are in memory together.
+
+    Raises:
+        ConfigError: `tolerance`, `largest_evidence` or `block_size` is out of range.
+    """
+    _check(largest_evidence, block_size)
+    trained, num_own = values.trained, len(own.ids)
+    own_values = OwnValues.of(trained, own.features, np.arange(num_own), own.is_training)
+    sums = _RowSums(values, own, own_values, surprise)
+    for start in range(0, num_own, block_size):
+        pushed = push_rows(
+            transition,
+            own.ids[start : start + block_size],
+            teleport=trained.diffusion.teleport,
+            steps=config_steps(trained.diffusion),
+            tolerance=tolerance,
+        )
+        sums.add(pushed.weight, pushed.dropped)
+    diffused_MW, dropped_M = torch.cat(sums.diffused), np.concatenate(sums.dropped)
+    prediction = prediction_of(trained, own_values, diffused_MW, has_labels=values.has_labels)
+    lower_M = _alpha_0(trained, diffused_MW)
+    largest = values.largest_evidence if largest_evidence is None else largest_evidence
+    bound = _evidence_bound(trained, own_values.evidence_BC, largest)
+    # Avoid 0 times a bound that may be infinite.
+    lost_M = np.multiply(dropped_M, bound, out=np.zeros(num_own), where=dropped_M > 0)
+    return NewNodesPrediction(
+        prediction=trained.finished(prediction, None if surprise is None else sums.averaged),
+        alpha_0_lower=lower_M,
+        alpha_0_upper=lower_M + lost_M,
+    )
+
+
+class _RowSums:
+    """Sums over the rows of own nodes, block by block, so that no row is kept."""
+
+    def __init__(
+        self,
+        values: AbstractNodeValues,
+        own: OwnNodes,
+        own_values: OwnValues,
+        surprise: NDArray[np.float32] | None,
+    ) -> None:
+        self.values, self.own_ids, self.own_MW = values, own.ids, own_values.columns_BW
+        self.surprise, self._num_existing = surprise, int(values.features.shape[0])
+        self.diffused: list[Tensor] = [self.own_MW[:0]]
+        self.dropped: list[NDArray[np.float64]] = [np.empty(0)]
+        self._own_weights: list[SparseRows] = []
+        self._weight: list[NDArray[np.float64]] = [np.empty(0)]
+        """Sums of the rows."""
+        self._surprise: list[NDArray[np.float64]] = [np.empty(0)]
+        """Sums of the surprise of existing nodes."""
+
+    def add(self, rows: SparseRows, dropped: NDArray[np.float64]) -> None:
+        """Add the sums of the next block."""
+        existing, own = _divided(rows, self.own_ids, self._num_existing)
+        self.dropped.append(dropped)
+        self.diffused.append(self.values.product(existing) + _product(own, self.own_MW))
+        self._own_weights.append(own)
+        self._weight.append(rows.sum(1))
+        if self.surprise is not None:
+            amounts = existing.data * self.surprise[existing.indices]
+            row = np.repeat(np.arange(rows.shape[0]), np.diff(existing.indptr))
+            sums = np.bincount(row, amounts, minlength=rows.shape[0])
+            self._surprise.append(sums.astype(np.float64))
+
+    def averaged(self, own_M1: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the mean surprise over the rows, (M, 1), from that of the own nodes."""
+        from_own = [weights @ own_M1[:, 0].astype(np.float64) for weights in self._own_weights]
+        total = np.concatenate(self._surprise) + np.concatenate([np.empty(0), *from_own])
+        mean_M1: NDArray[np.float32] = (total / np.concatenate(self._weight))[:, None].astype(
+            np.float32
+        )
+        return mean_M1
+
+
+def _divided(
+    rows: SparseRows, own_ids: NodeIds, num_existing: int
+) -> tuple[SparseRows, SparseRows]:
+    """Return the entries of other nodes, (B, N), and those of own nodes, (B, M)."""
+    is_own = np.zeros(rows.nnz, bool)
+    own, own_ptr = [np.empty(0, np.int64)], [0]
+    for start, stop in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):
+        columns = rows.indices[start:stop]
+        place = np.searchsorted(columns, own_ids)
+        inside = np.flatnonzero(place < len(columns))
+        inside = inside[columns[place[inside]] == own_ids[inside]]
+        is_own[start + place[inside]] = True
+        own.append(inside)
+        own_ptr.append(own_ptr[-1] + len(inside))
+    offsets = rows.indptr - np.array(own_ptr)
+    existing = csr_rows(rows.data[~is_own], rows.indices[~is_own], offsets, num_existing)
+    own_weights = rows.data[is_own]
+    return existing, csr_rows(own_weights, np.concatenate(own), np.array(own_ptr), len(own_ids))
+
+
+def _product(rows: SparseRows, own_MW: Tensor) -> Tensor:
+    """Return sparse rows (B, M) times values (M, W)."""
+    weight_BM = torch.from_numpy(rows.toarray()).to(own_MW)
+    return weight_BM @ own_MW
+
+
+def _alpha_0(trained: TrainedModel, diffused_MW: Tensor) -> NDArray[np.float64]:
+    """Return alpha_0 of nodes, (M,), from their diffused columns."""
+    if trained.opinion is None:
+        alpha_0_M = (1.0 + diffused_MW).sum(1)
+    else:
+        alpha_0_M = trained.num_classes + diffused_MW[:, -1]
+    return np.asarray(alpha_0_M.double().cpu().numpy())
+
+
+def _evidence_bound(trained: TrainedModel, own_MC: Tensor, largest_existing: float | None) -> float:
+    """Return a bound on every node's total evidence; own nodes may exceed all existing ones."""
+    network = trained.network
+    if largest_existing is None:
+        with np.errstate(over="ignore"):
+            return float(network.flow.num_classes * np.exp(network.evidence.log_limit))
+    return float(max([largest_existing, *own_MC.double().sum(1).tolist()]))
+
+
+def _check(largest_evidence: float | None, block_size: int) -> None:
+    if largest_evidence is not None and not largest_evidence >= 0.0:
         raise ConfigError(
-            f"largest_evidence is {facts.largest_evidence!r}, expected at least 0: pass the "
-            "largest sum of evidence over classes, or None",
+            f"largest_evidence is {largest_evidence!r}, expected at least 0: pass the largest sum "
+            "of evidence over classes, or None",
             arguments=("largest_evidence",),
         )
     if block_size < 1:

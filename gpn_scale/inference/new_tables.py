@@ -4,6 +4,7 @@ Shapes: N existing nodes, M new nodes, F features, E edges.
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -19,13 +20,17 @@ from gpn_scale.data.fault_collector import FaultCollector
 from gpn_scale.data.faults import Fault
 from gpn_scale.data.feature_matrix import joined_features
 from gpn_scale.data.graph import CSRFeatures, Features, Graph
-from gpn_scale.data.linked_edges import LinkedEdges, read_edges
+from gpn_scale.data.linked_edges import read_edges
 from gpn_scale.data.node_tables import NodeTable
 from gpn_scale.data.preparation import Preparation
 from gpn_scale.data.surprises import listed
 from gpn_scale.data.table_inputs import InputTable, TableLike, input_table
 from gpn_scale.data.text_columns import joined, value_faults
-from gpn_scale.diffusion.growth import grown_graph, new_nodes
+from gpn_scale.diffusion.edge_patch import grown
+from gpn_scale.diffusion.growth import new_nodes
+from gpn_scale.inference.known_ids import KnownIdsOf, NodeLookup, all_ids, looked_up_ids
+from gpn_scale.inference.local_structure import structural_rows
+from gpn_scale.inference.new_edges import NewEdges, new_edges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -83,15 +88,63 @@ def read_new_tables(
         TableFaults: the tables do not fit the graph or the model; it lists all faults.
         GraphError: an argument is no table.
     """
+    return _read(nodes, edges, graph, contract, partial(all_ids, graph), names)
+
+
+def read_looked_up_tables(
+    nodes: TableLike,
+    edges: TableLike | None,
+    graph: Graph,
+    contract: DataContract,
+    lookup: NodeLookup,
+    names: ColumnNames | None = None,
+) -> NewTables:
+    """Return the new nodes of two tables, with work that grows with the tables alone.
+
+    The result and the faults are those of `read_new_tables`, whose arguments it shares.
+
+    >>> from gpn_scale import build_graph
+    >>> class Numbered:
+    ...     def positions(self, ids):
+    ...         return np.array([int(text) if text in ("0", "1") else -1 for text in ids])
+    >>> graph = build_graph([0], [1], features=[[1.0], [2.0]], feature_names=["age"])
+    >>> nodes, edges = {"id": ["c"], "age": [3]}, {"source": ["c"], "target": ["1"]}
+    >>> new = read_looked_up_tables(nodes, edges, graph, DataContract.of(graph), Numbered())
+    >>> [ids.tolist() for ids in new.neighbours]
+    [[1]]
+
+    Args:
+        nodes: Table with a row per new node.
+        edges: Table with a row per edge; None if the new nodes have none.
+        graph: Graph of the existing nodes.
+        contract: What the model expects.
+        lookup: Finds existing nodes by their ids.
+        names: Names of the columns that are no features.
+
+    Raises:
+        TableFaults: the tables do not fit the graph or the model; it lists all faults.
+        GraphError: an argument is no table.
+    """
+    return _read(nodes, edges, graph, contract, partial(looked_up_ids, lookup), names)
+
+
+def _read(
+    nodes: TableLike,
+    edges: TableLike | None,
+    graph: Graph,
+    contract: DataContract,
+    known_ids: KnownIdsOf,
+    names: ColumnNames | None,
+) -> NewTables:
     names, faults = names or ColumnNames(), FaultCollector()
     node_input = faults.attempt(lambda: input_table(nodes, "nodes"))
     edge_input = None
     if edges is not None:
         edge_input = faults.attempt(lambda: input_table(edges, "edges"))
-    known = pa.array(_names_of(graph), pa.large_string())
+    known = known_ids(node_input, edge_input, names)
     roles, joined_nodes, new_ids = ColumnRoles(), None, None
     if node_input is not None:
-        roles, joined_nodes, new_ids = _read_nodes(node_input, names, known, faults)
+        roles, joined_nodes, new_ids = _read_nodes(node_input, names, known.texts, faults)
     linked = None
     if edge_input is not None:
         ends, wrong = edge_roles(names, edge_input.column_names, file=edge_input.name)
@@ -105,7 +158,7 @@ def read_new_tables(
     faults.report()
     assert columns is not None
     assert new_ids is not None
-    neighbourhood = _neighbourhood(linked, graph, len(new_ids))
+    neighbourhood = new_edges(linked, known.positions, graph, len(new_ids))
     features = columns.features
     if contract.preparation is not None and contract.preparation.structure:
         features = _with_structure(columns.features, contract.preparation, graph, neighbourhood)
@@ -122,20 +175,6 @@ def read_new_tables(
 class _Columns:
     features: Features
     notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Neighbourhood:
-    """Edges of the new nodes, each listed once at one of its new ends."""
-
-    neighbours: list[NDArray[np.int64]]
-    weights: list[NDArray[np.float64]] | None
-    notes: tuple[str, ...]
-
-
-def _names_of(graph: Graph) -> NDArray[np.str_]:
-    names = graph.node_names
-    return np.arange(graph.num_nodes).astype(np.str_) if names is None else np.asarray(names)
 
 
 def _read_nodes(
@@ -190,7 +229,7 @@ def _numbers(columns: pa.Table, contract: DataContract, file: str) -> _Columns:
     faults.add(Fault(file=file, column=name, advice=advice) for name in missing)
     arrays = []
     for name in (name for name in (wanted or given) if name in given):
-        array, wrong = _column_of_numbers(columns[name], name, file)
+        array, wrong = numbers_of(columns[name], name, file)
         arrays.append(array)
         faults.add(wrong)
     faults.report()
@@ -200,9 +239,15 @@ def _numbers(columns: pa.Table, contract: DataContract, file: str) -> _Columns:
     return _Columns(features=features.astype(np.float32), notes=notes if extra else ())
 
 
-def _column_of_numbers(
+def numbers_of(
     column: pa.ChunkedArray, name: str, file: str
 ) -> tuple[NDArray[np.float64], list[Fault]]:
+    """Return a column as numbers, and what is wrong with it; booleans are 1 and 0.
+
+    >>> values, faults = numbers_of(pa.chunked_array([["1.5", "x"]]), "age", "nodes")
+    >>> float(values[0]), [(fault.row, fault.value) for fault in faults]
+    (1.5, [(2, 'x')])
+    """
     if not is_readable(column.type):
         advice = f"write numbers, not values of type {column.type}"
         return np.zeros(len(column)), [Fault(file=file, column=name, advice=advice)]
@@ -215,65 +260,16 @@ def _column_of_numbers(
     return numbers.value, faults
 
 
-def _neighbourhood(linked: LinkedEdges | None, graph: Graph, num_new: int) -> _Neighbourhood:
-    """Return the neighbours of each new node; edges merge as in `build_graph`."""
-    empty = np.empty(0, np.int64)
-    source, target = (empty, empty) if linked is None else (linked.source, linked.target)
-    weight = None if linked is None else linked.weight
-    num_existing, notes = graph.num_nodes, []
-    old = (source < num_existing) & (target < num_existing)
-    if old.any():
-        notes.append(
-            f"Edges that join two nodes of the graph were ignored ({int(old.sum()):,}): import the "
-            "tables again to use them."
-        )
-    kept = ~old & (source != target)
-    if graph.directed and (back := kept & (source < num_existing)).any():
-        notes.append(
-            f"Edges from a node of the graph to a new one were ignored ({int(back.sum()):,}), "
-            "since new nodes do not change what is known of others."
-        )
-        kept &= ~back
-    if graph.edge_weight is not None and weight is None and kept.any():
-        notes.append("The edges of the graph have weights, those of the new nodes count as 1.")
-    source, target = source[kept], target[kept]
-    values = np.ones(len(source)) if weight is None else weight[kept]
-    source, target, values = _merged(source, target, values, num_existing + num_new)
-    if not graph.directed:
-        # Each edge stands at a new end; of its two directions the larger weight counts.
-        flipped = (source < num_existing) | ((target >= num_existing) & (target < source))
-        source, target = np.where(flipped, target, source), np.where(flipped, source, target)
-        order = np.lexsort((-values, target, source))
-        source, target, values = source[order], target[order], values[order]
-        first = np.append(True, (np.diff(source) != 0) | (np.diff(target) != 0))[: len(source)]
-        source, target, values = source[first], target[first], values[first]
-    bounds = np.searchsorted(source, np.arange(num_existing + 1, num_existing + num_new))
-    return _Neighbourhood(
-        neighbours=np.split(target, bounds),
-        weights=None if graph.edge_weight is None else np.split(values, bounds),
-        notes=tuple(notes),
-    )
-
-
-def _merged(
-    source: NDArray[np.int64], target: NDArray[np.int64], weight: NDArray[np.float64], size: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Return each pair once, sorted, with the sum of its weights."""
-    pairs, inverse = np.unique(source * size + target, return_inverse=True)
-    sums = np.zeros(len(pairs))
-    np.add.at(sums, inverse, weight)
-    return pairs // size, pairs % size, sums
-
-
 def _with_structure(
-    features: Features, preparation: Preparation, graph: Graph, edges: _Neighbourhood
+    features: Features, preparation: Preparation, graph: Graph, edges: NewEdges
 ) -> Features:
     """Return the features of columns, followed by the structural ones in the grown graph."""
     bare = replace(graph, features=None, feature_names=None, preparation=None, raw_columns=None)
     nothing = np.empty((len(edges.neighbours), 0), np.float32)
-    grown = grown_graph(bare, new_nodes(bare, nothing, edges.neighbours, edges.weights))
+    new = new_nodes(bare, nothing, edges.neighbours, edges.weights)
     blocks = [_as_sparse(features)] if preparation.rules else []
-    blocks += [rule.encoded(grown)[graph.num_nodes :] for rule in preparation.structure]
+    structure = structural_rows(bare, grown(new), new.ids, preparation.structure)
+    blocks.append(scipy.sparse.csr_array(structure))
     return joined_features(blocks, len(edges.neighbours), sparse=preparation.is_sparse)
 
 

@@ -12,6 +12,8 @@ from gpn_scale.errors import RunError
 from gpn_scale.files import write_json
 
 _PLOT_SUFFIXES = (".svg", ".png")
+SERVED_SUFFIXES = (".arrow", ".json", ".lock", ".npy")
+"""Suffixes of the files that the service writes to its folder."""
 _EVENTS = "events.out.tfevents.*"
 """TensorBoard names its files itself, with time, machine and process."""
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9]+\.tmp")
@@ -53,6 +55,8 @@ class RunDirectory:
         self.plots = path / "plots"
         self.predictions = path / "predictions.parquet"
         self.promise = path / "promise.json"
+        self.served = path / "served"
+        self.decisions = path / "decisions.jsonl"
         self.graph = path / "graph"
         self.store = path / "store"
 
@@ -62,9 +66,18 @@ class RunDirectory:
 
     @property
     def files(self) -> list[Path]:
-        """All files that a run writes; its inputs, the graph and the rows, are not among them."""
-        given = {self.path, self.graph, self.store}
+        """All files that a run writes.
+
+        Its inputs, the graph and the rows, are not among them, and neither are decisions: these are
+        the user's own, and nothing but the user removes them.
+        """
+        given = {self.path, self.graph, self.store, self.decisions}
         return [value for value in vars(self).values() if value not in given]
+
+    @property
+    def _folders(self) -> tuple[Path, ...]:
+        """The folders of files that a run writes."""
+        return self.tensorboard, self.plots, self.served
 
     @property
     def holds_run(self) -> bool:
@@ -125,7 +138,7 @@ class RunDirectory:
         """
         if overwrite:
             self.clear()
-        fixed = [file for file in self.files if file not in (self.plots, self.tensorboard)]
+        fixed = [file for file in self.files if file not in self._folders]
         events = (self.tensorboard / _EVENTS, self.tensorboard / "opinion" / _EVENTS)
         self.list_written((*fixed, *events), launch=launch)
 
@@ -157,7 +170,7 @@ class RunDirectory:
         for file in self._below(self.files):
             if self._is_listed(file, listed) and file != self.written:
                 file.unlink(missing_ok=True)
-        for folder in (self.tensorboard / "opinion", self.tensorboard, self.plots):
+        for folder in (self.tensorboard / "opinion", *self._folders):
             if folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir()):
                 folder.rmdir()
         self.written.unlink(missing_ok=True)  # last, so that an interrupted removal can be repeated
@@ -171,7 +184,7 @@ class RunDirectory:
         """Return the paths that exist, each folder of a run replaced by all that it holds."""
         present: list[Path] = []
         for path in paths:
-            if path in (self.plots, self.tensorboard) and path.is_dir():
+            if path in self._folders and path.is_dir():
                 inside = sorted(path.rglob("*"))
                 present += [each for each in inside if each.is_symlink() or not each.is_dir()]
                 continue
@@ -196,6 +209,8 @@ class RunDirectory:
         path = PurePosixPath(name)
         if path.parts[0] == self.plots.name:
             return len(path.parts) == 2 and path.suffix in _PLOT_SUFFIXES
+        if path.parts[0] == self.served.name:
+            return len(path.parts) == 2 and path.suffix in SERVED_SUFFIXES
         if path.parts[0] == self.tensorboard.name:
             return fnmatchcase(path.name, _EVENTS)
         return len(path.parts) == 1

@@ -192,15 +192,10 @@ def make_triage(
         )
     cover = label_next(graph, trained.diffusion, 1.0 - trust_N, lengths.label_next, store=store)
     usual = UsualValues.of(graph, prediction)
-    review = _node_columns(graph, reviewed, prediction, usual, promise)
-    foreign = _foreign_columns(trained, graph, reviewed, prediction)
-    # The columns say more of foreign features than the figures do.
-    is_foreign = pc.and_(pc.equal(review["reason"], FOREIGN_FEATURES), foreign.is_valid())
-    review["detail"] = pc.if_else(is_foreign, foreign, review["detail"])
-    review["foreign_columns"] = foreign
+    review = review_columns(trained, graph, reviewed, prediction.rows(reviewed), usual, promise)
     if explain is not None:
         review["evidence_from"] = pa.array(_contributors(explain, graph, reviewed), pa.string())
-    chosen = _node_columns(graph, cover.node, prediction, usual, promise)
+    chosen = node_columns(graph, cover.node, prediction.rows(cover.node), usual, promise)
     return Triage(
         review=pa.table(review),
         label_next=pa.table(chosen | _gains(cover, graph, 1.0 - trust_N)),
@@ -223,29 +218,86 @@ def _least_trusted(
     return np.asarray(nodes[order])
 
 
-def _node_columns(
+def node_columns(
     graph: Graph,
     nodes: NodeIds,
     prediction: Prediction,
     usual: UsualValues,
-    promise: Promise | None,
+    promise: Promise | None = None,
 ) -> dict[str, Any]:
-    """Return the columns that both lists have."""
-    rows = prediction.rows(nodes)
+    """Return the columns that both lists have.
+
+    >>> from gpn_scale import build_graph
+    >>> half, ones = np.full((1, 2), 0.5, np.float32), np.ones(1, np.float32)
+    >>> prediction = Prediction(
+    ...     probabilities=half,
+    ...     probabilities_no_network=half,
+    ...     alpha_0=ones,
+    ...     alpha_0_no_network=ones,
+    ... )
+    >>> graph, usual = build_graph([0], [1]), UsualValues(alpha_0=9.0, label_evidence=None)
+    >>> node_columns(graph, np.array([1]), prediction, usual)["reason"].to_pylist()
+    ['torn between 0 and 1']
+
+    Args:
+        graph: The graph.
+        nodes: Listed nodes, (B,).
+        prediction: Prediction of these nodes in their order.
+        usual: Values of the validation nodes.
+        promise: Adds the column `abstain`; None for no such column.
+    """
     names = class_names(graph, prediction.probabilities.shape[1])
-    texts = node_reasons(graph, nodes, rows, usual, names)
-    known = [None] * len(nodes) if rows.p is None else rows.p.known
+    texts = node_reasons(graph, nodes, prediction, usual, names)
+    known = [None] * len(nodes) if prediction.p is None else prediction.p.known
+    labels = [names[label] for label in prediction.predicted_class]
     columns: dict[str, Any] = {
         "id": _ids(graph, nodes),
-        "predicted_class": pa.array([names[label] for label in rows.predicted_class], pa.string()),
-        "probability": pa.array(-rows.aleatoric, pa.float32()),
+        "predicted_class": pa.array(labels, pa.string()),
+        "probability": pa.array(-prediction.aleatoric, pa.float32()),
         "p_known": pa.array(known, pa.float32()),
-        "trust": pa.array(trust_of(rows).astype(np.float32)),
+        "trust": pa.array(trust_of(prediction).astype(np.float32)),
         "reason": pa.array([each.text for each in texts], pa.string()),
         "detail": pa.array([each.detail for each in texts], pa.string()),
     }
     if promise is not None:
-        columns["abstain"] = promise.abstains(rows)
+        columns["abstain"] = promise.abstains(prediction)
+    return columns
+
+
+def review_columns(
+    trained: TrainedModel,
+    graph: Graph,
+    nodes: NodeIds,
+    prediction: Prediction,
+    usual: UsualValues,
+    promise: Promise | None = None,
+) -> dict[str, Any]:
+    """Return the columns of nodes to review: those of both lists, and foreign columns.
+
+    >>> from gpn_scale import GPNClassifier, load_graph
+    >>> from gpn_scale.config import RunConfig, TrainConfig
+    >>> graph = load_graph("synthetic:nodes=300,classes=2")
+    >>> classifier = GPNClassifier(RunConfig(train=TrainConfig(epochs=5))).fit(graph)
+    >>> prediction, nodes = classifier.predict(graph), np.array([4, 7])
+    >>> usual = UsualValues.of(graph, prediction)
+    >>> columns = review_columns(classifier.trained, graph, nodes, prediction.rows(nodes), usual)
+    >>> len(columns["foreign_columns"])
+    2
+
+    Args:
+        trained: The model.
+        graph: The graph, with the model's columns and classes.
+        nodes: Listed nodes, (B,).
+        prediction: Prediction of these nodes in their order.
+        usual: Values of the validation nodes.
+        promise: Adds the column `abstain`; None for no such column.
+    """
+    columns = node_columns(graph, nodes, prediction, usual, promise)
+    foreign = _foreign_columns(trained, graph, nodes, prediction)
+    # The columns say more of foreign features than the figures do.
+    is_foreign = pc.and_(pc.equal(columns["reason"], FOREIGN_FEATURES), foreign.is_valid())
+    columns["detail"] = pc.if_else(is_foreign, foreign, columns["detail"])
+    columns["foreign_columns"] = foreign
     return columns
 
 
@@ -259,10 +311,13 @@ def _ids(graph: Graph, nodes: NodeIds) -> Any:
 def _foreign_columns(
     trained: TrainedModel, graph: Graph, nodes: NodeIds, prediction: Prediction
 ) -> Any:
-    """Return the columns that make features foreign; null for nodes with usual features."""
+    """Return the columns that make features foreign; null for nodes with usual features.
+
+    The prediction is that of the nodes, in their order.
+    """
     texts: list[str | None] = [None] * len(nodes)
     if prediction.p is not None and prediction.p.features is not None and graph.split is not None:
-        strange = np.flatnonzero(prediction.p.features[nodes] <= USUAL_P)
+        strange = np.flatnonzero(prediction.p.features <= USUAL_P)
         columns = foreign_columns(trained, graph, nodes[strange], raw_columns=_raw_columns(graph))
         for i, own in zip(strange, columns, strict=True):
             texts[i] = ", ".join(map(str, own)) or "no single column"

@@ -14,15 +14,9 @@ from gpn_scale.data.graph import MISSING_LABEL, CSRFeatures
 from gpn_scale.data.preparation import Preparation
 from gpn_scale.data.raw_columns import RawColumns
 from gpn_scale.diffusion import growth
-from gpn_scale.diffusion.growth import (
-    GrownTransition,
-    csr_rows,
-    grown_graph,
-    in_weights,
-    new_nodes,
-)
+from gpn_scale.diffusion.growth import grown_graph, new_nodes
 from gpn_scale.errors import GraphError
-from tests.oracles import dense_adjacency, dense_transition
+from tests.oracles import dense_adjacency
 from tests.strategies import assert_same_graph, graphs
 
 NORMALISATIONS = st.sampled_from(["sym", "rw"])
@@ -51,11 +45,6 @@ def growths(draw, max_new=3):
 
 def grown(graph, neighbours, weights):
     return new_nodes(graph, np.ones((len(neighbours), graph.num_features)), neighbours, weights)
-
-
-def unit_rows(nodes, width):
-    """Rows that hold 1 at one node each."""
-    return csr_rows(np.ones(len(nodes)), nodes, np.arange(len(nodes) + 1), width)
 
 
 def merged_by_hand(graph, neighbours, weights):
@@ -90,51 +79,6 @@ def test_no_new_nodes_rebuild_the_same_graph(graph):
     assert_same_graph(grown_graph(graph, new_nodes(graph, [], [])), graph)
 
 
-@given(growths(), NORMALISATIONS, st.booleans())
-def test_lazy_rows_are_those_of_the_rebuilt_transition(case, normalisation, self_loops):
-    new = grown(*case)
-    rebuilt = grown_graph(case[0], new)
-    transition = GrownTransition(case[0], new, normalisation, self_loops)
-    oracle = dense_transition(rebuilt, normalisation, self_loops)
-    nodes = np.arange(rebuilt.num_nodes)[::-1]
-    np.testing.assert_allclose(transition.rows(nodes).toarray(), oracle[nodes], atol=1e-12)
-
-
-@given(growths(), st.booleans(), st.integers(1, 6))
-def test_the_bound_holds_for_every_power(case, self_loops, power):
-    graph, new = case[0], grown(*case)
-    transition = GrownTransition(graph, new, "sym", self_loops)
-    every = np.arange(transition.num_nodes)
-    unit = unit_rows(every, transition.num_nodes)
-    dense = dense_transition(grown_graph(graph, new), "sym", self_loops)
-    sums = np.linalg.matrix_power(dense, power).sum(1)
-    assert (sums <= transition.largest_sum(unit) * (1 + 1e-12)).all()
-
-
-def test_the_bound_of_a_regular_graph_is_the_mass_itself():
-    new = new_nodes(TRIANGLE, np.eye(3), [[4], [5], [3]])  # another triangle
-    transition = GrownTransition(TRIANGLE, new, "sym", self_loops=True)
-    unit = unit_rows(new.ids, transition.num_nodes)
-    np.testing.assert_allclose(transition.largest_sum(unit), 1.0)
-
-
-@given(growths(), NORMALISATIONS)
-def test_kept_weights_are_used_and_change_nothing(case, normalisation):
-    graph, new = case[0], grown(*case)
-    kept = GrownTransition(graph, new, normalisation, True, in_weights(graph))
-    fresh = GrownTransition(graph, new, normalisation, True)
-    nodes = np.arange(kept.num_nodes)
-    np.testing.assert_array_equal(kept.rows(nodes).toarray(), fresh.rows(nodes).toarray())
-
-
-@given(graphs())
-def test_in_weights_are_column_sums_in_any_chunks(graph):
-    expected = dense_adjacency(graph).sum(0)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(growth, "_EDGE_CHUNK", 2)
-        np.testing.assert_allclose(in_weights(graph), expected)
-
-
 def test_edges_of_weighted_new_nodes_merge_by_the_house_rule():
     # 3 lists 4 twice (1 + 2), 4 lists 3 once with 2: the larger, 3, holds.
     new = new_nodes(WEIGHTED, np.eye(3)[:2], [[4, 4, 0], [3]], [[1, 2, 0.5], [2]])
@@ -143,14 +87,6 @@ def test_edges_of_weighted_new_nodes_merge_by_the_house_rule():
     assert matrix[3, 0] == matrix[0, 3] == 0.5
     default = dense_adjacency(grown_graph(WEIGHTED, new_nodes(WEIGHTED, np.eye(3)[:1], [[1, 1]])))
     assert default[3, 1] == default[1, 3] == 2.0
-
-
-def test_existing_nodes_of_a_directed_graph_point_to_no_new_one():
-    graph = build_graph([0], [1], num_nodes=2, directed=True)
-    new = new_nodes(graph, np.empty((1, 0)), [[0]])
-    transition = GrownTransition(graph, new, "rw", self_loops=False)
-    rows = transition.rows(np.arange(3)).toarray()
-    assert rows.tolist() == [[0, 1, 0], [0, 1, 0], [1, 0, 0]]
 
 
 @pytest.mark.parametrize("sparse_graph", [False, True])
@@ -220,9 +156,8 @@ def test_weights_without_a_weighted_graph_are_refused():
 def test_nodes_of_another_graph_are_refused():
     new = new_nodes(TRIANGLE, np.ones((1, 3)), [[0]])
     other = build_graph([0], [1], num_nodes=2, name="other")
-    for use in (grown_graph, lambda graph, new: GrownTransition(graph, new, "rw", True)):
-        with pytest.raises(GraphError, match=r"'other' has 2 nodes, .* made for one of 3"):
-            use(other, new)
+    with pytest.raises(GraphError, match=r"'other' has 2 nodes, .* made for one of 3"):
+        grown_graph(other, new)
 
 
 def test_examples_in_the_documentation():

@@ -1,0 +1,206 @@
+"""The command `gpn-serve`: predictions, explanations and decisions of a run over HTTP."""
+
+import argparse
+import os
+import tempfile
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import NoReturn
+
+from gpn_scale.cli.arguments import add_memory_budget, checked_threads, memory_bytes
+from gpn_scale.cli.console import leave, run_command
+from gpn_scale.cli.remembered import graph_of_run, store_of
+from gpn_scale.command_line import CommandParser
+from gpn_scale.data.graph import Graph
+from gpn_scale.flags import SERVE_FLAGS
+from gpn_scale.messages import say
+from gpn_scale.page.run_record import read_run
+from gpn_scale.serve.decisions import run_fingerprint
+from gpn_scale.serve.extra import check_extra
+from gpn_scale.serve.served_model import ModelSource
+from gpn_scale.serve.settings import ServeSettings, parsed_bytes, read_token
+from gpn_scale.train.run_directory import SERVED_SUFFIXES, RunDirectory
+
+_DEFAULTS = ServeSettings()
+
+
+def serve_parser() -> argparse.ArgumentParser:
+    """Return the parser of `launch/serve.py`."""
+    parser = CommandParser(
+        prog="serve.py",
+        description="Answer requests about the nodes of a run over HTTP: predictions of known and "
+        "new nodes, explanations, lists, decisions; with an explorer for people. Needs "
+        "gpn-scale[serve].",
+    )
+    add = parser.add_argument
+    add("--run", type=Path, required=True, metavar="RUN", help="directory of a training run")
+    add(
+        "--ppr",
+        type=Path,
+        metavar="STORE",
+        help="rows of the graph (default: those of the run, if they exist; graphs of millions of "
+        "nodes need them for explanations and lists)",
+    )
+    add(
+        "--data-dir",
+        type=Path,
+        metavar="DIR",
+        help="folder with the graph (default: the one of the run)",
+    )
+    _add_address(parser)
+    _add_limits(parser)
+    add(
+        "--decisions",
+        type=Path,
+        metavar="FILE",
+        help="file that decisions are appended to (default: RUN/decisions.jsonl)",
+    )
+    add(
+        "--device",
+        default="auto",
+        metavar="NAME",
+        help="auto, cpu, cuda, ...; auto is cuda if available (default: auto)",
+    )
+    add(
+        "--threads",
+        type=int,
+        default=1,
+        metavar="T",
+        help="number of CPU threads that compute one request; all nodes are predicted with all "
+        "cores (default: 1)",
+    )
+    add_memory_budget(parser)
+    return parser
+
+
+def _add_address(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("address").add_argument
+    add(
+        "--host",
+        default=_DEFAULTS.host,
+        metavar="HOST",
+        help="address to listen at; any but this machine's own needs --token-file (default: "
+        f"{_DEFAULTS.host}, which only this machine can reach)",
+    )
+    add(
+        "--port",
+        type=int,
+        default=_DEFAULTS.port,
+        metavar="PORT",
+        help=f"port to listen at; 0 for any free one (default: {_DEFAULTS.port})",
+    )
+    add(
+        "--token-file",
+        type=Path,
+        metavar="FILE",
+        help="file with a token that clients must send as Authorization: Bearer TOKEN",
+    )
+    add(
+        "--workers",
+        type=int,
+        default=_DEFAULTS.workers,
+        metavar="W",
+        help=f"number of processes that answer requests (default: {_DEFAULTS.workers})",
+    )
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("limits of a request").add_argument
+    add("--max-body", default="8MB", metavar="SIZE", help="largest body (default: 8MB)")
+    for name, what in (("max_nodes", "known nodes"), ("max_new_nodes", "new nodes")):
+        default = getattr(_DEFAULTS, name)
+        add(
+            f"--{name.replace('_', '-')}",
+            type=int,
+            default=default,
+            metavar="N",
+            help=f"largest number of {what} (default: {default:,})",
+        )
+    add(
+        "--request-seconds",
+        type=float,
+        default=_DEFAULTS.request_seconds,
+        metavar="S",
+        help=f"longest time (default: {_DEFAULTS.request_seconds:g})",
+    )
+    add(
+        "--poll-seconds",
+        type=float,
+        default=_DEFAULTS.poll_seconds,
+        metavar="S",
+        help="time between two looks for a swapped model, promise or store (default: "
+        f"{_DEFAULTS.poll_seconds:g})",
+    )
+
+
+def serve(options: argparse.Namespace) -> None:
+    """Check everything, load the run, and answer requests until a signal arrives."""
+    check_extra()
+    from gpn_scale.serve.server import ServeRequest
+    from gpn_scale.serve.server import serve as answer
+
+    settings = _settings(options)
+    threads = checked_threads(options.threads)
+    directory = RunDirectory(options.run)
+    record = read_run(directory)
+    graph = graph_of_run(directory, record, options.data_dir)
+    assert record.report is not None
+    source = ModelSource(
+        run=options.run,
+        load_graph=partial(_load_graph, options.run, options.data_dir),
+        store=store_of(directory, options.ppr),
+        folder=_folder(directory),
+        device=options.device,
+        memory_bytes=memory_bytes(options.memory_budget),
+    )
+    request = ServeRequest(
+        source=source,
+        settings=settings,
+        decisions=directory.decisions if options.decisions is None else options.decisions,
+        run=run_fingerprint(record.report.fingerprint, graph.fingerprint()),
+        graph=graph.name,
+        threads=threads,
+    )
+    answer(request, graph)
+    say("stopped", "stopped")
+
+
+def _settings(options: argparse.Namespace) -> ServeSettings:
+    return ServeSettings(
+        host=options.host,
+        port=options.port,
+        workers=options.workers,
+        token=None if options.token_file is None else read_token(options.token_file),
+        max_body=parsed_bytes(options.max_body),
+        max_nodes=options.max_nodes,
+        max_new_nodes=options.max_new_nodes,
+        request_seconds=options.request_seconds,
+        poll_seconds=options.poll_seconds,
+    )
+
+
+def _load_graph(run: Path, data_dir: Path | None) -> Graph:
+    directory = RunDirectory(run)
+    return graph_of_run(directory, read_run(directory), data_dir)
+
+
+def _folder(directory: RunDirectory) -> Path:
+    """Return the folder of computed files: that of the run or, if it is read-only, another one."""
+    if os.access(directory.path, os.W_OK | os.X_OK):
+        directory.list_written(directory.served / f"*{suffix}" for suffix in SERVED_SUFFIXES)
+        return directory.served
+    folder = Path(tempfile.mkdtemp(prefix="gpn_served_"))
+    note = f"{directory.path} cannot be written, so predictions of all nodes are kept in {folder}"
+    say("note", note, path=folder)
+    return folder
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parse the command line, run the command, and return its exit code."""
+    return run_command(serve_parser, serve, arguments, SERVE_FLAGS)
+
+
+def start() -> NoReturn:
+    """Run the command as a process of its own."""
+    leave(main())

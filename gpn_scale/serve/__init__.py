@@ -1,0 +1,1 @@
+"""The service: predictions, explanations and decisions of a trained run over HTTP."""

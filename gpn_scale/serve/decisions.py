@@ -1,0 +1,232 @@
+"""Decisions of a person about nodes: one JSON line each, in a file that only ever grows.
+
+The first line names the run, so that decisions are never mixed with those of another run. Lines
+are appended under a lock and flushed to disk before they count. A process that is killed while it
+writes leaves a line without an end, which the next writer cuts off.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import threading
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+from gpn_scale.errors import RunError
+from gpn_scale.messages import say
+
+Kind = Literal["accept", "relabel", "skip"]
+"""What was decided: the prediction is right, the node gets another label, or not now."""
+_FORMAT = 1
+_HEADER = "gpn_scale_decisions"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What a person decided about a node."""
+
+    id: str
+    decision: Kind
+    label: str | None = None
+    """Name of the class that the node gets; None unless it is relabelled."""
+    note: str | None = None
+    time: str
+    """When it was decided, in UTC."""
+    model: str
+    """Fingerprint of the model whose prediction was looked at."""
+
+
+def run_fingerprint(config: str, graph: str) -> str:
+    """Return the fingerprint of a run, from those of its configuration and its graph.
+
+    A model that is swapped for a better one of the same run keeps its decisions.
+    """
+    return hashlib.blake2b(f"{config}\n{graph}".encode(), digest_size=12).hexdigest()
+
+
+class DecisionLog:
+    """The decisions of a run, on disk and in memory.
+
+    Args:
+        path: The file, which is made when the first decision is stored.
+        run: Fingerprint of the run.
+        graph: Name of its graph, for people who read the file.
+
+    Raises:
+        RunError: the file cannot be read, is damaged, or belongs to another run.
+    """
+
+    def __init__(self, path: Path, run: str, graph: str) -> None:
+        self.path, self._run, self._graph = path, run, graph
+        self._lock = threading.Lock()
+        self._offset, self._inode = 0, -1
+        self._decisions: list[Decision] = []
+        self._latest: dict[str, Decision] = {}
+        if not path.parent.is_dir():
+            raise RunError(
+                f"{path} cannot be written: its folder does not exist", arguments=("decisions",)
+            )
+        with self._lock:
+            self._refresh()
+
+    def append(
+        self, node_id: str, decision: Kind, *, label: str | None, note: str | None, model: str
+    ) -> Decision:
+        """Store a decision durably, and return it.
+
+        Raises:
+            RunError: the file cannot be written, or was replaced by that of another run.
+        """
+        time = datetime.now(UTC).isoformat(timespec="milliseconds")
+        made = Decision(
+            id=node_id, decision=decision, label=label, note=note, time=time, model=model
+        )
+        with self._lock:
+            try:
+                self._write(made)
+            except OSError as error:
+                raise RunError(
+                    f"the decision was not stored, because {self.path.name} cannot be written "
+                    f"({error.strerror})",
+                    arguments=("decisions",),
+                ) from error
+            self._refresh()
+        return made
+
+    def page(self, offset: int, limit: int) -> tuple[int, list[Decision]]:
+        """Return the number of all decisions, and some of them, the latest one first."""
+        with self._lock:
+            self._refresh()
+            total = len(self._decisions)
+            last = max(total - offset, 0)
+            return total, self._decisions[max(last - limit, 0) : last][::-1]
+
+    def latest(self, node_id: str) -> Decision | None:
+        """Return the last decision about a node, among those that were read; None without one."""
+        return self._latest.get(node_id)
+
+    def refresh(self) -> None:
+        """Read what other processes have appended."""
+        with self._lock:
+            self._refresh()
+
+    def _write(self, decision: Decision) -> None:
+        is_new = not self.path.exists()
+        with open(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # released when the file is closed
+            end = self._cut_torn_line(file)
+            lines = []
+            if end == 0:
+                header = {_HEADER: _FORMAT, "run": self._run, "graph": self._graph}
+                lines.append(json.dumps(header))
+            else:
+                file.seek(0)
+                self._check_header(file.readline())
+            lines.append(json.dumps(asdict(decision)))
+            file.seek(end)
+            file.write("".join(f"{line}\n" for line in lines).encode())
+            file.flush()
+            os.fsync(file.fileno())
+        if is_new:
+            _flush_folder(self.path.parent)
+
+    def _cut_torn_line(self, file: BinaryIO) -> int:
+        """Cut off a last line that has no end; return the length of the file."""
+        size = file.seek(0, os.SEEK_END)
+        end = _end_of_lines(file, size)
+        if end < size:
+            file.truncate(end)
+            sentence = (
+                f"the last line of {self.path.name} was incomplete ({size - end} bytes), as after "
+                "a crash, and was cut off"
+            )
+            say("warning", sentence, level="warning")
+        return end
+
+    def _refresh(self) -> None:
+        """Read complete lines that were appended since; start over if the file was replaced."""
+        try:
+            with self.path.open("rb") as file:
+                facts = os.fstat(file.fileno())
+                if facts.st_ino != self._inode or facts.st_size < self._offset:
+                    self._offset, self._inode = 0, facts.st_ino
+                    self._decisions, self._latest = [], {}
+                if facts.st_size > self._offset:
+                    self._read(file)
+        except FileNotFoundError:
+            self._offset, self._inode = 0, -1
+            self._decisions, self._latest = [], {}
+        except OSError as error:
+            raise RunError(
+                f"{self.path} cannot be read ({error.strerror})", arguments=("decisions",)
+            ) from error
+
+    def _read(self, file: BinaryIO) -> None:
+        file.seek(self._offset)
+        for line in file:
+            if not line.endswith(b"\n"):
+                return  # another process is writing it, or was killed
+            if self._offset == 0:
+                self._check_header(line)
+            else:
+                decision = self._parsed(line)
+                self._decisions.append(decision)
+                self._latest[decision.id] = decision
+            self._offset += len(line)
+
+    def _parsed(self, line: bytes) -> Decision:
+        try:
+            values: dict[str, Any] = json.loads(line)
+            texts = {field.name: values.get(field.name) for field in fields(Decision)}
+            if texts["decision"] not in ("accept", "relabel", "skip"):
+                raise ValueError(f"decision is {texts['decision']!r}")
+            if not all(isinstance(texts[name], str) for name in ("id", "time", "model")):
+                raise ValueError("id, time or model is not a text")
+            return Decision(**texts)
+        except (ValueError, AttributeError, RecursionError) as error:
+            raise RunError(
+                f"{self.path} is damaged in line {len(self._decisions) + 2} ({error}): repair or "
+                "remove this line, or keep decisions in another file",
+                arguments=("decisions",),
+            ) from error
+
+    def _check_header(self, line: bytes) -> None:
+        try:
+            header = json.loads(line)
+            run, version = header["run"], header[_HEADER]
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise RunError(
+                f"{self.path} is no file of decisions: its first line does not name a run; move it "
+                "away, or keep decisions in another file",
+                arguments=("decisions",),
+            ) from error
+        if run != self._run or version != _FORMAT:
+            raise RunError(
+                f"{self.path} holds decisions about another run (graph {header.get('graph')!r}), "
+                "and these must not be mixed: move it away, or keep decisions in another file",
+                arguments=("decisions",),
+            )
+
+
+def _end_of_lines(file: BinaryIO, size: int) -> int:
+    """Return where the last complete line of a file ends; 0 if there is none."""
+    step, end = 1 << 16, size
+    while end > 0:
+        start = max(end - step, 0)
+        file.seek(start)
+        place = file.read(end - start).rfind(b"\n")
+        if place >= 0:
+            return start + place + 1
+        end = start
+    return 0
+
+
+def _flush_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

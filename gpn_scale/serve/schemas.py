@@ -1,0 +1,336 @@
+"""The JSON objects of requests and answers, for checks and for the OpenAPI description."""
+
+from typing import Annotated, Literal
+
+from gpn_scale.serve.web import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+)
+
+NodeId = StrictStr | StrictInt
+"""An id of the user as a text; numbers are taken as well."""
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Weight = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Value = StrictBool | StrictInt | Number | StrictStr | None
+"""A value of a raw column."""
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class IdsRequest(_Request):
+    """Known nodes to predict."""
+
+    ids: list[NodeId]
+
+
+class NewNode(_Request):
+    """A node that is not in the graph."""
+
+    id: NodeId
+    columns: dict[str, Value] = Field(default={}, description="Values of raw columns by name.")
+
+
+class NewEdge(_Request):
+    """An edge of a new node."""
+
+    source: NodeId
+    target: NodeId
+    weight: Weight | None = None
+
+
+class NewNodesRequest(_Request):
+    """New nodes and their edges, to each other and to nodes of the graph."""
+
+    nodes: list[NewNode]
+    edges: list[NewEdge] = []
+
+
+class AddedEdge(_Request):
+    """An edge to another node."""
+
+    id: NodeId
+    weight: Weight | None = None
+
+
+class WhatIfRequest(_Request):
+    """Changes of one node, which nobody else sees."""
+
+    id: NodeId
+    columns: dict[str, Value] = {}
+    add_edges: list[AddedEdge] = []
+    remove_edges: list[NodeId] = []
+
+
+class DecisionRequest(_Request):
+    """What a person decides about a node."""
+
+    id: NodeId
+    decision: Literal["accept", "relabel", "skip"]
+    label: StrictStr | None = Field(None, description="Name of a class; needed to relabel.")
+    note: Annotated[str, Field(max_length=2000)] | None = None
+
+
+class ErrorAnswer(BaseModel):
+    """Why there is no answer."""
+
+    error: str
+    nearest: list[str] | None = Field(None, description="Ids that look like an unknown one.")
+    unknown: list[str] | None = Field(None, description="The first unknown ids of several.")
+    request: str | None = Field(None, description="Id of the request in the log.")
+
+
+class NodeBrief(BaseModel):
+    """The main facts of a node."""
+
+    id: str
+    predicted_class: str
+    probability: Share | None
+    p_known: Share | None
+    trust: Share
+    reason: str | None
+    label: str | None
+    split: Literal["train", "val", "test"] | None
+    degree: int
+
+
+class Prediction(BaseModel):
+    """Class, probabilities and uncertainty of a node; fields that the model lacks are missing."""
+
+    id: str
+    predicted_class: str
+    probability: Share | None
+    probabilities: dict[str, Share | None] = Field(
+        description="By class; of more than 100 classes, the most probable ones."
+    )
+    alpha_0: float | None
+    alpha_0_no_network: float | None
+    aleatoric: float | None
+    aleatoric_entropy: float | None
+    aleatoric_no_network: float | None
+    epistemic: float | None
+    epistemic_no_network: float | None
+    entropy: float | None
+    entropy_no_network: float | None
+    energy: float | None = None
+    label_evidence: float | None = None
+    surprise: float | None = None
+    p_features: Share | None = None
+    p_neighbourhood: Share | None = None
+    p_opinion: Share | None = None
+    p_labels: Share | None = None
+    p_known: Share | None = None
+    reason: str | None
+    trust: Share
+    abstain: bool | None = Field(description="Null without a promise.")
+
+
+class NodeAnswer(Prediction):
+    """Everything that is known of a node of the graph."""
+
+    label: str | None
+    split: Literal["train", "val", "test"] | None
+    degree: int
+
+
+class NewNodeAnswer(Prediction):
+    """The prediction of a new node, with bounds of alpha_0."""
+
+    alpha_0_lower: float | None
+    alpha_0_upper: float | None
+
+
+class HealthAnswer(BaseModel):
+    """Whether the service answers; without the token, nothing but the status."""
+
+    status: Literal["ok"]
+    model: str | None = None
+    graph: str | None = None
+    num_nodes: int | None = None
+    version: str | None = None
+    reload_error: str | None = None
+
+
+class PromiseAnswer(BaseModel):
+    """A promised error rate."""
+
+    error: float
+    confidence: float
+    threshold: float
+    answered: float
+    condition: str
+
+
+class ColumnAnswer(BaseModel):
+    """A column that a model reads."""
+
+    name: str
+    kind: str
+
+
+class GraphAnswer(BaseModel):
+    """The graph and the model."""
+
+    name: str
+    num_nodes: int
+    num_edges: int
+    directed: bool
+    weighted: bool
+    classes: list[str]
+    parts: list[str]
+    condition: str
+    promise: PromiseAnswer | None
+    columns: list[ColumnAnswer]
+    num_columns: int
+    sortable: list[str]
+    reasons: list[str]
+    store: bool
+
+
+class NodesAnswer(BaseModel):
+    """A page of nodes."""
+
+    total: int | None
+    offset: int
+    nodes: list[NodeBrief]
+
+
+class PredictionsAnswer(BaseModel):
+    """Predictions of known nodes, in the order of the request."""
+
+    predictions: list[NodeAnswer]
+
+
+class NewPredictionsAnswer(BaseModel):
+    """Predictions of new nodes, in the order of the request."""
+
+    predictions: list[NewNodeAnswer]
+    notes: list[str]
+    condition: str
+
+
+class WhatIfAnswer(BaseModel):
+    """A node as it is, and as it would be."""
+
+    id: str
+    before: NodeAnswer
+    after: NodeAnswer
+    notes: list[str]
+    condition: str
+
+
+class Neighbour(NodeBrief):
+    """A node at the other end of an edge."""
+
+    weight: float
+
+
+class NeighboursAnswer(BaseModel):
+    """A page of neighbours."""
+
+    id: str
+    degree: int
+    neighbours: list[Neighbour]
+
+
+class NearNode(NodeBrief):
+    """A node of a neighbourhood."""
+
+    hop: int
+
+
+class NeighbourhoodAnswer(BaseModel):
+    """The nodes around a node, and the edges among them."""
+
+    id: str
+    truncated: bool
+    nodes: list[NearNode]
+    edges: list[Annotated[list[float], Field(min_length=3, max_length=3)]] = Field(
+        description="Positions i and j in `nodes`, and the weight."
+    )
+
+
+class Contributor(NodeBrief):
+    """A node that supplies evidence."""
+
+    share: float | None
+    weight: float | None
+    leading_class: str
+    adjacent: bool
+
+
+class ContributorsAnswer(BaseModel):
+    """The nodes that supply most of a node's evidence."""
+
+    id: str
+    source: Literal["exact", "stored"]
+    tail_share: float | None
+    contributors: list[Contributor]
+
+
+class SimilarNode(NodeBrief):
+    """A node that is near in latent space."""
+
+    distance: float
+
+
+class SimilarAnswer(BaseModel):
+    """The nearest nodes in latent space."""
+
+    id: str
+    nodes: list[SimilarNode]
+
+
+class FeatureValue(BaseModel):
+    """A column's value, and its usual one."""
+
+    name: str
+    value: bool | float | str | None
+    usual: bool | float | str | None
+
+
+class FeaturesAnswer(BaseModel):
+    """The columns of a node, those that differ most from the training nodes first."""
+
+    id: str
+    num_columns: int
+    columns: list[FeatureValue]
+
+
+class DecisionAnswer(BaseModel):
+    """A stored decision."""
+
+    id: str
+    decision: Literal["accept", "relabel", "skip"]
+    label: str | None
+    note: str | None
+    time: str
+    model: str
+
+
+class DecisionsAnswer(BaseModel):
+    """A page of decisions, the latest one first."""
+
+    total: int
+    decisions: list[DecisionAnswer]
+
+
+class TriageRow(NodeBrief):
+    """A node of a list."""
+
+    detail: str
+    decision: DecisionAnswer | None
+
+
+class TriageAnswer(BaseModel):
+    """A page of a list."""
+
+    list: Literal["review", "label_next"]
+    total: int
+    rows: list[TriageRow]

@@ -1,0 +1,187 @@
+"""The folder with what a service has computed of a model and a graph: made once, mapped by all.
+
+Files are named by a key, the fingerprint of model and graph, so that a restart predicts nothing
+again and another model never meets the files of this one. The record of a key is written last and
+holds a hash of every file: whatever is damaged, incomplete or of another version is made again.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from gpn_scale import __version__
+from gpn_scale.data.graph import Graph
+from gpn_scale.errors import RunError
+from gpn_scale.estimator import GPNClassifier
+from gpn_scale.files import claimed, replacing, write_json
+from gpn_scale.inference.encoder_inputs import required_features
+from gpn_scale.inference.trained_model import CHUNK_ROWS, TrainedModel
+from gpn_scale.serve.ids import id_order
+from gpn_scale.serve.node_table import NodeTable, write_table
+from gpn_scale.train.run_directory import SERVED_SUFFIXES
+
+_FORMAT = 1
+"""Version of the files; others are made again."""
+_LOCK = "served.lock"
+
+Progress = Callable[[int, str], None]
+"""Called with the number of nodes done and the name of the phase."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ServedFiles:
+    """What the folder holds of one model and one graph, mapped into memory."""
+
+    table: NodeTable
+    latent: NDArray[np.float32]
+    """Latent positions of all nodes, (N, D)."""
+    order: NDArray[np.int32] | None
+    """Nodes in the order of their ids, (N,); None for a graph without ids."""
+
+
+def model_fingerprint(path: Path) -> str:
+    """Return the hash of a model file.
+
+    Raises:
+        RunError: the file cannot be read.
+    """
+    try:
+        return _digest(path)
+    except OSError as error:
+        raise RunError(
+            f"{path} cannot be read ({error.strerror}), expected a model file", arguments=("run",)
+        ) from error
+
+
+def served_key(model: str, graph: Graph) -> str:
+    """Return the key of a model file's fingerprint and an aligned graph; names count too."""
+    digest = hashlib.blake2b(digest_size=12)
+    names = [] if graph.node_names is None else [graph.node_names]
+    names += [] if graph.class_names is None else [graph.class_names]
+    for text in (str(_FORMAT), __version__, model, graph.fingerprint()):
+        digest.update(f"{text}\n".encode())
+    for array in names:
+        digest.update(str(array.dtype).encode())
+        digest.update(np.ascontiguousarray(array).view(np.uint8))
+    return digest.hexdigest()
+
+
+def served_files(
+    folder: Path,
+    key: str,
+    classifier: GPNClassifier,
+    graph: Graph,
+    *,
+    memory_bytes: int,
+    progress: Progress | None = None,
+) -> ServedFiles:
+    """Return the files of a key; predict all nodes and write them unless they are there.
+
+    One process at a time does this work; others wait for it and find the files.
+
+    Args:
+        folder: The folder, which is made if needed.
+        key: From `served_key`.
+        classifier: The model.
+        graph: The graph, with the model's columns and classes.
+        memory_bytes: Memory budget of the prediction.
+        progress: Called while nodes are predicted.
+
+    Raises:
+        RunError: the folder cannot be written.
+    """
+    try:
+        with claimed(folder / _LOCK, wait=True):
+            files = _opened(folder, key, graph)
+            if files is None:
+                _write(folder, key, classifier, graph, memory_bytes, progress)
+                files = _opened(folder, key, graph)
+    except OSError as error:
+        raise RunError(
+            f"{folder} cannot be written ({error.strerror}): make room, or give the run to a user "
+            "who may write there",
+            arguments=("run",),
+        ) from error
+    if files is None:
+        raise RunError(f"{folder} does not keep what is written to it: check the disk")
+    return files
+
+
+def _write(
+    folder: Path,
+    key: str,
+    classifier: GPNClassifier,
+    graph: Graph,
+    memory_bytes: int,
+    progress: Progress | None,
+) -> None:
+    _remove_others(folder, key)
+    prediction, evidence = classifier.predict_with_evidence(
+        graph, memory_bytes=memory_bytes, scratch=folder, progress=progress
+    )
+    table, latent, order = (folder / name for name in _names(key))
+    reasons = write_table(table, graph, prediction, evidence)
+    del prediction, evidence
+    _write_latent(latent, classifier.trained, graph)
+    ordered = id_order(graph)
+    with replacing(order) as temporary, temporary.open("wb") as file:
+        np.save(file, np.empty(0, np.int32) if ordered is None else ordered)
+    hashes = {path.name: _digest(path) for path in (table, latent, order)}
+    write_json(folder / f"{key}.json", {"reasons": list(reasons), "hashes": hashes})
+
+
+def _names(key: str) -> tuple[str, str, str]:
+    return f"{key}.arrow", f"{key}_latent.npy", f"{key}_order.npy"
+
+
+def _remove_others(folder: Path, key: str) -> None:
+    """Remove files of other keys; processes that have mapped them keep them."""
+    for path in folder.iterdir():
+        own = path.name.startswith((key, _LOCK))
+        if path.suffix in SERVED_SUFFIXES and path.is_file() and not own:
+            path.unlink()
+
+
+def _write_latent(path: Path, trained: TrainedModel, graph: Graph) -> None:
+    features = required_features(graph)
+    shape = (graph.num_nodes, trained.network.flow.latent)
+    with replacing(path) as temporary:
+        # A name with another suffix would get `.npy` appended by np.save, but not here.
+        latent = np.lib.format.open_memmap(temporary, "w+", np.float32, shape)
+        for start in range(0, graph.num_nodes, CHUNK_ROWS):
+            nodes = np.arange(start, min(start + CHUNK_ROWS, graph.num_nodes))
+            latent[nodes] = trained.latent(features, nodes).float().cpu().numpy()
+        latent.flush()
+        del latent
+
+
+def _opened(folder: Path, key: str, graph: Graph) -> ServedFiles | None:
+    """Return the mapped files of a key; None if any is missing or damaged."""
+    names = _names(key)
+    try:
+        record: dict[str, Any] = json.loads((folder / f"{key}.json").read_text(encoding="utf-8"))
+        reasons, hashes = record["reasons"], record["hashes"]
+        if any(_digest(folder / name) != hashes[name] for name in names):
+            return None
+        table = NodeTable(folder / names[0], reasons)
+        latent, order = (np.load(folder / name, mmap_mode="r") for name in names[1:])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
+        return None
+    sizes = {table.num_nodes, len(latent), graph.num_nodes}
+    if len(sizes) > 1 or (graph.node_names is not None and len(order) != graph.num_nodes):
+        return None
+    return ServedFiles(
+        table=table, latent=latent, order=None if graph.node_names is None else order
+    )
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()

@@ -1,0 +1,191 @@
+"""`ServedModel`: the one immutable object that requests are answered from.
+
+A swapped model is a new object that takes the place of the old one as a whole, so that a request
+sees either the old model or the new one.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpn_scale.data.graph import Graph, NodeIds
+from gpn_scale.estimator import GPNClassifier
+from gpn_scale.evaluation.prediction_table import class_names
+from gpn_scale.inference.all_nodes import DEFAULT_MEMORY_BYTES
+from gpn_scale.inference.evidence import EvidenceSummary
+from gpn_scale.inference.stored_rows import open_rows
+from gpn_scale.page.node_data import reason_kind
+from gpn_scale.ppr.store import MANIFEST, PPRStore
+from gpn_scale.serve.ids import AbstractIds, ids_of
+from gpn_scale.serve.node_table import NodeTable
+from gpn_scale.serve.served_files import Progress, model_fingerprint, served_files, served_key
+from gpn_scale.train.run_directory import RunDirectory
+from gpn_scale.triage.label_next import unused_nodes
+from gpn_scale.triage.node_reasons import UsualValues
+from gpn_scale.triage.promise import Promise
+from gpn_scale.triage.promise_file import read_promise
+
+Stamp = tuple[tuple[int, int, int] | None, ...]
+"""Times, sizes and numbers of the watched files; None for a file that is missing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSource:
+    """Where a service finds its model, graph and rows; can be sent to another process."""
+
+    run: Path
+    load_graph: Callable[[], Graph]
+    """Returns the graph of the run, with its split."""
+    store: Path | None = None
+    """PPR store of the graph; None without one."""
+    folder: Path
+    """Folder of the files that are made once and mapped."""
+    device: str = "auto"
+    memory_bytes: int = DEFAULT_MEMORY_BYTES
+
+    def stamp(self) -> Stamp:
+        """Return what changes when the model, the promise or the store is replaced."""
+        directory = RunDirectory(self.run)
+        paths = [directory.model, directory.promise]
+        paths += [] if self.store is None else [self.store / MANIFEST]
+        return tuple(map(_stamp, paths))
+
+    def open(self, graph: Graph, progress: Progress | None = None) -> "ServedModel":
+        """Return the model as it is on disk now.
+
+        Args:
+            graph: The graph of the run.
+            progress: Called while nodes are predicted, if they are.
+
+        Raises:
+            GpnScaleError: the model, the promise or the store cannot be used.
+        """
+        directory = RunDirectory(self.run)
+        fingerprint, classifier = self._load(directory.model)
+        aligned = classifier.aligned(graph).graph
+        store = None
+        if self.store is not None:
+            store = open_rows(self.store, aligned, classifier.predicts_with)
+        files = served_files(
+            self.folder,
+            served_key(fingerprint, aligned),
+            classifier,
+            aligned,
+            memory_bytes=self.memory_bytes,
+            progress=progress,
+        )
+        promise = None
+        if directory.promise.exists():
+            promise = read_promise(directory.promise, directory.model)
+        return ServedModel(
+            fingerprint=fingerprint,
+            classifier=classifier,
+            graph=aligned,
+            table=files.table,
+            latent=files.latent,
+            ids=ids_of(aligned, files.order),
+            store=store,
+            promise=promise,
+        )
+
+    def _load(self, path: Path) -> tuple[str, GPNClassifier]:
+        """Return the fingerprint of the model file and the model in it, which belong together."""
+        fingerprint = model_fingerprint(path)
+        while True:
+            classifier = GPNClassifier.load(path, device=self.device)
+            before, fingerprint = fingerprint, model_fingerprint(path)
+            if before == fingerprint:  # else the file was replaced while it was read
+                return fingerprint, classifier
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        facts = path.stat()
+    except OSError:
+        return None
+    return facts.st_mtime_ns, facts.st_size, facts.st_ino
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ServedModel:
+    """A model, its graph, and the predictions of all nodes; nothing in it changes.
+
+    Properties that take time are computed when they are first asked for.
+    """
+
+    fingerprint: str
+    """Hash of the model file."""
+    classifier: GPNClassifier
+    graph: Graph
+    """The graph, with the model's columns and classes."""
+    table: NodeTable
+    latent: NDArray[np.float32]
+    """Latent positions of all nodes, (N, D)."""
+    ids: AbstractIds
+    store: PPRStore | None = None
+    promise: Promise | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+    _locks: dict[str, threading.Lock] = field(default_factory=dict, init=False, repr=False)
+    _cached: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes."""
+        return tuple(class_names(self.graph, self.table.num_classes))
+
+    @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        """The kind of each reason of the table, by its code."""
+        return tuple(map(reason_kind, self.table.reasons))
+
+    def once(self, name: str, compute: Callable[[], Any]) -> Any:
+        """Return a value that is computed at the first call of this name; other calls wait."""
+        with self._lock:
+            own = self._locks.setdefault(name, threading.Lock())
+        with own:
+            if name not in self._cached:
+                self._cached[name] = compute()
+            return self._cached[name]
+
+    def evidence(self) -> EvidenceSummary:
+        """Return the feature evidence of all nodes."""
+        summary: EvidenceSummary = self.once("evidence", self.table.evidence)
+        return summary
+
+    def usual(self) -> UsualValues:
+        """Return the medians of the validation nodes."""
+        return self.once("usual", self._usual)  # type: ignore[no-any-return]
+
+    def unused_by_trust(self) -> NodeIds:
+        """Return the nodes outside training and validation, the least trusted first."""
+        return self.once("unused", self._unused_by_trust)  # type: ignore[no-any-return]
+
+    def ordered(self, name: str) -> NDArray[np.integer]:
+        """Return all nodes in increasing order of a column, `degree` or `id`; (N,)."""
+        return self.once(f"order {name}", lambda: self._ordered(name))  # type: ignore[no-any-return]
+
+    def _ordered(self, name: str) -> NDArray[np.integer]:
+        if name == "id":
+            return self.ids.in_order()
+        values = self.graph.out_degree if name == "degree" else self.table.column(name)
+        return np.argsort(values, kind="stable").astype(np.int32)
+
+    def _usual(self) -> UsualValues:
+        val = np.empty(0, np.int64) if self.graph.split is None else self.graph.split.val
+        near = self.table.prediction(val)
+        labels = near.label_evidence
+        return UsualValues(
+            alpha_0=float(np.median(near.alpha_0)) if len(val) else None,
+            label_evidence=float(np.median(labels)) if len(val) and labels is not None else None,
+        )
+
+    def _unused_by_trust(self) -> NodeIds:
+        nodes = unused_nodes(self.graph)
+        trust = self.table.values("trust", nodes)
+        return np.asarray(nodes[np.argsort(trust, kind="stable")])

@@ -1,0 +1,224 @@
+"""Starting and stopping a service: its socket, its processes, its signals."""
+
+import logging
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import torch
+import uvicorn
+
+from gpn_scale.data.graph import Graph
+from gpn_scale.errors import RunError
+from gpn_scale.messages import say
+from gpn_scale.progress import ProgressMeter
+from gpn_scale.serve.application import application
+from gpn_scale.serve.decisions import DecisionLog
+from gpn_scale.serve.metrics import FOLDER_VARIABLE
+from gpn_scale.serve.reloading import Reloader
+from gpn_scale.serve.served_model import ModelSource
+from gpn_scale.serve.service import Service
+from gpn_scale.serve.settings import ServeSettings
+from gpn_scale.serve.web import ASGIApp
+
+_STOPS = (signal.SIGINT, signal.SIGTERM)
+_RESTART_SECONDS = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServeRequest:
+    """Everything that a process of a service needs; can be sent to another process."""
+
+    source: ModelSource
+    settings: ServeSettings
+    decisions: Path
+    run: str
+    """Fingerprint of the run, for the file of decisions."""
+    graph: str
+    """Name of the graph."""
+    threads: int = 1
+    """Number of threads of torch in each process."""
+
+
+def serve(request: ServeRequest, graph: Graph) -> None:
+    """Answer requests until a signal ends the process; requests that have begun are finished.
+
+    Args:
+        request: What to serve, and how.
+        graph: The graph of the run.
+
+    Raises:
+        RunError: the address cannot be used, or the decisions are those of another run.
+        GpnScaleError: the model or the store cannot be used.
+    """
+    settings = request.settings
+    bound = bind(settings.host, settings.port)
+    DecisionLog(request.decisions, request.run, request.graph)  # refuses a wrong file at once
+    with bound:
+        if settings.workers == 1:
+            _answer(request, bound, graph, announce=_announcement(settings, bound))
+        else:
+            with ProgressMeter("predict", "node", graph.num_nodes) as meter:
+                request.source.open(graph, meter.update)  # once, before the processes start
+            _supervise(request, bound)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Return a socket of this address, which does not listen yet.
+
+    Raises:
+        RunError: the address is in use or not of this machine.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((host, port))
+        bound.set_inheritable(True)
+        if port:
+            _check_unused(bound)
+    except OSError as error:
+        bound.close()
+        raise RunError(
+            f"port {port} of {host} cannot be used ({error.strerror}): choose another port, or "
+            "end the program that uses it",
+            arguments=("port", "host"),
+        ) from error
+    return bound
+
+
+def _check_unused(bound: socket.socket) -> None:
+    """Listen for a moment: with reused addresses, only this shows that another one listens."""
+    bound.listen(1)
+
+
+def _announcement(settings: ServeSettings, bound: socket.socket) -> Callable[[], None]:
+    port = bound.getsockname()[1]
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    url = f"http://{host}:{port}/"
+    return lambda: say("address", f"answering at {url}", result=True, url=url)
+
+
+def _answer(
+    request: ServeRequest,
+    bound: socket.socket,
+    graph: Graph,
+    *,
+    announce: Callable[[], None] | None,
+) -> None:
+    """Answer requests in this process until a signal arrives."""
+    stamp = request.source.stamp()
+    with ProgressMeter("predict", "node", graph.num_nodes, silent=announce is None) as meter:
+        model = request.source.open(graph, meter.update)
+    torch.set_num_threads(request.threads)
+    decisions = DecisionLog(request.decisions, request.run, request.graph)
+    service = Service(model, decisions, request.settings)
+    reloader = Reloader(service, request.source, stamp)
+    server = _Server(application(service, reloader), request.settings, announce)
+    server.run([bound])
+    if service.work.unfinished or reloader.is_loading:
+        # Their threads cannot be interrupted, and nobody waits for them any more.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it answers, and ends with exit code 0 on a signal."""
+
+    def __init__(
+        self, app: ASGIApp, settings: ServeSettings, announce: Callable[[], None] | None
+    ) -> None:
+        _log_messages()
+        config = uvicorn.Config(
+            app,
+            loop="uvloop",
+            http="httptools",
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=int(settings.request_seconds) + 5,
+        )
+        super().__init__(config)
+        self._announce = announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and say so."""
+        await super().startup(sockets)
+        if self.started and self._announce is not None:
+            self._announce()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop on the first signal, at once on the second; neither is raised again."""
+        previous = {number: signal.signal(number, self.handle_exit) for number in _STOPS}
+        try:
+            yield
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+
+
+class _Messages(logging.Handler):
+    """Passes what the server logs on as messages; faults are reported by the application."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a warning or an error."""
+        if "Exception in ASGI application" not in record.getMessage():
+            level = "error" if record.levelno >= logging.ERROR else "warning"
+            say("server", record.getMessage(), level=level)  # type: ignore[arg-type]
+
+
+def _log_messages() -> None:
+    logger = logging.getLogger("uvicorn.error")
+    logger.handlers, logger.propagate = [_Messages(logging.WARNING)], False
+
+
+def _supervise(request: ServeRequest, bound: socket.socket) -> None:
+    """Keep several processes running until a signal arrives, then let them finish."""
+    stopping = threading.Event()
+    previous = {number: signal.signal(number, lambda *_: stopping.set()) for number in _STOPS}
+    context = multiprocessing.get_context("spawn")
+    announce = _announcement(request.settings, bound)
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ[FOLDER_VARIABLE] = folder
+
+        def started() -> BaseProcess:
+            process = context.Process(target=_work, args=(request, bound))
+            process.start()
+            return process
+
+        try:
+            processes = [started() for _ in range(request.settings.workers)]
+            announce()
+            while not stopping.wait(_RESTART_SECONDS):
+                for place, process in enumerate(processes):
+                    if not process.is_alive():
+                        code = process.exitcode
+                        say("server", f"a process ended with code {code}", level="error")
+                        processes[place] = started()
+        finally:
+            for process in processes:
+                process.terminate()
+            for process in processes:
+                process.join()
+            del os.environ[FOLDER_VARIABLE]
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+
+
+def _work(request: ServeRequest, bound: socket.socket) -> None:
+    """Answer requests in a process of its own; the parent has written what it maps."""
+    _answer(request, bound, request.source.load_graph(), announce=None)
