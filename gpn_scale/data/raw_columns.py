@@ -74,7 +74,8 @@ class RawColumns:
             return self._source.slice(start, stop - start)
         try:
             with parquet.ParquetFile(self._source) as opened:
-                parts, first, end = [], 0, 0
+                parts: list[int] = []
+                first = end = 0
                 for part in range(opened.num_row_groups):
                     begin, end = end, end + opened.metadata.row_group(part).num_rows
                     if begin < stop and end > start:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpn_scale.data.graph import NodeIds
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.evaluation.prediction_table import VALUE_COLUMNS
 from gpn_scale.evaluation.reasons import reasons
@@ -74,7 +73,7 @@ def node_brief(model: ServedModel, node: int) -> Answer:
     }
 
 
-def briefs(model: ServedModel, nodes: Sequence[int] | NodeIds) -> list[Answer]:
+def briefs(model: ServedModel, nodes: Sequence[int] | NDArray[np.integer]) -> list[Answer]:
     """Return the main facts of several nodes in their order."""
     return [node_brief(model, int(node)) for node in nodes]
 

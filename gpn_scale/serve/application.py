@@ -12,6 +12,7 @@ from gpn_scale.serve.about_routes import about_routes, page_routes
 from gpn_scale.serve.decision_routes import decision_routes
 from gpn_scale.serve.failures import RequestFailure
 from gpn_scale.serve.guard import Guard
+from gpn_scale.serve.new_node_routes import new_node_routes
 from gpn_scale.serve.node_routes import json_answer, node_routes
 from gpn_scale.serve.reloading import Reloader
 from gpn_scale.serve.service import Service
@@ -26,6 +27,7 @@ from gpn_scale.serve.web import (
 from gpn_scale.serve.work import BusyError, SlowError
 
 _SENTENCES = {
+    400: "the body cannot be read: it is nested too deeply, no UTF-8, or has a number too long",
     404: "there is no such address; /docs lists all",
     405: "the address does not take this method; /docs lists what it takes",
 }
@@ -49,6 +51,7 @@ def application(service: Service, reloader: Reloader | None = None) -> ASGIApp:
     )
     for router in (
         node_routes(service),
+        new_node_routes(service),
         decision_routes(service),
         about_routes(service),
         page_routes(app),
@@ -103,9 +106,9 @@ def _add_errors(app: FastAPI, service: Service) -> None:
 
     @app.exception_handler(HTTPException)
     async def refused_by_framework(_: Request, error: HTTPException) -> Response:
-        # The framework says 400 of a body that it cannot parse, such as one nested too deeply.
+        # The framework says 400 of a body that it cannot parse, for other reasons than its syntax.
         status = 422 if error.status_code == 400 else error.status_code
-        sentence = _SENTENCES.get(status, str(error.detail))
+        sentence = _SENTENCES.get(error.status_code, str(error.detail))
         answer = json_answer({"error": sentence}, status)
         answer.headers.update(error.headers or {})
         return answer

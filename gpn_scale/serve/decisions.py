@@ -180,7 +180,9 @@ class DecisionLog:
     def _parsed(self, line: bytes) -> Decision:
         try:
             values: dict[str, Any] = json.loads(line)
-            texts = {field.name: values.get(field.name) for field in fields(Decision)}
+            texts: dict[str, Any] = {
+                field.name: values.get(field.name) for field in fields(Decision)
+            }
             if texts["decision"] not in ("accept", "relabel", "skip"):
                 raise ValueError(f"decision is {texts['decision']!r}")
             if not all(isinstance(texts[name], str) for name in ("id", "time", "model")):

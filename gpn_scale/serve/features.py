@@ -150,8 +150,9 @@ def _feature_values(model: ServedModel, node: int) -> list[Answer]:
     features = required_features(graph)
     row = take_rows(features, np.array([node]))
     usual_F, spread_F = model.once("usual features", lambda: _usual_features(graph))
+    columns: NDArray[np.integer]
     if isinstance(row, CSRFeatures):
-        columns, values = np.asarray(row.indices), np.asarray(row.values, np.float64)
+        columns, values = row.indices, np.asarray(row.values, np.float64)
     else:
         columns = np.flatnonzero(row[0])
         values = np.asarray(row[0][columns], np.float64)

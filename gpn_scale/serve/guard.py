@@ -130,7 +130,7 @@ class Guard:
         if message_format() == "text":
             say("request", text)
         else:
-            facts = {"method": method, "route": route, "status": status}
+            facts: dict[str, Any] = {"method": method, "route": route, "status": status}
             say("request", text, **facts, milliseconds=milliseconds, request=request_id)
 
 

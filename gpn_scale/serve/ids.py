@@ -10,6 +10,7 @@ import difflib
 import re
 from abc import ABC, abstractmethod
 from bisect import bisect_left
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,11 @@ class AbstractIds(ABC):
     @abstractmethod
     def position(self, text: str) -> int | None:
         """Return the position of the node with this id; None if there is none."""
+
+    def positions(self, ids: Sequence[str]) -> NodeIds:
+        """Return the position of each id, -1 for ids that no node has."""
+        nodes = [self.position(text) for text in ids]
+        return np.array([-1 if node is None else node for node in nodes], np.int64)
 
     @abstractmethod
     def nearest(self, text: str) -> list[str]:
@@ -84,10 +90,9 @@ class PositionIds(AbstractIds):
         digits = re.search(r"[0-9]{1,12}", text)
         wanted = 0 if digits is None else int(digits[0])
         middle = min(max(wanted, 1), self._num_nodes - 2)
-        near = [node for node in (wanted, middle, middle - 1, middle + 1)]
-        return [str(node) for node in dict.fromkeys(near) if 0 <= node < self._num_nodes][
-            :MOST_NEAREST
-        ]
+        near = dict.fromkeys((wanted, middle, middle - 1, middle + 1))
+        inside = [str(node) for node in near if 0 <= node < self._num_nodes]
+        return inside[:MOST_NEAREST]
 
     def matching(self, text: str) -> NodeIds:
         """Return the nodes whose positions start with the digits of a text, in their order."""

@@ -13,7 +13,7 @@ from gpn_scale.serve.queries import (
     listed_nodes,
     neighbourhood_of,
     neighbours_of,
-    similar_nodes,
+    similar_to,
 )
 from gpn_scale.serve.schemas import (
     ContributorsAnswer,
@@ -163,7 +163,7 @@ def node_routes(service: Service) -> APIRouter:
     async def similar(
         id: NodeParameter, count: Annotated[int, Query(ge=1, le=100)] = 10
     ) -> Response:
-        return await _of_node(similar_nodes, id, count)
+        return await _of_node(similar_to, id, count)
 
     @router.get(
         "/features",

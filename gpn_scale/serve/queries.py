@@ -5,23 +5,20 @@ Everything here may take time and runs in a thread of its own.
 Shapes: N nodes, B nodes of an answer, D latent dimensions.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpn_scale.data.graph import NodeIds
-from gpn_scale.serve.answers import Answer, briefs, degree, finite, with_fields
+from gpn_scale.data.neighbourhoods import neighbourhood
+from gpn_scale.inference.similar import similar_nodes
+from gpn_scale.serve.answers import Answer, briefs, finite, with_fields
 from gpn_scale.serve.node_table import SUBSETS
 from gpn_scale.serve.served_model import ServedModel
 
 SORTABLE = ("trust", "p_known", "probability", "degree", "id")
 """Columns that nodes can be ordered by."""
-_MOST_NEIGHBOURS = 2_000
-"""Number of neighbours of one node that a neighbourhood looks at, the heaviest first."""
-_DISTANCE_ROWS = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +49,7 @@ def listed_nodes(model: ServedModel, wanted: NodeFilter, offset: int, limit: int
 def _candidates(model: ServedModel, wanted: NodeFilter) -> NDArray[np.integer]:
     """Return the nodes that a search finds, in the wanted order."""
     column = _column(model, wanted.sort or "trust")
+    nodes: NDArray[np.integer]
     if wanted.search:
         nodes = model.ids.matching(wanted.search)
         if wanted.sort is not None:
@@ -112,72 +110,15 @@ def _weights(model: ServedModel, entries: slice) -> NDArray[np.floating]:
 
 
 def neighbourhood_of(model: ServedModel, node: int, hops: int, limit: int) -> Answer:
-    """Return the nodes within some hops of a node, the nearest and heaviest first, and edges."""
-    chosen, hop, truncated = _nearest_nodes(model, node, hops, limit)
-    edges = _edges_among(model, chosen)
+    """Return the nodes within some hops of a node, and the edges among them."""
+    around = neighbourhood(model.graph, node, hops=hops, limit=limit)
+    ends = zip(around.source.tolist(), around.target.tolist(), around.weight.tolist(), strict=True)
     return {
         "id": model.ids.text(node),
-        "truncated": truncated,
-        "nodes": with_fields(briefs(model, chosen), {"hop": lambda i: hop[i]}),
-        "edges": edges,
+        "truncated": around.truncated,
+        "nodes": with_fields(briefs(model, around.nodes), {"hop": lambda i: int(around.hop[i])}),
+        "edges": [list(edge) for edge in ends],
     }
-
-
-def _nearest_nodes(
-    model: ServedModel, node: int, hops: int, limit: int
-) -> tuple[list[int], list[int], bool]:
-    """Return up to `limit` nodes around a node, their hops, and whether others were left out."""
-    chosen, hop, truncated = {node: 1.0}, {node: 0}, False
-    frontier = [node]
-    for distance in range(1, hops + 1):
-        reached: dict[int, float] = {}
-        for near in frontier:
-            ids, weights, cut = _heaviest(model, near)
-            truncated |= cut
-            share = weights / max(float(weights.sum()), 1e-30) * chosen[near]
-            for other, strength in zip(ids.tolist(), share.tolist(), strict=True):
-                if other not in chosen:
-                    reached[other] = reached.get(other, 0.0) + strength
-        strongest = sorted(reached, key=lambda other: (-reached[other], other))
-        frontier = strongest[: limit - len(chosen)]
-        truncated |= len(frontier) < len(strongest)
-        chosen |= {other: reached[other] for other in frontier}
-        hop |= dict.fromkeys(frontier, distance)
-    return list(chosen), list(hop.values()), truncated
-
-
-def _heaviest(model: ServedModel, node: int) -> tuple[NodeIds, NDArray[np.float64], bool]:
-    """Return a node's neighbours and weights; of very many, the heaviest ones."""
-    graph = model.graph
-    entries = slice(int(graph.indptr[node]), int(graph.indptr[node + 1]))
-    ids = np.asarray(graph.indices[entries], np.int64)
-    weights = np.asarray(_weights(model, entries), np.float64)
-    if len(ids) <= _MOST_NEIGHBOURS:
-        return ids, weights, False
-    top = np.argsort(-weights, kind="stable")[:_MOST_NEIGHBOURS]
-    return ids[top], weights[top], True
-
-
-def _edges_among(model: ServedModel, nodes: Sequence[int]) -> list[list[float]]:
-    """Return the edges among nodes as [i, j, weight], with places in `nodes`.
-
-    An undirected edge is listed once, with i < j.
-    """
-    graph, place = model.graph, {node: i for i, node in enumerate(nodes)}
-    sorted_nodes = np.array(sorted(place), np.int64)
-    edges: list[list[float]] = []
-    for node, i in place.items():
-        start, stop = int(graph.indptr[node]), int(graph.indptr[node + 1])
-        row = graph.indices[start:stop]  # sorted, so that few nodes are looked up in a long row
-        entries = np.searchsorted(row, sorted_nodes)
-        inside = entries < len(row)
-        inside[inside] = row[entries[inside]] == sorted_nodes[inside]
-        for other, entry in zip(sorted_nodes[inside], entries[inside], strict=True):
-            j = place[int(other)]
-            if graph.directed or i < j:
-                weight = _weights(model, slice(start + int(entry), start + int(entry) + 1))
-                edges.append([i, j, float(weight[0])])
-    return edges
 
 
 def contributors_of(model: ServedModel, node: int, count: int) -> Answer:
@@ -209,19 +150,9 @@ def contributors_of(model: ServedModel, node: int, count: int) -> Answer:
     }
 
 
-def similar_nodes(model: ServedModel, node: int, count: int) -> Answer:
+def similar_to(model: ServedModel, node: int, count: int) -> Answer:
     """Return the nodes nearest to a node in latent space."""
-    own_D = np.asarray(model.latent[node], np.float64)
-    best, distance = np.empty(0, np.int64), np.empty(0)
-    for start in range(0, len(model.latent), _DISTANCE_ROWS):
-        block = np.asarray(model.latent[start : start + _DISTANCE_ROWS])
-        gap = np.sqrt(np.square(block - own_D).sum(1))
-        gap[node - start : node - start + 1 if start <= node < start + len(block) else 0] = np.inf
-        near = np.argpartition(gap, min(count, len(gap) - 1))[:count]
-        best, distance = np.append(best, near + start), np.append(distance, gap[near])
-        order = np.lexsort((best, distance))[:count]
-        best, distance = best[order], distance[order]
-    kept = np.isfinite(distance)
-    best, distance = best[kept], distance[kept]
-    nodes = with_fields(briefs(model, best), {"distance": lambda i: float(distance[i])})
+    similar = similar_nodes(model.latent, node, count)
+    distance = {"distance": lambda i: float(similar.distance[i])}
+    nodes = with_fields(briefs(model, similar.nodes), distance)
     return {"id": model.ids.text(node), "nodes": nodes}

@@ -49,7 +49,7 @@ class NewNodesRequest(_Request):
     """New nodes and their edges, to each other and to nodes of the graph."""
 
     nodes: list[NewNode]
-    edges: list[NewEdge] = []
+    edges: list[NewEdge] = Field(default=[])
 
 
 class AddedEdge(_Request):
@@ -63,9 +63,9 @@ class WhatIfRequest(_Request):
     """Changes of one node, which nobody else sees."""
 
     id: NodeId
-    columns: dict[str, Value] = {}
-    add_edges: list[AddedEdge] = []
-    remove_edges: list[NodeId] = []
+    columns: dict[str, Value] = Field(default={}, description="New values of columns by name.")
+    add_edges: list[AddedEdge] = Field(default=[])
+    remove_edges: list[NodeId] = Field(default=[])
 
 
 class DecisionRequest(_Request):
@@ -144,6 +144,7 @@ class NewNodeAnswer(Prediction):
 
     alpha_0_lower: float | None
     alpha_0_upper: float | None
+    degree: int
 
 
 class HealthAnswer(BaseModel):
@@ -328,9 +329,12 @@ class TriageRow(NodeBrief):
     decision: DecisionAnswer | None
 
 
+TriageRows = list[TriageRow]
+
+
 class TriageAnswer(BaseModel):
     """A page of a list."""
 
     list: Literal["review", "label_next"]
     total: int
-    rows: list[TriageRow]
+    rows: TriageRows

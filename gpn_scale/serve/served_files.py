@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,8 @@ from gpn_scale.data.graph import Graph
 from gpn_scale.errors import RunError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.files import claimed, replacing, write_json
-from gpn_scale.inference.encoder_inputs import required_features
-from gpn_scale.inference.trained_model import CHUNK_ROWS, TrainedModel
+from gpn_scale.inference.node_values import node_values_into, num_columns
+from gpn_scale.inference.similar import latent_into
 from gpn_scale.serve.ids import id_order
 from gpn_scale.serve.node_table import NodeTable, write_table
 from gpn_scale.train.run_directory import SERVED_SUFFIXES
@@ -42,6 +43,8 @@ class ServedFiles:
     table: NodeTable
     latent: NDArray[np.float32]
     """Latent positions of all nodes, (N, D)."""
+    values: NDArray[np.float32]
+    """What all nodes diffuse, (N, W), for predictions of new nodes."""
     order: NDArray[np.int32] | None
     """Nodes in the order of their ids, (N,); None for a graph without ids."""
 
@@ -69,7 +72,7 @@ def served_key(model: str, graph: Graph) -> str:
         digest.update(f"{text}\n".encode())
     for array in names:
         digest.update(str(array.dtype).encode())
-        digest.update(np.ascontiguousarray(array).view(np.uint8))
+        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     return digest.hexdigest()
 
 
@@ -126,19 +129,23 @@ def _write(
     prediction, evidence = classifier.predict_with_evidence(
         graph, memory_bytes=memory_bytes, scratch=folder, progress=progress
     )
-    table, latent, order = (folder / name for name in _names(key))
+    table, latent, values, order = paths = [folder / name for name in _names(key)]
     reasons = write_table(table, graph, prediction, evidence)
     del prediction, evidence
-    _write_latent(latent, classifier.trained, graph)
+    trained, size = classifier.trained, graph.num_nodes
+    width = trained.network.flow.latent
+    _write_array(latent, (size, width), partial(latent_into, trained, graph))
+    width = num_columns(trained)
+    _write_array(values, (size, width), partial(node_values_into, trained, graph))
     ordered = id_order(graph)
     with replacing(order) as temporary, temporary.open("wb") as file:
         np.save(file, np.empty(0, np.int32) if ordered is None else ordered)
-    hashes = {path.name: _digest(path) for path in (table, latent, order)}
+    hashes = {path.name: _digest(path) for path in paths}
     write_json(folder / f"{key}.json", {"reasons": list(reasons), "hashes": hashes})
 
 
-def _names(key: str) -> tuple[str, str, str]:
-    return f"{key}.arrow", f"{key}_latent.npy", f"{key}_order.npy"
+def _names(key: str) -> tuple[str, ...]:
+    return f"{key}.arrow", *(f"{key}_{what}.npy" for what in ("latent", "values", "order"))
 
 
 def _remove_others(folder: Path, key: str) -> None:
@@ -149,17 +156,15 @@ def _remove_others(folder: Path, key: str) -> None:
             path.unlink()
 
 
-def _write_latent(path: Path, trained: TrainedModel, graph: Graph) -> None:
-    features = required_features(graph)
-    shape = (graph.num_nodes, trained.network.flow.latent)
+def _write_array(
+    path: Path, shape: tuple[int, int], fill: Callable[[NDArray[np.float32]], None]
+) -> None:
+    """Write an array that is filled in place and never in memory as a whole."""
     with replacing(path) as temporary:
-        # A name with another suffix would get `.npy` appended by np.save, but not here.
-        latent = np.lib.format.open_memmap(temporary, "w+", np.float32, shape)
-        for start in range(0, graph.num_nodes, CHUNK_ROWS):
-            nodes = np.arange(start, min(start + CHUNK_ROWS, graph.num_nodes))
-            latent[nodes] = trained.latent(features, nodes).float().cpu().numpy()
-        latent.flush()
-        del latent
+        array = np.lib.format.open_memmap(temporary, "w+", np.float32, shape)
+        fill(array)
+        array.flush()
+        del array
 
 
 def _opened(folder: Path, key: str, graph: Graph) -> ServedFiles | None:
@@ -171,15 +176,14 @@ def _opened(folder: Path, key: str, graph: Graph) -> ServedFiles | None:
         if any(_digest(folder / name) != hashes[name] for name in names):
             return None
         table = NodeTable(folder / names[0], reasons)
-        latent, order = (np.load(folder / name, mmap_mode="r") for name in names[1:])
+        latent, values, order = (np.load(folder / name, mmap_mode="r") for name in names[1:])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
         return None
-    sizes = {table.num_nodes, len(latent), graph.num_nodes}
+    sizes = {table.num_nodes, len(latent), len(values), graph.num_nodes}
     if len(sizes) > 1 or (graph.node_names is not None and len(order) != graph.num_nodes):
         return None
-    return ServedFiles(
-        table=table, latent=latent, order=None if graph.node_names is None else order
-    )
+    own_order = None if graph.node_names is None else order
+    return ServedFiles(table=table, latent=latent, values=values, order=own_order)
 
 
 def _digest(path: Path) -> str:

@@ -19,6 +19,7 @@ from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.prediction_table import class_names
 from gpn_scale.inference.all_nodes import DEFAULT_MEMORY_BYTES
 from gpn_scale.inference.evidence import EvidenceSummary
+from gpn_scale.inference.live import LivePredictor
 from gpn_scale.inference.stored_rows import open_rows
 from gpn_scale.page.node_data import reason_kind
 from gpn_scale.ppr.store import MANIFEST, PPRStore
@@ -83,16 +84,20 @@ class ModelSource:
         promise = None
         if directory.promise.exists():
             promise = read_promise(directory.promise, directory.model)
-        return ServedModel(
+        model = ServedModel(
             fingerprint=fingerprint,
             classifier=classifier,
             graph=aligned,
             table=files.table,
             latent=files.latent,
+            values=files.values,
             ids=ids_of(aligned, files.order),
             store=store,
             promise=promise,
         )
+        if classifier.predicts_with.of == "evidence":
+            model.live()  # now, and not while the first request waits
+        return model
 
     def _load(self, path: Path) -> tuple[str, GPNClassifier]:
         """Return the fingerprint of the model file and the model in it, which belong together."""
@@ -127,6 +132,8 @@ class ServedModel:
     table: NodeTable
     latent: NDArray[np.float32]
     """Latent positions of all nodes, (N, D)."""
+    values: NDArray[np.float32]
+    """What all nodes diffuse, (N, W)."""
     ids: AbstractIds
     store: PPRStore | None = None
     promise: Promise | None = None
@@ -158,6 +165,14 @@ class ServedModel:
         summary: EvidenceSummary = self.once("evidence", self.table.evidence)
         return summary
 
+    def live(self) -> LivePredictor:
+        """Return what predicts new nodes and changes.
+
+        Raises:
+            ConfigError: the model diffuses logarithms of evidence.
+        """
+        return self.once("live", self._live)  # type: ignore[no-any-return]
+
     def usual(self) -> UsualValues:
         """Return the medians of the validation nodes."""
         return self.once("usual", self._usual)  # type: ignore[no-any-return]
@@ -175,6 +190,16 @@ class ServedModel:
             return self.ids.in_order()
         values = self.graph.out_degree if name == "degree" else self.table.column(name)
         return np.argsort(values, kind="stable").astype(np.int32)
+
+    def _live(self) -> LivePredictor:
+        surprise = self.table.column("surprise") if self.table.has_p_values else None
+        return LivePredictor(
+            self.classifier.trained,
+            self.graph,
+            self.classifier.contract,
+            surprise=surprise,
+            table=self.values,
+        )
 
     def _usual(self) -> UsualValues:
         val = np.empty(0, np.int64) if self.graph.split is None else self.graph.split.val
