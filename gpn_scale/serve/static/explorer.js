@@ -21,7 +21,7 @@ let keys = {};
 async function showEntry(id, signal) {
   await fill(content, signal, async (inner) => {
     const [node, decisions] = await Promise.all([loadNode(id, inner), ask("decisions", {query: {id, limit: 1}, signal: inner})]);
-    const box = decisionBox({node, graph, decision: decisions.decisions.at(-1) ?? null, signal, decided: () => {}});
+    const box = decisionBox({node, graph, decision: decisions.decisions[0] ?? null, signal, decided: () => {}});
     keys = box.keys;
     const title = headingOf(node);
     announce(`Node ${node.id}, predicted ${node.predicted_class}.`);
