@@ -340,13 +340,18 @@ def test_from_search_to_decision_by_keyboard_alone(explorer):
     explorer.page.wait_for_url(f"**/{target}")
     explorer.settle()
     assert explorer.focused("document.activeElement.getAttribute('href')") == target
-    explorer.press("a")
-    explorer.page.get_by_text("Decided: accepted").wait_for()
+    explorer.press("a")  # decides in a review alone
+    for _ in range(80):
+        explorer.press("Tab")
+        if explorer.focused() == "Skip":
+            break
+    explorer.press("Enter")
+    explorer.page.get_by_text("Decided: skipped").wait_for()
     assert target == f"#node={quote(explorer.service.decisions()[-1]['id'], safe='')}"
     explorer.open("#node=n051")
     explorer.wait_for_node("n051")
     explorer.open(target)
-    explorer.page.get_by_text("Decided: accepted").wait_for()
+    explorer.page.get_by_text("Decided: skipped").wait_for()
 
 
 @pytest.mark.parametrize("node_id", HOSTILE_IDS, ids=ascii)
@@ -474,8 +479,8 @@ def test_text_stands_out_from_its_ground(explorer, scheme):
     explorer.page.emulate_media(color_scheme=scheme)
     explorer.open_node("n030")
     colours = {tuple(each) for each in explorer.page.evaluate(COLOURS_OF_TEXT)}
-    grounds = {luminance(ground) for _, _, ground in colours}
-    assert max(grounds) < 0.1 or scheme == "light" or "button" in str(colours).lower()
+    paper = next(ground for tag, _, ground in colours if tag == "H3")
+    assert (luminance(paper) < 0.1) is (scheme == "dark")
     faint = {each: contrast(*each[1:]) for each in colours}
     assert not {each: ratio for each, ratio in faint.items() if ratio < LEAST_CONTRAST}
 
@@ -485,7 +490,7 @@ def test_the_facts_of_the_graph_are_shown(explorer):
     explorer.open("#view=graph")
     text = explorer.page.locator("main").inner_text()
     assert f"{graph['num_nodes']:,}" in text
-    assert f"{graph['num_edges']:,}" in text
+    assert f"{graph['num_edges'] // 2:,}" in text  # stored once in each direction
     assert graph["condition"] in text
     for address in ("docs", "metrics"):
         link = explorer.page.locator(f"main a[href='{address}']")

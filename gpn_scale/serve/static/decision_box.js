@@ -12,9 +12,9 @@ export function decisionSentence(decision) {
   return made;
 }
 
-/* Returns {box, keys}: `keys` maps a, r and s to what they do. `decided(decision)` is called after the service has
-   kept one. */
-export function decisionBox({node, graph, decision, signal, decided}) {
+/* Returns {box, keys}: `keys` maps a, r and s to what they do, and buttons show these letters if `hasKeys`.
+   `decided(decision)` is called after the service has kept one. */
+export function decisionBox({node, graph, decision, signal, decided, hasKeys = true}) {
   const remark = element("input", {type: "text", maxLength: 1000, autocomplete: "off"});
   const label = element("select", {});
   for (const name of graph.classes) label.append(element("option", {value: name}, `${letterOf(name)} ${name}`));
@@ -55,15 +55,17 @@ export function decisionBox({node, graph, decision, signal, decided}) {
     relabelForm.hidden = true;
     relabelButton.focus();
   }
-  const keyed = (key, text, action) => button("", action, {className: "keyed", "aria-keyshortcuts": key, "data-key": key, "data-text": text});
-  const [acceptButton, relabelButton, skipButton] = [
-    keyed("a", "Accept", () => send("accept")),
-    keyed("r", "Relabel…", openRelabel),
-    keyed("s", "Skip", () => send("skip")),
-  ];
-  for (const each of [acceptButton, relabelButton, skipButton]) {
-    each.append(element("kbd", {}, each.dataset.key), ` ${each.dataset.text}`);
-  }
+  const keyed = (key, text, action) => {
+    const made = button(text, action, {"data-key": key});
+    if (hasKeys) {
+      made.setAttribute("aria-keyshortcuts", key);
+      made.prepend(element("kbd", {}, key), " ");
+    }
+    return made;
+  };
+  const acceptButton = keyed("a", "Accept", () => send("accept"));
+  const relabelButton = keyed("r", "Relabel…", openRelabel);
+  const skipButton = keyed("s", "Skip", () => send("skip"));
   relabelForm.append(
     element("label", {}, "The right class is", label),
     element("button", {type: "submit", className: "main"}, "Save the class"),

@@ -9,7 +9,7 @@ import {findNodes} from "./node_search.js";
 import {showReview} from "./review.js";
 import {ask, errorNote, fill} from "./server.js";
 import {suggestionField} from "./suggestions.js";
-import {countText} from "./texts.js";
+import {countText, edgeCount} from "./texts.js";
 
 const content = byId("content");
 // What outlives a view: choices of the drawing, and where the focus goes next.
@@ -21,8 +21,7 @@ let keys = {};
 async function showEntry(id, signal) {
   await fill(content, signal, async (inner) => {
     const [node, decisions] = await Promise.all([loadNode(id, inner), ask("decisions", {query: {id, limit: 1}, signal: inner})]);
-    const box = decisionBox({node, graph, decision: decisions.decisions[0] ?? null, signal, decided: () => {}});
-    keys = box.keys;
+    const box = decisionBox({node, graph, decision: decisions.decisions[0] ?? null, signal, decided: () => {}, hasKeys: false});
     const title = headingOf(node);
     announce(`Node ${node.id}, predicted ${node.predicted_class}.`);
     return [element("section", {}, title, ...summary(node, graph)), entrySections(node, graph, signal, state), element("section", {}, element("h3", {}, "Your decision"), box.box)];
@@ -92,7 +91,7 @@ async function start() {
   }
   rememberClasses(graph.classes);
   byId("graph-name").replaceChildren(element("bdi", {}, graph.name));
-  byId("graph-line").textContent = `${countText(graph.num_nodes)} nodes, ${countText(graph.num_edges)} edges, ${countText(graph.classes.length)} classes`;
+  byId("graph-line").textContent = `${countText(graph.num_nodes)} nodes, ${countText(edgeCount(graph))} edges, ${countText(graph.classes.length)} classes`;
   makeSearch();
   window.addEventListener("hashchange", () => show());
   await show(true);

@@ -1,7 +1,7 @@
 // Facts of the graph and of the model: what the numbers of the other views rest on.
 import {element, note, paragraph} from "./elements.js";
 import {className} from "./names.js";
-import {countText, partQuestion, partTitle, promiseSentence} from "./texts.js";
+import {countText, edgeCount, partQuestion, partTitle, promiseSentence} from "./texts.js";
 
 function tile(title, value, meaning) {
   return element("div", {}, element("dt", {}, title), element("dd", {className: "value"}, value), element("dd", {className: "meaning"}, meaning));
@@ -13,7 +13,7 @@ export function showGraph(place, graph) {
     "dl",
     {className: "tiles"},
     tile("nodes", countText(graph.num_nodes), "each has a prediction"),
-    tile("edges", countText(graph.num_edges), `${graph.directed ? "directed" : "undirected"}, ${graph.weighted ? "weighted" : "all of the same weight"}`),
+    tile("edges", countText(edgeCount(graph)), `${graph.directed ? "directed" : "undirected"}, ${graph.weighted ? "weighted" : "all of the same weight"}`),
     tile("classes", countText(graph.classes.length), "that the model knows"),
     tile("columns", countText(graph.num_columns), "of each node"),
   );

@@ -11,6 +11,7 @@ import {
   partQuestion,
   partTitle,
   percentText,
+  sourceSentence,
   trustSentence,
   unknownP,
   valueText,
@@ -134,8 +135,7 @@ function contributorsSection(node, graph, signal) {
       {title: "edge", cell: (each) => (each.id === node.id ? "–" : each.adjacent ? "yes" : "no")},
     ];
     const rest = Math.max(1 - answer.contributors.reduce((sum, each) => sum + (each.share ?? 0), 0), 0);
-    const source = answer.source ? element("p", {className: "note"}, element("bdi", {}, answer.source)) : "";
-    return [table("Contributors, by share of the evidence", shown, answer.contributors), note(`All others together: ${percentText(rest)}.`), source];
+    return [table("Contributors, by share of the evidence", shown, answer.contributors), note(`All others together: ${percentText(rest)}. ${sourceSentence(answer)}`)];
   });
 }
 function similarSection(node, graph, signal) {

@@ -70,7 +70,8 @@ async function review(graph, at, signal, state, setKeys) {
     if (row.decision === null) progress.replaceChildren(progressPart(page.decided + 1, page.total));
     row.decision = kept;
     const next = (await nextUndecided(at + 1, signal)) ?? (await nextUndecided(0, signal));
-    state.focusDecision = true;
+    // Who uses the buttons finds the focus there again; the letters work everywhere.
+    state.focusKey = document.activeElement?.closest?.(".decision-box [data-key]")?.dataset.key ?? "";
     if (next === null) window.location.hash = addressOf({view: "review"});
     else go(next);
   };
@@ -97,9 +98,10 @@ export async function showReview(place, graph, chosen, signal, state, setKeys) {
     }
     return review(graph, Number(chosen.at), inner, state, setKeys);
   });
-  if (state.focusDecision && !signal.aborted) {
-    state.focusDecision = false;
-    place.querySelector(".decision-box button")?.focus({preventScroll: true});
+  if (state.focusKey !== undefined && !signal.aborted) {
+    const target = state.focusKey ? `.decision-box [data-key="${state.focusKey}"]` : "h2";
+    delete state.focusKey;
+    place.querySelector(target)?.focus({preventScroll: true});
     window.scrollTo(0, 0);
   }
 }

@@ -96,7 +96,7 @@ export function errorNote(error, retry = null) {
   const made = element("div", {className: "notice", role: "alert"}, element("p", {}, element("bdi", {}, error.message)));
   if (error.nearest.length) {
     const items = error.nearest.map((id) => element("li", {}, nodeLink(id)));
-    made.append(note("The nearest ids:"), element("ul", {className: "inline"}, ...items));
+    made.append(note("Open one of them:"), element("ul", {className: "inline"}, ...items));
   }
   const mayHelp = [0, 401, 408, 429, 500, 502, 503, 504].includes(error.status);
   if (retry && mayHelp) made.append(button("Try again", retry));

@@ -23,6 +23,8 @@ export function percentText(value, decimals = 1) {
   if (value > 0 && value < least) return `< ${(100 * least).toFixed(decimals)} %`;
   return `${(100 * value).toFixed(decimals)} %`;
 }
+// The service counts stored edges, and an undirected edge is stored once in each direction.
+export const edgeCount = (graph) => (graph.directed ? graph.num_edges : graph.num_edges / 2);
 export const countText = (count) => count.toLocaleString("en");
 export const countOf = (count, one, many) => `${countText(count)} ${count === 1 ? one : many}`;
 export function valueText(value) {
@@ -69,6 +71,10 @@ export function promiseSentence(promise) {
     `${percentText(promise.error)} with a confidence of ${percentText(promise.confidence, 0)}. ` +
     `${percentText(promise.answered)} of the nodes are answered.`
   );
+}
+export function sourceSentence(answer) {
+  if (answer.source === "exact") return "Shares come from the exact diffusion.";
+  return `Shares come from stored rows; what was cut from them is estimated, and has a share of ${percentText(answer.tail_share)}.`;
 }
 export function decisionText(decision) {
   const verbs = {accept: "accepted", relabel: "relabelled", skip: "skipped"};

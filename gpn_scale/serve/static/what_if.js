@@ -35,7 +35,7 @@ function movedSentences(before, after, parts) {
   moves.sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
   if (moves.length && Math.abs(moves[0][1]) >= leastMove) {
     const [part] = moves[0];
-    made.push(paragraph(`Of the parts, ${partTitle(part)} moves most, from ${numberText(before[`p_${part}`])} to ${numberText(after[`p_${part}`])}.`));
+    made.push(paragraph(`The part “${partTitle(part)}” moves most, from ${numberText(before[`p_${part}`])} to ${numberText(after[`p_${part}`])}.`));
   }
   return made;
 }
