@@ -18,13 +18,15 @@ function choice(title, name, options, chosen) {
 function filterForm(graph, chosen, go) {
   const search = element("input", {type: "search", name: "search", value: chosen.search ?? "", autocomplete: "off", spellcheck: false});
   const classes = graph.classes.map((name) => [name, `${letterOf(name)} ${name}`]);
-  const sorts = graph.sortable.map((name) => [name, orderTitles[name] ?? name]);
+  const hasParts = graph.parts.length > 0;
+  const sorts = graph.sortable.filter((name) => hasParts || name !== "p_known").map((name) => [name, orderTitles[name] ?? name]);
+  const reasons = [["", "all"], ...graph.reasons.map((name) => [name, name])];
   const form = element(
     "form",
     {className: "filters", role: "search", "aria-label": "Filter the nodes"},
     element("label", {}, "Search in ids", search),
     choice("Predicted class", "predicted_class", [["", "all"], ...classes], chosen.predicted_class ?? ""),
-    choice("Reason", "reason", [["", "all"], ...graph.reasons.map((name) => [name, name])], chosen.reason ?? ""),
+    ...(hasParts ? [choice("Reason", "reason", reasons, chosen.reason ?? "")] : []),
     choice("Split", "split", ["", "train", "val", "test"].map((name) => [name, name || "all"]), chosen.split ?? ""),
     choice("Order by", "sort", sorts, chosen.sort ?? "trust"),
     choice("Direction", "descending", [["", "smallest first"], ["true", "largest first"]], chosen.descending ?? ""),

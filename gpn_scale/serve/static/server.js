@@ -60,6 +60,14 @@ function sentenceOf(text) {
   const trimmed = text.trim();
   return `${trimmed.slice(0, 1).toUpperCase()}${trimmed.slice(1)}${/[.!?]$/.test(trimmed) ? "" : "."}`;
 }
+async function readable(response) {
+  try {
+    return await response.json();
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ServerError(0, "The answer of the server broke off or is no JSON. Try again.");
+  }
+}
 async function errorOf(response) {
   let answer = {};
   try {
@@ -75,7 +83,7 @@ async function errorOf(response) {
 export async function ask(path, {query = {}, body, signal} = {}) {
   for (;;) {
     const [token, response] = await fetched(path, query, body, signal);
-    if (response.ok) return response.json();
+    if (response.ok) return readable(response);
     const error = await errorOf(response);
     const isRefused = token !== null && token === window.sessionStorage.getItem(tokenKey);
     if (response.status !== 401 || !(await askForToken(isRefused))) throw error;

@@ -26,6 +26,8 @@ export function suggestionField({label, hint = "", find, choose, keepsChoice = f
   const title = element("span", {className: "field-title"}, label);
   if (key) title.append(" ", element("kbd", {}, key));
   const box = element("div", {className: "field"}, element("label", {}, title, input), list, state);
+  // A press on a button in the message must not take the focus, which would remove the message first.
+  state.addEventListener("pointerdown", (event) => event.preventDefault());
   let active = -1;
   let timer = 0;
   let request = new AbortController();

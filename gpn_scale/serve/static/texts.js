@@ -31,7 +31,7 @@ export function valueText(value) {
   if (value === null || value === undefined) return "missing";
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (typeof value !== "number") return String(value);
-  const digits = Number.isInteger(value) ? 21 : 6;
+  const digits = Number.isInteger(value) ? 21 : 8;
   return value.toLocaleString("en", {maximumSignificantDigits: digits, useGrouping: false});
 }
 
