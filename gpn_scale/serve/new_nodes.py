@@ -233,10 +233,10 @@ def _changed_row(model: ServedModel, node: int, columns: Values) -> NDArray[np.f
 def _write_numbers(row: NDArray[np.float32], columns: Values) -> None:
     for name, value in columns.items():
         try:
-            number = np.float32(0.0 if value is None else value)
-        except (TypeError, ValueError, OverflowError):
-            number = np.float32(np.nan)
-        if not np.isfinite(number):
+            number = 0.0 if value is None else float(value)
+        except (ValueError, OverflowError):
+            number = np.inf
+        if not abs(number) <= float(np.finfo(np.float32).max):
             raise RequestFailure(422, f"feature {name} is {value!r}, expected a finite number")
         row[int(name)] = number
 

@@ -94,7 +94,8 @@ def neighbours_of(model: ServedModel, node: int, offset: int, limit: int) -> Ans
     """Return a page of a node's neighbours, in the order of the graph."""
     graph = model.graph
     start, stop = int(graph.indptr[node]), int(graph.indptr[node + 1])
-    entries = slice(start + offset, min(start + offset + limit, stop))
+    first = min(start + offset, stop)
+    entries = slice(first, min(first + limit, stop))
     answers = briefs(model, graph.indices[entries])
     weights = _weights(model, entries)
     return {

@@ -3,6 +3,7 @@
 from typing import Annotated, Literal
 
 from gpn_scale.serve.web import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -11,11 +12,27 @@ from gpn_scale.serve.web import (
     StrictStr,
 )
 
-NodeId = StrictStr | StrictInt
+
+
+def whole_text(text: str) -> str:
+    """Return a text that can be written as UTF-8.
+
+    Raises:
+        ValueError: it holds half of a surrogate pair, which JSON can escape but no text can hold.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("it holds half of a surrogate pair, expected characters") from None
+    return text
+
+
+Text = Annotated[StrictStr, AfterValidator(whole_text)]
+NodeId = Text | StrictInt
 """An id of the user as a text; numbers are taken as well."""
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Weight = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Value = StrictBool | StrictInt | Number | StrictStr | None
+Value = StrictBool | StrictInt | Number | Text | None
 """A value of a raw column."""
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -34,7 +51,7 @@ class NewNode(_Request):
     """A node that is not in the graph."""
 
     id: NodeId
-    columns: dict[str, Value] = Field(default={}, description="Values of raw columns by name.")
+    columns: dict[Text, Value] = Field(default={}, description="Values of raw columns by name.")
 
 
 class NewEdge(_Request):
@@ -63,7 +80,7 @@ class WhatIfRequest(_Request):
     """Changes of one node, which nobody else sees."""
 
     id: NodeId
-    columns: dict[str, Value] = Field(default={}, description="New values of columns by name.")
+    columns: dict[Text, Value] = Field(default={}, description="New values of columns by name.")
     add_edges: list[AddedEdge] = Field(default=[])
     remove_edges: list[NodeId] = Field(default=[])
 
@@ -73,8 +90,8 @@ class DecisionRequest(_Request):
 
     id: NodeId
     decision: Literal["accept", "relabel", "skip"]
-    label: StrictStr | None = Field(None, description="Name of a class; needed to relabel.")
-    note: Annotated[str, Field(max_length=2000)] | None = None
+    label: Text | None = Field(None, description="Name of a class; needed to relabel.")
+    note: Annotated[Text, Field(max_length=2000)] | None = None
 
 
 class ErrorAnswer(BaseModel):

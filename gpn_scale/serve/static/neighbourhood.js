@@ -43,7 +43,7 @@ export function layout(answer) {
     if (own.length) gapOuter = Math.min(gapOuter, sector / own.length);
     begin += sector;
   }
-  const innerRadius = Math.max(leastRadius, 38 / gapInner);
+  const innerRadius = Math.max(leastRadius, 46 / gapInner);
   const outerRadius = Math.max(innerRadius + ringDistance, 27 / gapOuter);
   const radii = [0, innerRadius, outerRadius];
   const position = answer.nodes.map((node, index) => {
