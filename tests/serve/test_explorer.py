@@ -89,6 +89,17 @@ def test_pages_follow_each_other(explorer):
     assert explorer.column("Nodes", "node") == first
 
 
+def test_arrow_keys_move_in_a_table(explorer):
+    explorer.open("#view=nodes&sort=id")
+    ids = explorer.ids("Nodes")
+    explorer.rows("Nodes").first.get_by_role("link").focus()
+    for key, place in (("ArrowDown", 1), ("End", -1), ("ArrowDown", 0), ("ArrowUp", -1)):
+        explorer.press(key)
+        assert explorer.focused() == ids[place]
+    explorer.press("Home", "Enter")
+    explorer.wait_for_node(ids[0])
+
+
 def test_filters_that_no_node_passes(explorer):
     explorer.open("#view=nodes&search=nobody")
     explorer.page.get_by_text("No node passes these filters.", exact=True).last.wait_for()
