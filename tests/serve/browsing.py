@@ -16,6 +16,8 @@ from urllib.parse import quote, urlencode
 import pytest
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+TIMEOUT = 30_000
+"""Milliseconds after which a page counts as stuck; only a failing test waits so long."""
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 
@@ -91,7 +93,7 @@ class Explorer:
         self.expect = pytest.importorskip("playwright.sync_api").expect
         self.page, self.service = page, service
         self.complaints = []
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(TIMEOUT)
         page.on("console", self._note)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("dialog", self._refuse)
@@ -111,7 +113,7 @@ class Explorer:
     def settle(self):
         """Wait until everything that was asked for is shown."""
         self.page.evaluate("new Promise((resolve) => setTimeout(resolve))")
-        self.expect(self.page.locator("[aria-busy=true]")).to_have_count(0)
+        self.expect(self.page.locator("[aria-busy=true]")).to_have_count(0, timeout=TIMEOUT)
 
     def open_node(self, node_id):
         self.open(f"#node={quote(node_id, safe='')}")

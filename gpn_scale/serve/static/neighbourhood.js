@@ -59,9 +59,10 @@ function shortName(id) {
 }
 function describe(node) {
   const hops = ["the node itself", "one edge away", "two edges away"][node.hop];
-  const label = node.label === null ? "no label" : `label ${node.label}`;
+  const label = node.label === null ? ["no label"] : ["label ", element("bdi", {}, node.label)];
   const known = node.p_known === null ? "" : `, p known ${numberText(node.p_known)}${isStrange(node) ? " (it looks unknown)" : ""}`;
-  return `${node.id}: predicted ${node.predicted_class} with ${percentText(node.probability)}${known}, ${label}, ${hops}.`;
+  const predicted = element("bdi", {}, node.predicted_class);
+  return element("span", {}, element("bdi", {}, node.id), ": predicted ", predicted, ` with ${percentText(node.probability)}${known}, `, ...label, `, ${hops}.`);
 }
 function disc(node, [x, y], showsName) {
   const size = sizes[node.hop];
@@ -71,7 +72,7 @@ function disc(node, [x, y], showsName) {
     ? svgElement("path", {d: `M${x} ${y - wide}L${x + wide} ${y}L${x} ${y + wide}L${x - wide} ${y}Z`, class: kind})
     : svgElement("circle", {cx: x, cy: y, r: size, class: kind});
   const letter = svgElement("text", {x, y, class: "in-node", "text-anchor": "middle", dy: "0.35em"}, letterOf(node.predicted_class));
-  const made = svgElement("a", {href: nodeAddress(node.id), tabindex: node.hop ? "-1" : "0", "aria-label": describe(node)}, shape, letter);
+  const made = svgElement("a", {href: nodeAddress(node.id), tabindex: node.hop ? "-1" : "0", "aria-label": describe(node).textContent}, shape, letter);
   if (showsName) {
     made.append(svgElement("text", {x, y: y + size + 13, class: "name", "text-anchor": "middle"}, shortName(node.id)));
   }
@@ -109,7 +110,7 @@ export function neighbourhoodDrawing(answer) {
   const caption = element("p", {className: "caption"});
   const resting = "Point at a node, or move there with the arrow keys, to read about it; activate it to go there.";
   const tell = (index) => {
-    caption.textContent = index === null ? resting : describe(answer.nodes[index]);
+    caption.replaceChildren(index === null ? resting : describe(answer.nodes[index]));
     lines.forEach((line, place) => line.classList.toggle("near", index !== null && answer.edges[place].slice(0, 2).includes(index)));
   };
   discs.forEach((mark, index) => {

@@ -90,8 +90,8 @@ export function whatIfForm(node, graph, signal) {
   const attempt = button("Try", tryChanges, {className: "main"});
   const reset = button("Reset", resetAll);
 
-  function say(sentence) {
-    problem.replaceChildren(sentence ? element("p", {className: "notice"}, sentence) : "");
+  function say(...sentence) {
+    problem.replaceChildren(sentence.length ? element("p", {className: "notice"}, ...sentence) : "");
   }
   function list() {
     const item = (words, forget) => {
@@ -111,7 +111,7 @@ export function whatIfForm(node, graph, signal) {
     chosen.replaceChildren(...(items.length ? items : [element("li", {className: "note"}, "No change yet. Add one above.")]));
     attempt.disabled = !items.length;
     reset.disabled = !items.length && !result.childElementCount;
-    say("");
+    say();
   }
   async function tryChanges() {
     const body = {
@@ -198,7 +198,7 @@ export function whatIfForm(node, graph, signal) {
   const setColumn = () => {
     const name = columnField.input.value.trim();
     if (!kinds.has(name) && !values.has(name)) {
-      return say(name ? `No column is called ${name}; choose one of the suggestions.` : "Choose a column first.");
+      return name ? say("No column is called ", element("bdi", {}, name), "; choose one of the suggestions.") : say("Choose a column first.");
     }
     const read = columnValue(value.value.trim(), kinds.get(name));
     if (read.problem) return say(read.problem);
