@@ -18,7 +18,7 @@ _EDGES_PER_NODE = 1000
 
 def new_node_routes(service: Service) -> APIRouter:
     """Return the addresses of new nodes and changes."""
-    router = APIRouter(tags=["new nodes"], responses=COMMON | SLOW | documented(413))
+    router = APIRouter(tags=["new nodes"], responses=COMMON | SLOW | OF_NODE | documented(413))
     limits = service.settings
 
     @router.post(
@@ -46,7 +46,6 @@ def new_node_routes(service: Service) -> APIRouter:
     @router.post(
         "/what_if",
         response_model=WhatIfAnswer,
-        responses=OF_NODE,
         summary="A node as it is, and as it would be with other values or edges.",
         description="Nothing is stored, and nobody else sees the change.",
     )

@@ -162,9 +162,7 @@ def _check_edges(model: ServedModel, node: int, added: list[int], removed: list[
     for other in removed:
         if other not in row:
             name = shown(model.ids.text(other))
-            raise RequestFailure(
-                422, f"remove_edges holds {name}, which is no neighbour of {own}"
-            )
+            raise RequestFailure(422, f"remove_edges holds {name}, which is no neighbour of {own}")
 
 
 def _check_weights(model: ServedModel, weights: Sequence[float | None]) -> None:

@@ -13,7 +13,6 @@ from gpn_scale.serve.web import (
 )
 
 
-
 def whole_text(text: str) -> str:
     """Return a text that can be written as UTF-8.
 

@@ -31,7 +31,7 @@ from gpn_scale.serve.settings import ServeSettings
 from gpn_scale.serve.web import ASGIApp
 
 _STOPS = (signal.SIGINT, signal.SIGTERM)
-_RESTART_SECONDS = 1.0
+_WATCH_SECONDS = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +73,7 @@ def serve(request: ServeRequest, graph: Graph) -> None:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Return a socket of this address, which does not listen yet.
+    """Return a socket of this address; connections wait until the service answers.
 
     Raises:
         RunError: the address is in use or not of this machine.
@@ -83,9 +83,8 @@ def bind(host: str, port: int) -> socket.socket:
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind((host, port))
-        bound.set_inheritable(True)
-        if port:
-            _check_unused(bound)
+        # Two sockets may share an address until one of them listens, so this one does at once.
+        bound.listen(1)
     except OSError as error:
         bound.close()
         raise RunError(
@@ -94,11 +93,6 @@ def bind(host: str, port: int) -> socket.socket:
             arguments=("port", "host"),
         ) from error
     return bound
-
-
-def _check_unused(bound: socket.socket) -> None:
-    """Listen for a moment: with reused addresses, only this shows that another one listens."""
-    bound.listen(1)
 
 
 def _announcement(settings: ServeSettings, bound: socket.socket) -> Callable[[], None]:
@@ -113,11 +107,12 @@ def _answer(
     bound: socket.socket,
     graph: Graph,
     *,
-    announce: Callable[[], None] | None,
+    announce: Callable[[], None],
+    silent: bool = False,
 ) -> None:
     """Answer requests in this process until a signal arrives."""
     stamp = request.source.stamp()
-    with ProgressMeter("predict", "node", graph.num_nodes, silent=announce is None) as meter:
+    with ProgressMeter("predict", "node", graph.num_nodes, silent=silent) as meter:
         model = request.source.open(graph, meter.update)
     torch.set_num_threads(request.threads)
     decisions = DecisionLog(request.decisions, request.run, request.graph)
@@ -135,9 +130,7 @@ def _answer(
 class _Server(uvicorn.Server):
     """A server that says when it answers, and ends with exit code 0 on a signal."""
 
-    def __init__(
-        self, app: ASGIApp, settings: ServeSettings, announce: Callable[[], None] | None
-    ) -> None:
+    def __init__(self, app: ASGIApp, settings: ServeSettings, announce: Callable[[], None]) -> None:
         _log_messages()
         config = uvicorn.Config(
             app,
@@ -157,7 +150,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, and say so."""
         await super().startup(sockets)
-        if self.started and self._announce is not None:
+        if self.started:
             self._announce()
 
     @contextmanager
@@ -195,15 +188,19 @@ def _supervise(request: ServeRequest, bound: socket.socket) -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ[FOLDER_VARIABLE] = folder
 
+        answers, announced = context.Event(), False
+
         def started() -> BaseProcess:
-            process = context.Process(target=_work, args=(request, bound))
+            process = context.Process(target=_work, args=(request, bound, answers.set))
             process.start()
             return process
 
         try:
             processes = [started() for _ in range(request.settings.workers)]
-            announce()
-            while not stopping.wait(_RESTART_SECONDS):
+            while not stopping.wait(_WATCH_SECONDS):
+                if answers.is_set() and not announced:
+                    announced = True
+                    announce()
                 for place, process in enumerate(processes):
                     if not process.is_alive():
                         code = process.exitcode
@@ -219,6 +216,6 @@ def _supervise(request: ServeRequest, bound: socket.socket) -> None:
                 signal.signal(number, handler)
 
 
-def _work(request: ServeRequest, bound: socket.socket) -> None:
+def _work(request: ServeRequest, bound: socket.socket, announce: Callable[[], None]) -> None:
     """Answer requests in a process of its own; the parent has written what it maps."""
-    _answer(request, bound, request.source.load_graph(), announce=None)
+    _answer(request, bound, request.source.load_graph(), announce=announce, silent=True)

@@ -1,12 +1,7 @@
 """A running service, and its explorer in a headless browser."""
 
 import json
-import os
-import re
 import shutil
-import subprocess
-import sys
-import time
 import urllib.request
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,11 +17,11 @@ OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 
 @dataclass(frozen=True)
-class RunningService:
-    """A service that answers, and the run behind it."""
+class ExploredService:
+    """A service that answers, and its file of decisions."""
 
     address: str
-    run: Path
+    decisions_file: Path
 
     def get(self, path, **query):
         """The answer to a GET request."""
@@ -43,33 +38,10 @@ class RunningService:
             return json.load(answer)
 
     def decisions(self):
-        """The decisions in the file of the run, the oldest first."""
-        path = self.run / "decisions.jsonl"
+        """The decisions in the file, the oldest first."""
+        path = self.decisions_file
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         return [each for each in map(json.loads, lines) if "decision" in each]
-
-
-@contextmanager
-def running(run):
-    """The service of a run in a process of its own, which ends with the context."""
-    command = [sys.executable, "-m", "launch.serve", "--run", str(run), "--port", "0"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
-    log = run.parent / "service.log"
-    with log.open("w", encoding="utf-8") as output:
-        process = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
-    try:
-        yield RunningService(_address(process, log), run)
-    finally:
-        process.terminate()
-        process.wait(timeout=60)
-
-
-def _address(process, log):
-    """The address that the service prints once it answers."""
-    while not (match := re.search(r"at (http://\S+)/\s", text := log.read_text("utf-8"))):
-        assert process.poll() is None, text
-        time.sleep(0.1)
-    return match[1]
 
 
 @contextmanager

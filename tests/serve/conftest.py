@@ -18,7 +18,8 @@ from gpn_scale.serve.decisions import DecisionLog
 from gpn_scale.serve.served_model import ModelSource
 from gpn_scale.serve.service import Service
 from gpn_scale.serve.settings import ServeSettings
-from tests.serve.browsing import Explorer, launched_browser, running
+from tests.serve.browsing import ExploredService, Explorer, launched_browser
+from tests.serve.running import running
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -71,6 +72,15 @@ def served_run(tmp_path_factory):
     assert train([*options, "--out", str(folder / "run")]) == 0
     torch.set_num_threads(1)
     return folder / "run"
+
+
+@pytest.fixture(scope="session")
+def running_service(served_run, tmp_path_factory):
+    """A process that serves the run, and its address; decisions go to a file of their own."""
+    decisions = tmp_path_factory.mktemp("running") / "decisions.jsonl"
+    options = ["--decisions", str(decisions), "--request-seconds", "60"]
+    with running(served_run, *options) as (process, address):
+        yield process, address
 
 
 @pytest.fixture
@@ -159,11 +169,11 @@ def client_with(model, tmp_path):
 
 
 @pytest.fixture(scope="session")
-def running_service(served_run, tmp_path_factory):
-    """A service in a process of its own, with its own copy of the run."""
-    run = shutil.copytree(served_run, tmp_path_factory.mktemp("explored") / "run")
-    with running(run) as started:
-        yield started
+def explored_service(served_run, tmp_path_factory):
+    """A service in a process of its own, with decisions of its own."""
+    decisions = tmp_path_factory.mktemp("explored") / "decisions.jsonl"
+    with running(served_run, "--decisions", str(decisions)) as (_, address):
+        yield ExploredService(address, decisions)
 
 
 @pytest.fixture(scope="module")
@@ -173,10 +183,10 @@ def browser():
 
 
 @pytest.fixture
-def explorer(browser, running_service):
+def explorer(browser, explored_service):
     """The explorer in a page of its own; the browser must not complain of anything."""
     context = browser.new_context(viewport={"width": 1200, "height": 900})
-    made = Explorer(context.new_page(), running_service)
+    made = Explorer(context.new_page(), explored_service)
     yield made
     made.settle()
     context.close()

@@ -39,7 +39,13 @@ def test_answers_are_the_rows_that_the_command_writes(model, command_table):
         for label, name in enumerate(model.classes):
             assert answer["probabilities"][name] == row[f"probability_{label}"]
         assert answer["label"] == (None if row["label"] is None else model.classes[row["label"]])
-        others = set(row) - {"node", "node_name", "predicted_class", "predicted_class_name", "label"}
+        others = set(row) - {
+            "node",
+            "node_name",
+            "predicted_class",
+            "predicted_class_name",
+            "label",
+        }
         for name in others - {f"probability_{label}" for label in range(2)}:
             if not name.startswith("mark_"):
                 assert answer[name] == row[name], name

@@ -12,7 +12,9 @@ def test_more_new_nodes_than_allowed_are_refused(client):
 
 def test_more_edges_than_allowed_are_refused(client_with):
     edges = [{"source": "x", "target": "acc-011"}] * 1001
-    answer = client_with(max_new_nodes=1).post("/predict_new", {"nodes": [{"id": "x"}], "edges": edges})
+    answer = client_with(max_new_nodes=1).post(
+        "/predict_new", {"nodes": [{"id": "x"}], "edges": edges}
+    )
     assert answer.status_code == 413
 
 
@@ -40,7 +42,12 @@ def test_new_nodes_and_changes_are_answered(client):
         ("/what_if", {"id": "..", "add_edges": [{"id": "nobody"}]}, 404, "there is no node"),
         ("/what_if", {"id": "..", "colums": {}}, 422, "colums: "),
         ("/what_if", {"id": "..", "add_edges": [{"id": "acc-011", "weight": 0}]}, 422, "weight"),
-        ("/predict_new", {"nodes": [{"id": "x", "columns": {"size": [1]}}]}, 422, "nodes.0.columns"),
+        (
+            "/predict_new",
+            {"nodes": [{"id": "x", "columns": {"size": [1]}}]},
+            422,
+            "nodes.0.columns",
+        ),
         ("/predict_new", {"nodes": [{"columns": {}}]}, 422, "nodes.0.id"),
     ],
 )

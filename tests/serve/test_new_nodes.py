@@ -135,7 +135,7 @@ def test_features_without_names_have_numbers(numbered):
 
 @pytest.mark.parametrize("columns", [{"5": 1.0}, {"-1": 1.0}, {"0": "x"}, {"0": 1e300}])
 def test_features_of_wrong_width_or_value_are_refused(numbered, columns):
-    with pytest.raises(RequestFailure, match="columns holds|expected a finite number"):
+    with pytest.raises(RequestFailure, match=r"columns holds|expected a finite number"):
         predict_new_nodes(numbered, ["x"], [columns], [])
-    with pytest.raises(RequestFailure, match="columns holds|expected a finite number"):
+    with pytest.raises(RequestFailure, match=r"columns holds|expected a finite number"):
         changed_node(numbered, "7", change(columns=columns))

@@ -43,9 +43,7 @@ def test_nodes_are_predicted_once(opened, loaded):
     classifier, graph = loaded
     first, second = opened(), opened()
     assert len(opened.counts) == 1
-    np.testing.assert_array_equal(
-        first.table.column("alpha_0"), classifier.predict(graph).alpha_0
-    )
+    np.testing.assert_array_equal(first.table.column("alpha_0"), classifier.predict(graph).alpha_0)
     np.testing.assert_array_equal(second.latent, first.latent)
     nodes = np.array([5, 100])
     np.testing.assert_allclose(
