@@ -27,6 +27,7 @@ LAYERS = [
     {"models", "sklearn"},
     {"experiments"},
     {"page"},
+    {"serve"},
     {"cli"},
 ]
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
@@ -52,6 +53,11 @@ SOLE_USERS = {
     "threadpoolctl": {"gpn_scale/page/projection.py"},
     "vl_convert": {"gpn_scale/page/chart.py"},
     "jinja2": {"gpn_scale/page/templates.py"},
+    "fastapi": {"gpn_scale/serve/web.py"},
+    "starlette": {"gpn_scale/serve/web.py"},
+    "pydantic": {"gpn_scale/serve/web.py"},
+    "uvicorn": {"gpn_scale/serve/server.py"},
+    "prometheus_client": {"gpn_scale/serve/metrics.py"},
 }
 CALLS_UP = {"gpn_scale/estimator.py": {"gpn_scale.page.classifier_report"}}
 """Imports of a higher layer, each inside of one method that its user asks for by name."""

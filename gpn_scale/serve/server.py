@@ -61,9 +61,8 @@ def serve(request: ServeRequest, graph: Graph) -> None:
         GpnScaleError: the model or the store cannot be used.
     """
     settings = request.settings
-    bound = bind(settings.host, settings.port)
-    DecisionLog(request.decisions, request.run, request.graph)  # refuses a wrong file at once
-    with bound:
+    with bind(settings.host, settings.port) as bound:
+        DecisionLog(request.decisions, request.run, request.graph)  # refuses a wrong file at once
         if settings.workers == 1:
             _answer(request, bound, graph, announce=_announcement(settings, bound))
         else:

@@ -23,12 +23,15 @@ def finished_run(path):
     directory = RunDirectory(path)
     directory.claim(overwrite=False, resume=False)
     directory.begin(overwrite=False)
-    folders = (directory.plots, directory.tensorboard, directory.written)
+    folders = (directory.plots, directory.tensorboard, directory.served, directory.written)
     for file in directory.files:
         if file not in folders:
             write(file)
-    directory.list_written([directory.plots / "reliability.svg"])
+    served = [directory.served / "*.arrow", directory.served / "*.lock"]
+    directory.list_written([directory.plots / "reliability.svg", *served])
     write(directory.plots / "reliability.svg")
+    write(directory.served / "0123.arrow")
+    write(directory.served / "served.lock")
     write(directory.tensorboard / "events.out.tfevents.1.host.2.0")
     write(directory.tensorboard / "opinion" / "events.out.tfevents.1.host.2.1")
     return directory
@@ -49,7 +52,8 @@ def test_a_new_directory_is_created(tmp_path):
 def test_inputs_of_a_run_are_not_among_its_files(tmp_path):
     directory = RunDirectory(tmp_path)
     assert directory.model in directory.files
-    assert not {directory.graph, directory.store, directory.path} & set(directory.files)
+    given = {directory.graph, directory.store, directory.path, directory.decisions}
+    assert not given & set(directory.files)
 
 
 def test_a_run_is_only_written_over_when_that_is_wanted(tmp_path):
@@ -70,10 +74,13 @@ def test_overwriting_removes_the_run_and_nothing_else(tmp_path):
     directory = finished_run(tmp_path)
     write(directory.store / "manifest.json")
     write(tmp_path / "notes.txt")
+    write(directory.decisions)
     directory.claim(overwrite=True, resume=False)
     directory.begin(overwrite=True)
-    assert names(tmp_path) == {"store/manifest.json", "notes.txt", "written.json"}
+    kept = {"store/manifest.json", "notes.txt", "decisions.jsonl", "written.json"}
+    assert names(tmp_path) == kept
     assert not directory.plots.exists()
+    assert not directory.served.exists()
     assert not directory.tensorboard.exists()
 
 
@@ -93,6 +100,8 @@ FOREIGN = [
     "plots/deep/mine.svg",
     "plots/notes.txt",
     "plots/.hidden",
+    "served/mine.txt",
+    "served/deep/mine.arrow",
     "tensorboard/mine.txt",
     "tensorboard/opinion/mine.txt",
     "report.md",
