@@ -9,9 +9,8 @@ def test_search_suggests_ids_while_typing(explorer):
     explorer.press("/")
     explorer.page.keyboard.type("acc-05")
     options = explorer.page.locator("#search [role=option]")
-    options.first.wait_for()
-    suggested = options.locator("bdi").all_inner_texts()
-    assert suggested == [f"acc-05{digit}" for digit in range(10)]
+    expected = [f"acc-05{digit}" for digit in range(10)]
+    explorer.expect(options.locator("bdi")).to_have_text(expected)
     explorer.press("ArrowDown", "ArrowDown")
     assert options.nth(1).get_attribute("aria-selected") == "true"
     explorer.press("Escape")
@@ -221,7 +220,7 @@ def test_review_by_keyboard_keeps_decisions(explorer):
     assert kept[first]["decision"] == "skip"
     review = explorer.service.get("/triage", list="review", limit=500)["rows"]
     decided = len(kept.keys() & {row["id"] for row in review})
-    assert explorer.page.get_by_text(re.compile(f"^ *{decided} of .* decided$")).is_visible()
+    explorer.page.get_by_text(re.compile(f"^ *{decided} of .* decided$")).wait_for()
 
 
 def test_letters_in_text_fields_decide_nothing(explorer):
@@ -237,7 +236,8 @@ def test_from_search_to_decision_by_keyboard_alone(explorer):
     explorer.open()
     explorer.press("/")
     explorer.page.keyboard.type("acc-05")
-    explorer.page.locator("#search [role=option]").first.wait_for()
+    first = explorer.page.locator("#search [role=option] bdi").first
+    explorer.expect(first).to_have_text("acc-050")
     explorer.press("ArrowDown", "Enter")
     explorer.wait_for_node("acc-050")
     explorer.settle()
