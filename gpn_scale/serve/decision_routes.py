@@ -36,9 +36,13 @@ def decision_routes(service: Service) -> APIRouter:
 
     @router.get("/decisions", response_model=DecisionsAnswer, summary="Decisions, latest first.")
     async def stored(
-        offset: Offset = 0, limit: Annotated[int, Query(ge=1, le=1000)] = 100
+        node_id: Annotated[
+            str | None, Query(alias="id", description="Decisions about this node alone.")
+        ] = None,
+        offset: Offset = 0,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     ) -> Response:
-        total, some = await run(decisions.page, offset, limit)
+        total, some = await run(decisions.page, offset, limit, node_id)
         return json_answer({"total": total, "decisions": [asdict(each) for each in some]})
 
     @router.post(

@@ -96,17 +96,28 @@ class DecisionLog:
             self._refresh()
         return made
 
-    def page(self, offset: int, limit: int) -> tuple[int, list[Decision]]:
-        """Return the number of all decisions, and some of them, the latest one first."""
+    def page(
+        self, offset: int, limit: int, node_id: str | None = None
+    ) -> tuple[int, list[Decision]]:
+        """Return the number of all decisions, and some of them, the latest one first.
+
+        With an id, those about this node alone.
+        """
         with self._lock:
             self._refresh()
-            total = len(self._decisions)
-            last = max(total - offset, 0)
-            return total, self._decisions[max(last - limit, 0) : last][::-1]
+            chosen = self._decisions
+            if node_id is not None:
+                chosen = [each for each in chosen if each.id == node_id]
+            last = max(len(chosen) - offset, 0)
+            return len(chosen), chosen[max(last - limit, 0) : last][::-1]
 
     def latest(self, node_id: str) -> Decision | None:
         """Return the last decision about a node, among those that were read; None without one."""
         return self._latest.get(node_id)
+
+    def decided_ids(self) -> list[str]:
+        """Return the ids of all nodes with a decision, among those that were read."""
+        return list(self._latest)
 
     def refresh(self) -> None:
         """Read what other processes have appended."""

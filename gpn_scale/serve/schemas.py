@@ -353,4 +353,5 @@ class TriageAnswer(BaseModel):
 
     list: Literal["review", "label_next"]
     total: int
+    decided: int = Field(description="Number of nodes of the whole list with a decision.")
     rows: TriageRows

@@ -9,6 +9,7 @@ import numpy as np
 from gpn_scale.data.graph import NodeIds
 from gpn_scale.serve.answers import Answer, briefs
 from gpn_scale.serve.decisions import DecisionLog
+from gpn_scale.serve.node_table import SUBSETS
 from gpn_scale.serve.served_model import ServedModel
 from gpn_scale.triage.label_next import label_candidates, label_next
 from gpn_scale.triage.lists import MOST_LABELLED, node_columns, review_columns
@@ -41,13 +42,25 @@ def triage_page(
         columns = node_columns(*facts)
     decisions.refresh()
     rows = _rows(model, decisions, page, columns["reason"].to_pylist(), columns["detail"])
-    return {"list": name, "total": len(nodes), "rows": rows}
+    decided = _num_decided(model, decisions, None if name == "review" else nodes)
+    return {"list": name, "total": len(nodes), "decided": decided, "rows": rows}
 
 
 def nodes_to_label(model: ServedModel) -> NodeIds:
     """Return the nodes whose labels would teach most, in the order of choice; computed once."""
     nodes: NodeIds = model.once("label_next", lambda: _chosen(model))
     return nodes
+
+
+def _num_decided(model: ServedModel, decisions: DecisionLog, nodes: NodeIds | None) -> int:
+    """Return how many nodes of a list have a decision; None for the nodes to review."""
+    ids = decisions.decided_ids()
+    positions = [node for each in ids if (node := model.ids.position(each)) is not None]
+    decided = np.array(positions, np.int64)
+    if nodes is not None:
+        return int(np.isin(nodes, decided).sum())
+    used = [SUBSETS.index("train"), SUBSETS.index("val")]
+    return int((~np.isin(model.table.values("split", decided), used)).sum())
 
 
 def _chosen(model: ServedModel) -> NodeIds:

@@ -18,6 +18,7 @@ from gpn_scale.serve.decisions import DecisionLog
 from gpn_scale.serve.served_model import ModelSource
 from gpn_scale.serve.service import Service
 from gpn_scale.serve.settings import ServeSettings
+from tests.serve.browsing import ExploredService, Explorer, launched_browser
 from tests.serve.running import running
 
 HOSTILE = (
@@ -165,3 +166,28 @@ def client_with(model, tmp_path):
         each.close()
     for each in services:
         each.work.close()
+
+
+@pytest.fixture(scope="session")
+def explored_service(served_run, tmp_path_factory):
+    """A service in a process of its own, with decisions of its own."""
+    decisions = tmp_path_factory.mktemp("explored") / "decisions.jsonl"
+    with running(served_run, "--decisions", str(decisions)) as (_, address):
+        yield ExploredService(address, decisions)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with launched_browser() as opened:
+        yield opened
+
+
+@pytest.fixture
+def explorer(browser, explored_service):
+    """The explorer in a page of its own; the browser must not complain of anything."""
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    made = Explorer(context.new_page(), explored_service)
+    yield made
+    made.settle()
+    context.close()
+    assert not made.complaints  # neither errors nor violations of the content security policy

@@ -35,6 +35,10 @@ def test_decisions_are_stored_and_the_latest_one_counts(path):
     assert log.page(0, 10) == (3, [third, second, first])
     assert log.page(1, 1) == (3, [second])
     assert log.page(9, 5) == (3, [])
+    assert log.page(0, 10, "a\n<script>") == (2, [second, first])
+    assert log.page(1, 10, "a\n<script>") == (2, [first])
+    assert log.page(0, 10, "nobody") == (0, [])
+    assert sorted(log.decided_ids()) == ["a\n<script>", "b"]
     assert log.latest("a\n<script>") == second
     assert log.latest("nobody") is None
     again = log_of(path)

@@ -49,5 +49,20 @@ def test_the_latest_decision_stands_beside_its_node(model, tmp_path):
     assert triage_page(model, log, "review", 10_000, 2)["rows"] == []
 
 
+def test_decided_nodes_of_a_list_are_counted_once(model, tmp_path):
+    log = DecisionLog(tmp_path / "d.jsonl", "run", "bank")
+    review = [row["id"] for row in triage_page(model, log, "review", 0, 3)["rows"]]
+    label_next = triage_page(model, log, "label_next", 0, 1)["rows"][0]["id"]
+    trained = model.ids.text(int(model.graph.split.train[0]))
+    gone = "an id of an earlier graph"
+    for node_id in (review[0], review[0], review[1], trained, gone):
+        log.append(node_id, "skip", label=None, note=None, model="m")
+    before = triage_page(model, log, "label_next", 0, 1)["decided"]
+    assert triage_page(model, log, "review", 0, 1)["decided"] == 2
+    log.append(label_next, "accept", label=None, note=None, model="m")
+    is_new = label_next not in review[:2]
+    assert triage_page(model, log, "label_next", 0, 1)["decided"] == before + is_new
+
+
 def test_nodes_to_label_are_chosen_once(model):
     assert nodes_to_label(model) is nodes_to_label(model)
