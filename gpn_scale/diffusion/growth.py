@@ -175,6 +175,19 @@ def csr_rows(
     return scipy.sparse.csr_array((values, columns, offsets), shape=(len(offsets) - 1, width))
 
 
+def entries_where(rows: SparseRows, mask: NDArray[np.bool_]) -> SparseRows:
+    """Return the entries where `mask` holds; the others are no longer stored.
+
+    >>> rows = csr_rows(np.array([5, 6]), np.array([1, 0]), np.array([0, 1, 2]), width=3)
+    >>> entries_where(rows, rows.data > 5).toarray()
+    array([[0, 0, 0],
+           [6, 0, 0]])
+    """
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(mask)])[rows.indptr]
+    offsets = offsets.astype(rows.indptr.dtype, copy=False)
+    return csr_rows(rows.data[mask], rows.indices[mask], offsets, rows.shape[1])
+
+
 class GrownTransition:
     """The matrix S of the grown graph, row by row on demand.
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpn_scale.data.graph import NodeIds
-from gpn_scale.diffusion.growth import GrownTransition, SparseRows, csr_rows
+from gpn_scale.diffusion.growth import GrownTransition, SparseRows, csr_rows, entries_where
 from gpn_scale.errors import ConfigError
 
 
@@ -64,15 +64,9 @@ def push_rows(
         kept = kept + teleport * arrived
         small = arrived.data < tolerance
         if small.any():
-            dropped += (1.0 - teleport) * transition.largest_sum(_masked(arrived, small))
-            arrived = _masked(arrived, ~small)
+            dropped += (1.0 - teleport) * transition.largest_sum(entries_where(arrived, small))
+            arrived = entries_where(arrived, ~small)
         if not arrived.nnz:
             break
         arrived = (1.0 - teleport) * transition.step(arrived)
     return PushedRows(weight=kept + arrived, dropped=dropped)
-
-
-def _masked(rows: SparseRows, mask: NDArray[np.bool_]) -> SparseRows:
-    """Return the entries where `mask` holds; the others are no longer stored."""
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(mask)])[rows.indptr]
-    return csr_rows(rows.data[mask], rows.indices[mask], offsets, rows.shape[1])
