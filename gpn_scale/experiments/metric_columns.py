@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gpn_scale.errors import ConfigError
+from gpn_scale.evaluation.metric_labels import metric_label
 from gpn_scale.evaluation.scores import DETECTION_SCORES, EPISTEMIC_LOCAL, SCORES
 from gpn_scale.experiments.calibration import REFUSED
 from gpn_scale.experiments.catalogue import EXPERIMENTS, FALSE_ALARMS, LEFT_OUT
@@ -33,17 +34,6 @@ _TASKS = {
     "edge-shift": "edge shift",
 }
 """What stands above the name of a metric; experiments without a task measure all test nodes."""
-_MEASURES = {
-    "auroc": "AUC-ROC",
-    "aupr": "AUC-PR",
-    "fpr95": "FPR95",
-    "aurc": "AURC",
-    "ece": "ECE",
-    "mce": "MCE",
-    "brier": "Brier score",
-    "nll": "NLL",
-    "id_accuracy": "accuracy, known classes",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +55,13 @@ def metric_column(experiment: str, metric: str) -> MetricColumn:
 
     >>> column = metric_column("left-out-classes", "auroc_p_known")
     >>> column.task, column.heading, column.higher_is_better
-    ('left-out classes', 'AUC-ROC (p known)', True)
+    ('left-out classes', 'AUC-ROC p known', True)
     """
     better = True if _HIGHER_IS_BETTER.match(metric) else None
     better = False if _LOWER_IS_BETTER.match(metric) else better
-    return MetricColumn(experiment, metric, _TASKS.get(experiment, ""), _heading(metric), better)
+    return MetricColumn(
+        experiment, metric, _TASKS.get(experiment, ""), metric_label(metric), better
+    )
 
 
 def chosen_columns(names: Iterable[str], experiments: Sequence[str]) -> list[MetricColumn]:
@@ -135,21 +127,3 @@ def _shift_names(kinds: Iterable[str]) -> tuple[str, ...]:
 def _is_metric(experiment: str, metric: str) -> bool:
     general = re.sub(r"(?<=_)[01]\.\d\d$", _FRACTION, metric)
     return {metric, general} & set(metric_names(experiment)) != set()
-
-
-def _heading(metric: str) -> str:
-    """Return the name of a metric for readers: its measure, its score and its setting.
-
-    >>> _heading("auroc_epistemic_no_network@normal")
-    'AUC-ROC (epistemic, no network), normal'
-    """
-    base, _, setting = metric.partition("@")
-    for prefix, measure in _MEASURES.items():
-        if base == prefix or base.startswith(f"{prefix}_"):
-            score = base.removeprefix(prefix).removeprefix("_")
-            label = score.replace("_no_network", ", no network").replace("_", " ")
-            text = f"{measure} ({label})" if label else measure
-            break
-    else:
-        text = base.replace("_", " ")
-    return f"{text}, {setting.replace('_', ' ')}" if setting else text

@@ -74,12 +74,12 @@ def test_other_names_are_refused_with_those_that_there_are(name):
         ("clean", "conformal_coverage", "conformal coverage", None),
         ("clean", "conformal_size", "conformal size", False),
         ("calibration", "temperature", "temperature", None),
-        ("calibration", "nll_scaled", "NLL (scaled)", False),
-        ("isolated", "auroc_p_features@normal", "AUC-ROC (p features), normal", True),
-        ("left-out-false-alarms", "fpr95_entropy", "FPR95 (entropy)", False),
-        ("left-out-classes", "id_accuracy", "accuracy, known classes", True),
-        ("edge-shift", "aleatoric_confidence@clean", "aleatoric confidence, clean", None),
-        ("edge-shift", "ece@dice_0.10", "ECE, dice 0.10", False),
+        ("calibration", "nll_scaled", "NLL scaled", False),
+        ("isolated", "auroc_p_features@normal", "AUC-ROC p features; normal", True),
+        ("left-out-false-alarms", "fpr95_entropy", "FPR at 95 % TPR entropy", False),
+        ("left-out-classes", "id_accuracy", "accuracy on known classes", True),
+        ("edge-shift", "aleatoric_confidence@clean", "aleatoric confidence; clean", None),
+        ("edge-shift", "ece@dice_0.10", "ECE; dice 0.10", False),
     ],
 )
 def test_headings_and_directions(experiment, metric, heading, better):
