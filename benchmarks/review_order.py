@@ -16,6 +16,7 @@ Prints Markdown tables of means with standard errors over class sets and splits,
 import argparse
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
@@ -42,21 +43,40 @@ def _known(p_N: Array, unknown: float) -> Array:
     return np.asarray((1 - unknown) * factor_N / ((1 - unknown) * factor_N + unknown))
 
 
-ORDERS: Mapping[str, Callable[[Array, Array, Array], Array]] = {
-    "probability x p_known": lambda right, known, usual: right * known,
-    "probability alone": lambda right, known, usual: right,
-    "p_known alone": lambda right, known, usual: known,
-    "smaller of both": lambda right, known, usual: np.minimum(right, known),
-    "smaller of both p-values": lambda right, known, usual: np.minimum(usual, known),
-    "product of both p-values": lambda right, known, usual: usual * known,
-    "probability x sqrt(p_known)": lambda right, known, usual: right * np.sqrt(known),
-    "probability x p_known^(1/4)": lambda right, known, usual: right * known**0.25,
-    "probability x P(known), prior 5 %": lambda right, known, usual: right * _known(known, 0.05),
-    "probability x P(known), prior 20 %": lambda right, known, usual: right * _known(known, 0.2),
-}
-"""Trust from the calibrated probability, p_known, and the p-value of the probability, (N,) each.
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """What an order may use, of every node, (N,) each."""
 
-The last one is the fraction of calibration nodes whose probability is at most as large."""
+    right: Array
+    """Calibrated probability of the predicted class."""
+    known: Array
+    """p_known."""
+    usual: Array
+    """Fraction of calibration nodes whose probability is at most as large."""
+    further: Array
+    """p_known, continued below its smallest value (`PValues.continued`)."""
+
+
+ORDERS: Mapping[str, Callable[[Trust], Array]] = {
+    "probability x p_known": lambda t: t.right * t.known,
+    "probability alone": lambda t: t.right,
+    "p_known alone": lambda t: t.known,
+    "smaller of both": lambda t: np.minimum(t.right, t.known),
+    "smaller of both p-values": lambda t: np.minimum(t.usual, t.known),
+    "product of both p-values": lambda t: t.usual * t.known,
+    "probability x sqrt(p_known)": lambda t: t.right * np.sqrt(t.known),
+    "probability x p_known^(1/4)": lambda t: t.right * t.known**0.25,
+    "probability x P(known), prior 5 %": lambda t: t.right * _known(t.known, 0.05),
+    "probability x P(known), prior 20 %": lambda t: t.right * _known(t.known, 0.2),
+    "continued p_known alone": lambda t: t.further,
+    "probability x continued p_known": lambda t: t.right * t.further,
+    "probability x sqrt(continued p_known)": lambda t: t.right * np.sqrt(t.further),
+    "probability x continued p_known^(1/4)": lambda t: t.right * t.further**0.25,
+    "smaller of p-value and continued p_known": lambda t: np.minimum(t.usual, t.further),
+    "product of p-value and continued p_known": lambda t: t.usual * t.further,
+    "probability x continued P(known), prior 20 %": lambda t: t.right * _known(t.further, 0.2),
+}
+"""Trust by name."""
 
 
 def main() -> None:
@@ -98,13 +118,14 @@ def measured(case: Case) -> dict[Key, float]:
     right_N = -prediction.aleatoric.astype(np.float64)
     usual_N = conformal_p(np.sort(-right_N[case.calibration]), -right_N).astype(np.float64)
     known_N = prediction.p.known.astype(np.float64)
+    trust = Trust(right_N, known_N, usual_N, prediction.p.continued)
     bad_N = prediction.predicted_class != case.graph.labels  # always so for a left-out class
     rng = np.random.default_rng(case.rng_seed)
     few = min(max(1, len(case.known) // 9), len(case.unknown))
     draws = [rng.choice(case.unknown, few, replace=False) for _ in range(DRAWS)]
     values: dict[Key, float] = {}
     for name, trust_of in ORDERS.items():
-        trust_N = trust_of(right_N, known_N, usual_N)
+        trust_N = trust_of(trust)
         for title, samples in {"all": [case.unknown], "few": draws}.items():
             lists = [np.concatenate([case.known, sample]) for sample in samples]
             columns = [_columns(trust_N, bad_N, nodes) for nodes in lists]

@@ -91,6 +91,14 @@ IMPORT_FLAGS = FLAGS | {
 }
 """The same for the import of tables."""
 
+COMPARE_FLAGS = FLAGS | {
+    "compare": "--compare A B",
+    "graph_a": "--graphs DATASET_A DATASET_B",
+    "graph_b": "--graphs DATASET_A DATASET_B",
+    "graphs": "--graphs DATASET_A DATASET_B",
+}
+"""The same for comparisons of two runs or tables."""
+
 NEW_NODES_FLAGS = FLAGS | {
     name: IMPORT_FLAGS[name] for name in ("id", "source", "target", "weight")
 }

@@ -18,7 +18,7 @@ LAYERS = [
     {"diffusion", "recipes"},
     {"keywords", "ppr"},
     {"evaluation"},
-    {"inference"},
+    {"drift", "inference"},
     {"triage"},
     {"train"},
     {"predictor"},

@@ -16,6 +16,7 @@ PUBLIC = (
     "gpn_scale",
     "gpn_scale/data",
     "gpn_scale/diffusion",
+    "gpn_scale/drift",
     "gpn_scale/evaluation",
     "gpn_scale/inference",
     "gpn_scale/models",

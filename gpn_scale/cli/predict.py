@@ -23,7 +23,7 @@ from gpn_scale.errors import ConfigError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.known_calibration import ELSEWHERE_CONDITION
 from gpn_scale.evaluation.prediction import Prediction
-from gpn_scale.evaluation.prediction_table import write_predictions
+from gpn_scale.evaluation.prediction_table import Origin, write_predictions
 from gpn_scale.evaluation.table_writers import check_suffix
 from gpn_scale.flags import NEW_NODES_FLAGS
 from gpn_scale.inference.some_nodes import NodesPrediction
@@ -31,7 +31,7 @@ from gpn_scale.messages import say
 from gpn_scale.progress import ProgressMeter
 from gpn_scale.train.run_directory import RunDirectory
 from gpn_scale.triage.promise import PROMISE_CONDITION, Promise
-from gpn_scale.triage.promise_file import read_promise
+from gpn_scale.triage.promise_file import model_fingerprint, read_promise
 
 _PRINTED_NODES = 10
 _PRINTED_FIELDS = ("node", "class", "probability", "alpha_0", "alpha_0_lower", "alpha_0_upper")
@@ -107,12 +107,22 @@ def predict(options: argparse.Namespace) -> None:
             say("note", note, text=f"note: {note}", result=True)
     elif options.nodes is None:
         prediction = _predict_all(classifier, graph, budget, options.out.parent)
-        write_predictions(options.out, prediction, graph, further=_abstain(promise, prediction))
+        further = _abstain(promise, prediction)
+        write_predictions(
+            options.out, prediction, graph, further=further, origin=_origin(options, classifier)
+        )
     else:
         nodes = read_nodes(options.nodes, graph)
         result = _predict_nodes(classifier, graph, nodes, options.ppr, options.explain)
         further = _further_columns(result) | _abstain(promise, result.prediction)
-        write_predictions(options.out, result.prediction, graph, nodes=nodes, further=further)
+        write_predictions(
+            options.out,
+            result.prediction,
+            graph,
+            nodes=nodes,
+            further=further,
+            origin=_origin(options, classifier),
+        )
         _print_nodes(result, graph)
     say("written", f"written: {options.out}", result=True, path=options.out)
 
@@ -161,6 +171,16 @@ def _load_graph(options: argparse.Namespace, classifier: GPNClassifier) -> Graph
     graph = load_graph(name, data_dir_of(RunDirectory(options.run), options.data_dir))
     # The training graph comes with the run's split and left-out classes.
     return prepare_graph(graph, classifier.config) if name == trained_on else graph
+
+
+def _origin(options: argparse.Namespace, classifier: GPNClassifier) -> Origin:
+    """Return where the predictions come from, so that they can be compared with others later."""
+    directory = RunDirectory(options.run)
+    return Origin(
+        dataset=options.dataset or classifier.config.data.dataset,
+        data_dir=str(data_dir_of(directory, options.data_dir).resolve()),
+        model=model_fingerprint(directory.model),
+    )
 
 
 def _predict_all(classifier: GPNClassifier, graph: Graph, budget: int, scratch: Path) -> Prediction:

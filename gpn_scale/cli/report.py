@@ -1,4 +1,4 @@
-"""The command `gpn-report`: write the page `report.html` of a run again, finished or not."""
+"""The command `gpn-report`: write the page of a run again, or compare two runs or tables."""
 
 import argparse
 from collections.abc import Sequence
@@ -8,12 +8,14 @@ from typing import NoReturn
 import torch
 
 from gpn_scale.cli.arguments import add_device, add_memory_budget, checked_threads, memory_bytes
+from gpn_scale.cli.compare import add_comparison, check_forms, compare_runs
 from gpn_scale.cli.console import leave, run_command
 from gpn_scale.cli.remembered import graph_of_run, store_of
 from gpn_scale.command_line import CommandParser
 from gpn_scale.data.graph import Graph
 from gpn_scale.errors import RunError
 from gpn_scale.estimator import GPNClassifier
+from gpn_scale.flags import COMPARE_FLAGS
 from gpn_scale.messages import say
 from gpn_scale.page.facts import RunFacts
 from gpn_scale.page.run_facts import run_facts, unfinished_facts
@@ -29,16 +31,19 @@ def report_parser() -> argparse.ArgumentParser:
     parser = CommandParser(
         prog="report.py",
         description="Write the page report.html of a run again: what the model knows, what it does "
-        "not know, and why. If the run is not finished, the page shows its progress.",
+        "not know, and why. If the run is not finished, the page shows its progress. Or, with "
+        "--compare, tell how predictions have moved: a scored month against training, or one run "
+        "against another.",
     )
     add = parser.add_argument
-    add("--run", type=Path, required=True, metavar="RUN", help="directory of a training run")
+    add("--run", type=Path, metavar="RUN", help="directory of a training run")
     add(
         "--data-dir",
         type=Path,
         metavar="DIR",
         help="folder with the graph (default: the one of the run)",
     )
+    add_comparison(parser)
     add(
         "--ppr",
         type=Path,
@@ -52,7 +57,11 @@ def report_parser() -> argparse.ArgumentParser:
 
 
 def report(options: argparse.Namespace) -> None:
-    """Read the run, predict if it is finished, and write the page."""
+    """Write the page of a run, after predicting if it is finished; or compare two."""
+    check_forms(options)
+    if options.compare is not None:
+        compare_runs(options)
+        return
     if options.threads is not None:
         torch.set_num_threads(checked_threads(options.threads))
     directory = RunDirectory(options.run)
@@ -94,7 +103,7 @@ def _store_of_run(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line, run the command, and return its exit code."""
-    return run_command(report_parser, report, arguments)
+    return run_command(report_parser, report, arguments, COMPARE_FLAGS)
 
 
 def start() -> NoReturn:

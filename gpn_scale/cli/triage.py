@@ -13,6 +13,7 @@ import torch
 from gpn_scale.cli.arguments import add_device, add_memory_budget, checked_threads, memory_bytes
 from gpn_scale.cli.console import leave, run_command
 from gpn_scale.cli.remembered import graph_of_run, store_of
+from gpn_scale.cli.terminal_table import table_lines
 from gpn_scale.command_line import CommandParser
 from gpn_scale.errors import ConfigError
 from gpn_scale.estimator import GPNClassifier
@@ -32,7 +33,6 @@ from gpn_scale.triage.promise import Promise
 from gpn_scale.triage.promise_file import write_promise
 
 _PRINTED_NODES = 10
-_PRINTED_WIDTH = 40
 _PRINTED_COLUMNS = {
     "review": ("id", "predicted_class", "probability", "p_known", "reason", "detail"),
     "label_next": ("id", "predicted_class", "probability", "p_known", "reason", "covered"),
@@ -157,7 +157,7 @@ def _print(lists: Triage, paths: Sequence[Path]) -> None:
         ("to label next", "label_next", lists.label_next),
     ):
         shown = table.select(_PRINTED_COLUMNS[name])
-        lines = ["", f"{title}:", *table_lines(shown)]
+        lines = ["", f"{title}:", *list_lines(shown)]
         first = shown.slice(0, _PRINTED_NODES).to_pylist()
         say(name, title, text="\n".join(lines), result=True, count=table.num_rows, first=first)
     if lists.promise is not None:
@@ -179,30 +179,14 @@ def promise_text(promise: Promise) -> str:
     )
 
 
-def table_lines(table: pa.Table) -> list[str]:
+def list_lines(table: pa.Table) -> list[str]:
     """Return the first rows of a table as aligned lines; what is left out is counted."""
     heads = [name.replace("_", " ") for name in table.column_names]
-    rows = [list(map(_cell, row.values())) for row in table.slice(0, _PRINTED_NODES).to_pylist()]
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    lines = [
-        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        for row in [heads, *rows]
-    ]
+    rows = [list(row.values()) for row in table.slice(0, _PRINTED_NODES).to_pylist()]
+    lines = table_lines([heads, *rows])
     if (more := table.num_rows - len(rows)) > 0:
         lines.append(f"  ... and {more:,} more in the file")
-    return [line.rstrip() for line in lines]
-
-
-def _cell(value: object) -> str:
-    """Return a value for the terminal; control and direction marks are shown as escapes."""
-    if value is None:
-        return "-"
-    if isinstance(value, float):
-        return f"{value:.3f}"
-    text = "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value)
-    )
-    return text if len(text) <= _PRINTED_WIDTH else f"{text[: _PRINTED_WIDTH - 1]}…"
+    return lines
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 _CHUNK_TEXTS = 1 << 16
 _BETWEEN_TOKENS = r"[^\pL\pM\pN]+"
 _SHORTEST = 2
+_NO_ROWS = np.empty(0, np.int64)
 
 
 def hashed_columns(texts: pa.Array, num_columns: int) -> NDArray[np.int64]:
@@ -82,6 +83,31 @@ def frequent_words(texts: pa.Array, counts: NDArray[np.int64], num_columns: int)
     ):
         names[column] = token
     return tuple(names)
+
+
+def texts_with_word(texts: pa.Array, counts: NDArray[np.int64]) -> pa.Table:
+    """Return every word, and the number of rows whose text has it, the most frequent word first.
+
+    >>> texts_with_word(pa.array(["red red", "blue red"]), np.array([1, 3])).to_pylist()
+    [{'word': 'red', 'rows': 4}, {'word': 'blue', 'rows': 3}]
+
+    Args:
+        texts: Distinct texts, (V,).
+        counts: Number of rows of each, (V,).
+    """
+    pieces, start = [pa.table({"word": pa.array([], pa.large_string()), "rows": _NO_ROWS})], 0
+    for tokens in _tokens(texts):
+        stop = start + len(tokens.indptr) - 1
+        row = np.repeat(np.arange(start, stop), np.diff(tokens.indptr))
+        # A word counts once per text.
+        size = max(len(tokens.distinct), 1)
+        row, code = np.divmod(np.unique(row * size + tokens.code), size)
+        totals = np.bincount(code, counts[row], minlength=len(tokens.distinct)).astype(np.int64)
+        pieces.append(pa.table({"word": tokens.distinct, "rows": totals}))
+        start = stop
+    table = pa.concat_tables(pieces).group_by("word").aggregate([("rows", "sum")])
+    table = table.rename_columns({"word": "word", "rows_sum": "rows"}).select(["word", "rows"])
+    return table.sort_by([("rows", "descending"), ("word", "ascending")])
 
 
 class _Tokens(NamedTuple):

@@ -203,6 +203,7 @@ class KnownCalibration:
             total_N = total_N + AROUND_WEIGHT * around_N
         return PValues(
             known=_joint_p(total_V, total_N),
+            beyond=np.maximum(total_N - total_V.max(), 0.0).astype(np.float32),
             **{part: self._part_p(part, s) for part, s in surprise.items()},
         )
 

@@ -44,6 +44,11 @@ class PValues:
     """How many known nodes are reached by at least as little of the training labels, (N,)."""
     known: Values
     """How many known nodes look at least this strange in all parts together, (N,)."""
+    beyond: Values | None = None
+    """How far a node lies beyond the strangest calibration node, (N,); 0 for a node that does not.
+
+    In units of -log p. No p-value is below 1 / (1 + V), so this tells apart the nodes that have the
+    smallest one."""
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -54,6 +59,15 @@ class PValues:
     def loudest(self) -> NDArray[np.int64]:
         """Position in `parts` of each node's smallest p-value, (N,); the first one if several."""
         return np.asarray(np.stack([getattr(self, part) for part in self.parts]).argmin(0))
+
+    @property
+    def continued(self) -> NDArray[np.float64]:
+        """`known`, continued below its smallest value by exp(-beyond), to order nodes; (N,).
+
+        It is no p-value: nothing is promised of values below 1 / (1 + V).
+        """
+        known_N = self.known.astype(np.float64)
+        return known_N if self.beyond is None else known_N * np.exp(-self.beyond.astype(np.float64))
 
     def rows(self, rows: slice | NodeIds) -> "PValues":
         """Return the p-values of some nodes."""

@@ -1,6 +1,7 @@
 """Predictions as a table: one row per node, for all nodes of a graph or for some."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,35 @@ from gpn_scale.evaluation.prediction import Prediction, row_blocks
 from gpn_scale.evaluation.reasons import reasons
 from gpn_scale.evaluation.table_writers import table_writer
 
+MARK = "mark_"
+"""Beginning of the names of columns that tell which nodes have a mark."""
 _SUBSETS = ["train", "val", "test"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where predictions come from; a Parquet file remembers it.
+
+    >>> Origin.from_facts(Origin(dataset="november", data_dir="graphs").facts)
+    Origin(dataset='november', data_dir='graphs', model=None)
+    """
+
+    dataset: str | None = None
+    """Name of the graph; None if it is not known."""
+    data_dir: str | None = None
+    """Folder of graphs."""
+    model: str | None = None
+    """Fingerprint of the model file."""
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What is known, by name."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    @classmethod
+    def from_facts(cls, facts: Mapping[str, str]) -> "Origin":
+        """Return the origin that was kept as facts; others are ignored."""
+        return cls(**{name: facts.get(name) for name in ("dataset", "data_dir", "model")})
 
 
 VALUE_COLUMNS: Mapping[str, Callable[[Prediction], NDArray[Any] | None]] = {
@@ -60,6 +89,7 @@ def write_predictions(
     *,
     nodes: NodeIds | None = None,
     further: Mapping[str, NDArray[Any]] | None = None,
+    origin: Origin | None = None,
 ) -> None:
     """Write one row per node: class, probabilities, alpha_0, scores, label, split and marks.
 
@@ -85,10 +115,11 @@ def write_predictions(
         graph: The graph, which has the names, labels, split and marks.
         nodes: Ids of the nodes in `prediction`; all nodes by default.
         further: More columns by name; a matrix becomes a column of lists.
+        origin: Where the predictions come from, for a Parquet file to remember.
     """
     facts = NodeFacts.of(graph, nodes)
     of_all = _columns_of_all(facts)
-    with table_writer(path) as writer:
+    with table_writer(path, (origin or Origin()).facts) as writer:
         for rows in row_blocks(graph.num_nodes if nodes is None else len(nodes)):
             columns = _columns(prediction.rows(rows), facts.rows(rows), of_all)
             columns |= {name: _column(values[rows]) for name, values in (further or {}).items()}
@@ -112,7 +143,27 @@ def prediction_frame(prediction: Prediction, facts: NodeFacts) -> Any:
         prediction: Prediction of nodes.
         facts: What is known of these nodes.
     """
-    return pa.table(_columns(prediction, facts, _columns_of_all(facts))).to_pandas()
+    return prediction_columns(prediction, facts).to_pandas()
+
+
+def prediction_columns(prediction: Prediction, facts: NodeFacts) -> pa.Table:
+    """Return the table that `write_predictions` writes, as an Arrow table.
+
+    >>> half = np.full((2, 2), 0.5, np.float32)
+    >>> prediction = Prediction(
+    ...     probabilities=half,
+    ...     probabilities_no_network=half,
+    ...     alpha_0=half[0],
+    ...     alpha_0_no_network=half[0],
+    ... )
+    >>> prediction_columns(prediction, NodeFacts()).num_rows
+    2
+
+    Args:
+        prediction: Prediction of nodes.
+        facts: What is known of these nodes.
+    """
+    return pa.table(_columns(prediction, facts, _columns_of_all(facts)))
 
 
 def _columns_of_all(facts: NodeFacts) -> dict[str, NDArray[Any]]:
@@ -121,7 +172,7 @@ def _columns_of_all(facts: NodeFacts) -> dict[str, NDArray[Any]]:
         return {}
     count = len(facts.labels)
     columns: dict[str, NDArray[Any]] = {"split": _split_code(facts.split, count)}
-    columns |= {f"mark_{name}": _members(ids, count) for name, ids in facts.marks.items()}
+    columns |= {f"{MARK}{name}": _members(ids, count) for name, ids in facts.marks.items()}
     return columns
 
 

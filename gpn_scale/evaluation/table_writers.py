@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -17,6 +17,7 @@ from gpn_scale.files import replacing
 
 SUFFIXES = (".parquet", ".csv", ".jsonl")
 """Suffixes of tables."""
+_FACTS = b"gpn_scale"
 
 
 class TableWriter(Protocol):
@@ -47,7 +48,7 @@ def check_suffix(path: Path) -> None:
 
 
 @contextmanager
-def table_writer(path: Path) -> Iterator[TableWriter]:
+def table_writer(path: Path, facts: Mapping[str, str] | None = None) -> Iterator[TableWriter]:
     """Open a table for writing; the file appears when the block ends without an error.
 
     >>> from tempfile import TemporaryDirectory
@@ -62,6 +63,8 @@ def table_writer(path: Path) -> Iterator[TableWriter]:
     Args:
         path: File whose suffix is one of `SUFFIXES`; in CSV, lists become texts, and texts that
             would be formulas get an apostrophe in front (`without_formulas`).
+        facts: What Parquet keeps about the table (`table_facts`); other formats have no place for
+            it.
 
     Raises:
         ConfigError: the suffix names no format.
@@ -73,18 +76,39 @@ def table_writer(path: Path) -> Iterator[TableWriter]:
         ".jsonl": _JSONWriter,
     }
     with replacing(path) as temporary:
-        writer = kinds[path.suffix](temporary)
+        writer = kinds[path.suffix](temporary, facts or {})
         try:
             yield writer
         finally:
             writer.close()
 
 
+def table_facts(schema: pa.Schema) -> dict[str, str]:
+    """Return what a Parquet file keeps about its table; {} if it keeps nothing.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     with table_writer(Path(folder, "x.parquet"), {"dataset": "mine"}) as writer:
+    ...         writer.write(pa.table({"node": [0]}))
+    ...     table_facts(pa.parquet.read_schema(Path(folder, "x.parquet")))
+    {'dataset': 'mine'}
+    """
+    try:
+        facts = json.loads((schema.metadata or {}).get(_FACTS, b"{}"))
+    except ValueError:  # what another program has written under this name
+        return {}
+    is_own = isinstance(facts, dict) and all(isinstance(each, str) for each in facts.values())
+    return facts if is_own else {}
+
+
 class _ParquetWriter:
-    def __init__(self, path: Path) -> None:
-        self._path, self._writer = path, cast(Any, None)
+    def __init__(self, path: Path, facts: Mapping[str, str]) -> None:
+        self._path, self._writer, self._facts = path, cast(Any, None), facts
 
     def write(self, table: pa.Table) -> None:
+        if self._facts:
+            own = {_FACTS: json.dumps(dict(self._facts)).encode()}
+            table = table.replace_schema_metadata((table.schema.metadata or {}) | own)
         if self._writer is None:
             self._writer = pa.parquet.ParquetWriter(self._path, table.schema)
         self._writer.write_table(table)
@@ -95,7 +119,7 @@ class _ParquetWriter:
 
 
 class _CSVWriter:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, _: Mapping[str, str]) -> None:
         self._path, self._writer = path, cast(Any, None)
 
     def write(self, table: pa.Table) -> None:
@@ -110,7 +134,7 @@ class _CSVWriter:
 
 
 class _JSONWriter:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, _: Mapping[str, str]) -> None:
         self._file = path.open("w", encoding="utf-8")
 
     def write(self, table: pa.Table) -> None:
@@ -139,6 +163,18 @@ def without_formulas(column: Any) -> Any:
     is_number = pc.match_substring_regex(column, pattern=r"\A[+-]?[0-9]+(\.[0-9]+)?\z")
     safe = pc.replace_substring_regex(column, pattern=r"\A([=+\-@\t\r\n])", replacement=r"'\1")
     return pc.if_else(is_number, column, safe)
+
+
+def with_formulas(column: Any) -> Any:
+    """Return the texts that `without_formulas` has put an apostrophe in front of.
+
+    A text that had the apostrophe of its own loses it, too.
+
+    >>> texts = pa.array(["=1+1", "a=b", "-7", "'quoted'"])
+    >>> with_formulas(without_formulas(texts)).to_pylist()
+    ['=1+1', 'a=b', '-7', "'quoted'"]
+    """
+    return pc.replace_substring_regex(column, pattern=r"\A'([=+\-@\t\r\n])", replacement=r"\1")
 
 
 def _flat(column: Any) -> Any:

@@ -5,16 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from gpn_scale.page.chart import Chart, percent_axis
+from gpn_scale.page.chart import Chart
 from gpn_scale.page.class_facts import ClassFacts
 from gpn_scale.page.facts import PredictionFacts
-from gpn_scale.page.palette import LIGHT
+from gpn_scale.page.paired_bars import paired_bars
 from gpn_scale.page.section import Figure, Section, section
 from gpn_scale.page.templates import rendered
 from gpn_scale.page.texts import class_letter, percent
 
 _HEADER = ["class", "precision", "recall", "F1", "train", "val", "test", "predicted, all nodes"]
-_ROW = 24
 
 
 def classes(facts: PredictionFacts) -> Section:
@@ -40,50 +39,14 @@ def classes(facts: PredictionFacts) -> Section:
 
 def balance_chart(facts: ClassFacts, names: Sequence[str]) -> Chart:
     """Draw the fraction of each class among training nodes and among predictions of all nodes."""
-    labels = [f"{class_letter(c)} {name}" for c, name in enumerate(names)]
-    kinds = {"training labels": facts.train, "predictions of all nodes": facts.predicted}
-    values = [
-        {
-            "class": label,
-            "kind": kind,
-            "fraction": float(count / max(counts.sum(), 1)),
-            "text": f"{label}: {percent(count / max(counts.sum(), 1))} of {kind}",
-        }
-        for kind, counts in kinds.items()
-        for label, count in zip(labels, counts, strict=True)
-    ]
-    scale = {"domain": list(kinds), "range": [LIGHT["hue-0"], LIGHT["hue-3"]]}
-    dash = {"domain": list(kinds), "range": [[1, 0], [4, 2]]}
-    kind = {"field": "kind", "type": "nominal", "sort": None}
-    return Chart(
-        name="class-balance",
-        title="Class balance",
+    counts = {"training labels": facts.train, "predictions of all nodes": facts.predicted}
+    return paired_bars(
+        "class-balance",
+        "Class balance",
+        [f"{class_letter(c)} {name}" for c, name in enumerate(names)],
+        {kind: each / max(each.sum(), 1) for kind, each in counts.items()},
         description="Fraction of each class among the training labels and among the predictions of "
-        "all nodes: " + "; ".join(str(each["text"]) for each in values),
-        specification={
-            "width": 300,
-            "height": {"step": _ROW / 2},
-            "data": {"values": values},
-            "mark": {"type": "bar", "fillOpacity": 0.3, "strokeWidth": 1.5},
-            "encoding": {
-                "y": {
-                    "field": "class",
-                    "type": "nominal",
-                    "sort": None,
-                    "axis": {"title": None, "labelLimit": 120},
-                },
-                "yOffset": kind,
-                "x": {
-                    "field": "fraction",
-                    "type": "quantitative",
-                    "axis": percent_axis("fraction of nodes") | {"grid": True},
-                },
-                "color": kind | {"scale": scale},
-                "stroke": kind | {"scale": scale},
-                "strokeDash": kind | {"scale": dash},
-                "description": {"field": "text"},
-            },
-        },
+        "all nodes",
     )
 
 

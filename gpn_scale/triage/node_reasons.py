@@ -128,12 +128,14 @@ def _reason(
         return NodeReason(NO_LABEL, "no training node is near enough to count")
     probability = float(one.probabilities[0].max())
     torn = _torn(one.probabilities[0], names)
-    known = 1.0 if one.p is None else float(one.p.known[0])
+    known, continued = 1.0, 1.0
+    if one.p is not None:
+        known, continued = float(one.p.known[0]), float(one.p.continued[0])
     if by_part is None or by_part == NOTHING_UNUSUAL:
         if known <= USUAL_P:
             return NodeReason(STRANGE_SURROUNDINGS, _evidence_text(one, usual))
         return torn if probability < SURE else NodeReason(NOTHING_UNUSUAL, torn.detail)
-    if by_part.startswith("torn between") or probability < np.sqrt(known):
+    if by_part.startswith("torn between") or probability < np.sqrt(continued):
         # By its energy a node can be strange to the opinion that is still sure of one class.
         return torn if probability < SURE else NodeReason(LITTLE_SUPPORT, torn.detail)
     if by_part == "no label near":

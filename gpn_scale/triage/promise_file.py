@@ -10,7 +10,7 @@ from gpn_scale.errors import RunError
 from gpn_scale.files import write_json
 from gpn_scale.triage.promise import PROMISE_CONDITION, Promise
 
-ORDER = "probability x sqrt(p_known)"
+ORDER = "probability x sqrt(p_known, continued)"
 """The score that thresholds refer to; a promise for another order is refused."""
 _AGAIN = "make the promise again, or remove the file"
 
@@ -32,7 +32,7 @@ def write_promise(path: Path, promise: Promise, model: Path) -> None:
         RunError: the file cannot be written.
     """
     values = asdict(promise) | {"answered": promise.answered, "order": ORDER}
-    values |= {"model": _fingerprint(model), "condition": PROMISE_CONDITION}
+    values |= {"model": model_fingerprint(model), "condition": PROMISE_CONDITION}
     try:
         write_json(path, values)
     except OSError as error:
@@ -60,13 +60,21 @@ def read_promise(path: Path, model: Path) -> Promise:
     except (OSError, ValueError, KeyError, TypeError) as error:
         message = f"{path} cannot be read ({type(error).__name__}: {error}): {_AGAIN}"
         raise RunError(message, arguments=("run",)) from error
-    if made_for != _fingerprint(model) or order != ORDER:
+    if made_for != model_fingerprint(model) or order != ORDER:
         raise RunError(
             f"{path} is a promise for another model than {model}: {_AGAIN}", arguments=("run",)
         )
     return promise
 
 
-def _fingerprint(model: Path) -> str:
+def model_fingerprint(model: Path) -> str:
+    """Return a hash of a model file, which tells models apart.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "model.safetensors").write_bytes(b"weights")
+    ...     len(model_fingerprint(Path(folder, "model.safetensors")))
+    32
+    """
     with model.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()

@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,8 @@ from gpn_scale.cli.train import main as train
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph_folder import save_graph
 from gpn_scale.data.npz import write_npz
+from gpn_scale.evaluation.table_writers import table_facts
+from gpn_scale.triage.promise_file import model_fingerprint
 from precompute.cli import main as precompute
 from tests.prepared import prepared, raw_table
 
@@ -64,6 +67,16 @@ def test_all_nodes_are_what_training_wrote(folder, tmp_path, capsys):
     table = pq.read_table(tmp_path / "all.parquet")
     assert table.equals(pq.read_table(folder / "run" / "predictions.parquet"))
     assert table["split"].null_count < 300
+
+
+def test_a_parquet_table_remembers_graph_and_model(folder, tmp_path, nodes, capsys):
+    nodes.write_text("3\n5\n")
+    for name, more in (("all.parquet", []), ("some.parquet", some(folder, nodes))):
+        assert predict(folder, tmp_path / name, *more) == 0
+        facts = table_facts(pq.read_schema(tmp_path / name))
+        assert facts["dataset"] == SMALL
+        assert facts["data_dir"] == str(Path("data").resolve())
+        assert facts["model"] == model_fingerprint(folder / "run" / "model.safetensors")
 
 
 def test_another_graph_has_no_split_of_the_run(folder, tmp_path, capsys):

@@ -13,7 +13,7 @@ import pytest
 
 from gpn_scale.cli.predict import main as predict
 from gpn_scale.cli.train import main as train
-from gpn_scale.cli.triage import main, table_lines
+from gpn_scale.cli.triage import list_lines, main
 from gpn_scale.data.building import build_graph
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Split
@@ -223,7 +223,7 @@ def test_a_gpn_works_with_what_it_has(tmp_path, capsys):
 
 def test_printed_tables_are_aligned_and_show_marks_as_escapes():
     table = pa.table({"id": ["a\u202eb\x1b[31m", "c" * 60], "p_known": [0.12345, None]})
-    lines = table_lines(table)
+    lines = list_lines(table)
     assert lines[0].split() == ["id", "p", "known"]
     assert lines[1].split() == ["a\\u202eb\\x1b[31m", "0.123"]
     assert lines[2].split() == ["c" * 39 + "…", "-"]

@@ -8,7 +8,12 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import HashingVectorizer
 
 from gpn_scale.data import hashed_text
-from gpn_scale.data.hashed_text import frequent_words, hashed_columns, word_matrix
+from gpn_scale.data.hashed_text import (
+    frequent_words,
+    hashed_columns,
+    texts_with_word,
+    word_matrix,
+)
 
 TEXTS = st.lists(
     st.text(st.characters(codec="latin-1"), max_size=12)
@@ -77,3 +82,25 @@ def test_nothing_to_hash():
 def test_columns_are_within_their_number():
     columns = hashed_columns(pa.array([f"v{number}" for number in range(999)]), 16)
     assert set(columns.tolist()) == set(range(16))
+
+
+COUNTED = st.tuples(st.text(alphabet="ab c", max_size=6), st.integers(1, 3))
+
+
+@given(st.lists(COUNTED, unique_by=lambda pair: pair[0]))
+def test_rows_with_a_word_are_counted_as_by_hand(pairs):
+    texts, counts = [text for text, _ in pairs], np.array([count for _, count in pairs], np.int64)
+    expected = Counter()
+    for text, count in pairs:
+        for word in {word for word in text.split() if len(word) > 1}:
+            expected[word] += count
+    table = texts_with_word(pa.array(texts, pa.string()), counts)
+    assert dict(zip(table["word"].to_pylist(), table["rows"].to_pylist(), strict=True)) == expected
+    assert table["rows"].to_pylist() == sorted(expected.values(), reverse=True)
+
+
+def test_rows_with_a_word_are_the_same_in_chunks(monkeypatch):
+    texts, counts = pa.array(["red car", "blue car", "red", "?"]), np.array([1, 2, 3, 4])
+    whole = texts_with_word(texts, counts)
+    monkeypatch.setattr(hashed_text, "_CHUNK_TEXTS", 1)
+    assert texts_with_word(texts, counts).to_pydict() == whole.to_pydict()

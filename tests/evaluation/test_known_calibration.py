@@ -262,3 +262,17 @@ def test_strange_nodes_have_small_p_values_and_the_strange_part_is_the_loudest()
     np.testing.assert_allclose(got.p.opinion, 1 / 201, rtol=1e-6)
     assert [got.p.parts[place] for place in got.p.loudest] == ["opinion"] * 50
     assert np.median(got.p.known) < 0.15
+
+
+@given(seed=st.integers(0, 10_000), size=st.integers(LEAST_NODES, 30), count=st.integers(1, 12))
+def test_only_nodes_with_the_smallest_p_value_lie_beyond(seed, size, count):
+    rng = np.random.default_rng(seed)
+    calibration, others = fitted(size, rng), predicted(count, rng)
+    around = rng.exponential(9.0, count).astype(np.float32)
+    own = {part: rng.exponential(2.0, size).astype(np.float32) for part in calibration.parts}
+    p = applied(replace(calibration, surroundings=own), others, around).p
+    smallest = p.known == p.known.dtype.type(1 / (1 + size))
+    assert (p.beyond >= 0).all()
+    assert smallest[p.beyond > 1e-5].all()  # round-off aside
+    order = np.argsort(p.continued, kind="stable")
+    assert (np.diff(p.known[order]) >= 0).all()

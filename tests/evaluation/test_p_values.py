@@ -69,3 +69,11 @@ def test_loudest_names_the_smallest_part():
     one = p.rows(np.array([1]))
     assert one.features == pytest.approx([0.1])
     assert one.labels is None
+
+
+def test_continued_p_values_only_change_nodes_beyond_the_calibration():
+    known = np.array([0.05, 0.05, 0.5], np.float32)
+    p = PValues(known=known, beyond=np.array([0.0, 1.0, 0.0], np.float32))
+    np.testing.assert_allclose(p.continued, known * np.exp([0.0, -1.0, 0.0]), rtol=1e-6)
+    np.testing.assert_allclose(PValues(known=known).continued, known)
+    assert p.rows(np.array([1])).continued == pytest.approx(p.continued[1:2])

@@ -12,7 +12,9 @@ from gpn_scale.errors import ConfigError
 from gpn_scale.evaluation.table_writers import (
     SUFFIXES,
     check_suffix,
+    table_facts,
     table_writer,
+    with_formulas,
     without_formulas,
 )
 
@@ -132,3 +134,25 @@ def test_an_apostrophe_is_all_that_changes(text):
     (safe,) = without_formulas(pa.array([text], pa.string())).to_pylist()
     is_number = re.fullmatch(r"[+-]?[0-9]+(\.[0-9]+)?", text) is not None
     assert safe == (f"'{text}" if text[:1] in tuple("=+-@\t\r\n") and not is_number else text)
+
+
+@given(st.lists(st.text()))
+def test_texts_get_their_formulas_back(texts):
+    plain = [text for text in texts if not text.startswith("'")]
+    column = pa.array(plain, pa.string())
+    assert with_formulas(without_formulas(column)).to_pylist() == plain
+
+
+def test_parquet_keeps_facts_and_other_formats_do_not(tmp_path):
+    for suffix in SUFFIXES:
+        with table_writer(tmp_path / f"x{suffix}", {"dataset": "Grüße"}) as writer:
+            writer.write(table_of(FIRST))
+            writer.write(table_of(SECOND))
+    schema = pq.read_schema(tmp_path / "x.parquet")
+    assert table_facts(schema) == {"dataset": "Grüße"}
+    assert schema.names == list(table_of(FIRST).column_names)
+    assert table_facts(pq.read_schema(written(tmp_path / "plain.parquet"))) == {}
+    for suffix in (".csv", ".jsonl"):
+        assert (tmp_path / f"x{suffix}").read_bytes() == written(
+            tmp_path / f"y{suffix}"
+        ).read_bytes()

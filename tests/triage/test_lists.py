@@ -49,7 +49,9 @@ def test_review_holds_the_least_trusted_nodes_that_the_model_has_no_labels_of(
     classifier, named_graph, prediction
 ):
     review = classifier.triage(named_graph, TriageRequest(review=30, label_next=0)).review
-    trust = prediction.probabilities.max(1) * np.sqrt(prediction.p.known)
+    assert (prediction.p.beyond > 0).any()  # or the order would not depend on it
+    known = prediction.p.known * np.exp(-prediction.p.beyond)
+    trust = prediction.probabilities.max(1) * np.sqrt(known)
     used = {*named_graph.split.train.tolist(), *named_graph.split.val.tolist()}
     eligible = [node for node in range(named_graph.num_nodes) if node not in used]
     expected = sorted(eligible, key=lambda node: (trust[node], node))[:30]

@@ -33,7 +33,7 @@ def test_a_promise_is_read_as_it_was_written(files):
 def test_the_file_says_what_is_promised_and_when_it_holds(files):
     values = json.loads(files[0].read_text())
     assert values["answered"] == 0.75
-    assert values["order"] == "probability x sqrt(p_known)"
+    assert values["order"] == "probability x sqrt(p_known, continued)"
     assert "does not hold for nodes of other classes" in values["condition"]
 
 

@@ -1,0 +1,222 @@
+"""Comparisons on the command line of `gpn-report`: what moved from A to B, as text and files."""
+
+import argparse
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from gpn_scale.cli.compare_text import drift_text
+from gpn_scale.cli.remembered import DEFAULT_DATA_DIR, data_dir_of
+from gpn_scale.data.datasets import load_graph
+from gpn_scale.data.graph import Graph
+from gpn_scale.drift.columns import graph_fits
+from gpn_scale.drift.comparison import DRIFT_CSV, DRIFT_JSON, Drift, compare
+from gpn_scale.drift.scored_file import read_scored
+from gpn_scale.drift.scored_table import ScoredTable
+from gpn_scale.errors import ConfigError, GpnScaleError, RunError
+from gpn_scale.evaluation.prediction_table import Origin
+from gpn_scale.messages import say
+from gpn_scale.page.drift_page import DRIFT_PAGE, write_drift_page
+from gpn_scale.page.run_record import read_run
+from gpn_scale.train.run_directory import RunDirectory
+from gpn_scale.triage.promise import Promise
+from gpn_scale.triage.promise_file import model_fingerprint, read_promise
+from gpn_scale.triage.trust import trust
+
+_SIDES = ("A", "B")
+
+
+def add_comparison(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a comparison."""
+    group = parser.add_argument_group("comparison")
+    group.add_argument(
+        "--compare",
+        nargs=2,
+        type=Path,
+        metavar=_SIDES,
+        help="tell how the predictions B moved against the predictions A; each is the directory of "
+        "a finished run, or a table that gpn-predict has written",
+    )
+    group.add_argument(
+        "--out",
+        type=Path,
+        metavar="FOLDER",
+        help=f"folder for {DRIFT_PAGE}, {DRIFT_JSON} and {DRIFT_CSV} (default: text alone)",
+    )
+    group.add_argument("--overwrite", action="store_true", help="replace files that --out holds")
+    group.add_argument(
+        "--graphs",
+        nargs=2,
+        metavar=("DATASET_A", "DATASET_B"),
+        help="names of the graphs of A and B in --data-dir, to compare columns (default: what the "
+        "runs and the Parquet tables remember)",
+    )
+
+
+def check_forms(options: argparse.Namespace) -> None:
+    """Refuse options that do not go together.
+
+    Raises:
+        ConfigError: there is neither a run nor a comparison, or both, or an option of the other.
+    """
+    if (options.run is None) == (options.compare is None):
+        given = "both are given" if options.run is not None else "neither is given"
+        raise ConfigError(
+            "--run RUN writes the page of a run and --compare A B compares two: expected one of "
+            f"them, and {given}"
+        )
+    if options.compare is None:
+        for name in ("out", "overwrite", "graphs"):
+            if getattr(options, name):
+                raise ConfigError(f"--{name} is for a comparison: add --compare A B")
+    elif options.ppr is not None or options.png:
+        flag = "--png" if options.png else "--ppr"
+        raise ConfigError(f"{flag} is for the page of a run: leave it out with --compare")
+
+
+def compare_runs(options: argparse.Namespace) -> None:
+    """Read both sides, compare them, print what moved and write the files."""
+    if options.out is not None:
+        _claim(options.out, overwrite=options.overwrite)
+    elif options.overwrite:
+        raise ConfigError("--overwrite is for files: add --out FOLDER")
+    a, b = (_read_side(path) for path in options.compare)
+    tables = _with_promise(a, b)
+    graphs, left_out = _graphs(options, (a, b), tables)
+    drift = compare(tables[0], tables[1], graph_a=graphs[0], graph_b=graphs[1], left_out=left_out)
+    text = drift_text(drift)
+    fields = {name: value for name, value in drift.to_dict().items() if name != "verdict"}
+    say("drift", drift.verdict, text=text, result=True, **fields)
+    if options.out is not None:
+        _write(options.out, drift)
+    else:
+        hint = f"Add --out FOLDER to write {DRIFT_PAGE}, {DRIFT_JSON} and {DRIFT_CSV}."
+        say("note", hint, text=f"\n{hint}", result=True)
+
+
+class _Side(NamedTuple):
+    """One side of a comparison."""
+
+    table: ScoredTable
+    run: RunDirectory | None
+    """The run; None for a table."""
+    promise: Promise | None
+
+
+def _read_side(path: Path) -> _Side:
+    if not path.exists():
+        raise ConfigError(
+            f"{path} does not exist, expected a run or a table of predictions",
+            arguments=("compare",),
+        )
+    if not path.is_dir():
+        return _Side(read_scored(path), None, None)
+    directory = RunDirectory(path)
+    config = read_run(directory).config
+    if not directory.predictions.exists():
+        raise RunError(
+            f"{path} holds no {directory.predictions.name}: the run is not finished; continue it "
+            "with gpn-train --resume"
+        )
+    model = model_fingerprint(directory.model) if directory.model.exists() else None
+    origin = Origin(
+        dataset=config.data.dataset, data_dir=str(data_dir_of(directory, None)), model=model
+    )
+    table = replace(read_scored(directory.predictions, name=str(path)), origin=origin)
+    has_promise = directory.promise.exists() and model is not None
+    promise = read_promise(directory.promise, directory.model) if has_promise else None
+    return _Side(table, directory, promise)
+
+
+def _with_promise(a: _Side, b: _Side) -> tuple[ScoredTable, ScoredTable]:
+    """Return both tables with the nodes of which a promised model abstains.
+
+    Tables that were written before the promise was made lack the column; a run keeps the promise,
+    which holds for its own model alone.
+    """
+    promise = a.promise or b.promise
+    models = {each.table.origin.model for each in (a, b)} - {None}
+    if promise is None or len(models) > 1:
+        return a.table, b.table
+    return _abstaining(a.table, promise), _abstaining(b.table, promise)
+
+
+def _abstaining(table: ScoredTable, promise: Promise) -> ScoredTable:
+    if table.abstain is not None:
+        return table
+    abstain = trust(table.probability, table.p.get("known")) < promise.threshold
+    return replace(table, abstain=np.asarray(abstain))
+
+
+def _graphs(
+    options: argparse.Namespace, sides: tuple[_Side, _Side], tables: Sequence[ScoredTable]
+) -> tuple[tuple[Graph | None, Graph | None], list[str]]:
+    """Return both graphs, and why columns are not compared if one is missing.
+
+    A graph that was named must fit; one that is remembered may be gone or changed.
+    """
+    graphs: list[Graph | None] = []
+    reasons: list[str] = []
+    other = [side.table.origin.data_dir for side in reversed(sides)]
+    for place, (letter, table) in enumerate(zip(_SIDES, tables, strict=True)):
+        remembered = table.origin.data_dir or other[place] or DEFAULT_DATA_DIR
+        folder = options.data_dir or Path(remembered)
+        if options.graphs is not None:
+            graphs.append(load_graph(options.graphs[place], folder))
+            continue
+        graph, reason = _remembered_graph(table, letter, folder)
+        graphs.append(graph)
+        reasons += [] if reason is None else [reason]
+    return (graphs[0], graphs[1]), reasons
+
+
+def _remembered_graph(
+    table: ScoredTable, letter: str, folder: Path
+) -> tuple[Graph | None, str | None]:
+    """Return the graph that a table remembers; None and a sentence if there is none."""
+    name, hint = table.origin.dataset, "name both graphs with --graphs and --data-dir"
+    if name is None:
+        return None, (
+            f"Columns are not compared: {letter} does not say which graph it is of, which only "
+            f"runs and Parquet tables do; {hint}."
+        )
+    try:
+        graph = load_graph(name, folder)
+    except GpnScaleError:
+        return None, f"Columns are not compared: {letter}'s graph {name!r} is gone; {hint}."
+    if not graph_fits(table, graph):
+        return None, f"Columns are not compared: {letter}'s graph {name!r} has changed; {hint}."
+    return graph, None
+
+
+def _claim(folder: Path, *, overwrite: bool) -> None:
+    """Create the folder, and check that nothing is overwritten by accident."""
+    names = (DRIFT_PAGE, DRIFT_JSON, DRIFT_CSV)
+    present = [folder / name for name in names if (folder / name).exists()]
+    if present and not overwrite:
+        raise ConfigError(f"{present[0]} exists already; use --overwrite to replace it")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"{folder} cannot be created ({error.strerror}); choose another folder",
+            arguments=("out",),
+        ) from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ConfigError(f"{folder} cannot be written; choose another folder", arguments=("out",))
+
+
+def _write(folder: Path, drift: Drift) -> None:
+    try:
+        paths = [write_drift_page(folder, drift), *drift.write(folder)]
+    except OSError as error:
+        raise ConfigError(
+            f"{folder} cannot be written ({error.strerror}); choose another folder",
+            arguments=("out",),
+        ) from error
+    lines = ["", "written:", *(f"  {path}" for path in paths)]
+    say("written", "written", text="\n".join(lines), result=True, written=paths)

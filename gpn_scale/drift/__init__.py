@@ -1,0 +1,1 @@
+"""Drift: how predictions, their parts, classes, columns and nodes moved from A to B."""
