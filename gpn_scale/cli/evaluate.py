@@ -8,11 +8,11 @@ from typing import NoReturn
 
 import torch
 
-from gpn_scale.cli.arguments import checked_threads
 from gpn_scale.cli.console import leave, run_command
 from gpn_scale.cli.evaluate_options import evaluation_parser, requested_matrix, table_choice
 from gpn_scale.cli.evaluate_stores import build_stores
 from gpn_scale.cli.evaluate_tables import write_tables
+from gpn_scale.cli.shared_options import checked_threads
 from gpn_scale.distributed import connected
 from gpn_scale.experiments.paper_figures import read_paper
 from gpn_scale.experiments.run_matrix import run_cells, unfinished_cells
