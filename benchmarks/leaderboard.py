@@ -1,6 +1,7 @@
 """Which model is best at what? Writes docs/leaderboard.md, its page and its tables.
 
     python benchmarks/leaderboard.py [--matrix DIR] [--write docs/leaderboard.md] [--page FILE]
+        [--latex FILE]
 
 Reads the folder --cells, which is part of the repository, and the finished cells of a matrix of
 `launch/evaluate.py` if there is one (`make leaderboard` does both). Where both have a result, that
@@ -8,6 +9,8 @@ of the matrix counts. Then writes --cells, the tables and the page again. Trains
 """
 
 import argparse
+import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
@@ -15,8 +18,10 @@ from urllib.parse import quote
 from results_paper import put
 
 from gpn_scale.experiments.cells import Cell, CellResult
+from gpn_scale.experiments.latex import latex_text
 from gpn_scale.experiments.leaderboard import REFERENCE, Leaderboard, is_shown
 from gpn_scale.experiments.leaderboard_document import sections, table_csv
+from gpn_scale.experiments.leaderboard_latex import leaderboard_tables
 from gpn_scale.experiments.measured_cells import (
     cells_from_csv,
     cells_to_csv,
@@ -73,6 +78,7 @@ def main() -> None:
     add("--write", type=Path, help="Markdown file with the markers")
     add("--pictures", type=Path, default=Path("docs/pictures"), help="folder of its pictures")
     add("--page", type=Path, help="HTML page; its plots and table.csv go beside it")
+    add("--latex", type=Path, help="LaTeX file with the tables of ranks and of every column")
     add("--reference", default=REFERENCE, help=f"model to compare with (default: {REFERENCE})")
     add("--datasets", help="graphs to show, as A,B (default: all)")
     add("--models", help="models to show, as A,B (default: all)")
@@ -98,6 +104,11 @@ def main() -> None:
     if options.page is not None:
         write_leaderboard_page(options.page, board)
         write_text(options.page.with_name("table.csv"), table_csv(board))
+    if options.latex is not None:
+        command = shlex.join(["python", "benchmarks/leaderboard.py", *sys.argv[1:]])
+        matrix = f"cells: {options.cells}, matrix: {options.matrix or 'none'}"
+        notes = [command, matrix, texts["runs"]]
+        write_text(options.latex, latex_text(notes, leaderboard_tables(board)))
     print(texts["claim"].strip("*"))
     print(texts["runs"])
 

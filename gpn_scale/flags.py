@@ -32,6 +32,7 @@ FLAGS = {
     "left_out_classes": "--left-out-classes N|paper",
     "memory_bytes": "--memory-budget GB",
     "method": "--method auto|sweep|push",
+    "metrics": "--metrics A,B",
     "mode": "--mode exact|minibatch",
     "model": "--model GPN+|GPN",
     "models": "--models A,B",

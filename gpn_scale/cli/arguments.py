@@ -13,13 +13,13 @@ from gpn_scale import config_sections
 from gpn_scale.cli.config_file import ConfigFile
 from gpn_scale.cli.remembered import DEFAULT_DATA_DIR, data_dir_of, store_of
 from gpn_scale.cli.run_choice import RunChoice
+from gpn_scale.cli.shared_options import add_device, add_memory_budget
 from gpn_scale.command_line import CommandParser
 from gpn_scale.config import RunConfig, SplitConfig, field_types_by_key, override
 from gpn_scale.data.datasets import dataset_help
 from gpn_scale.data.graph import Graph
 from gpn_scale.errors import ConfigError
 from gpn_scale.field_types import parse_assignments
-from gpn_scale.inference.all_nodes import DEFAULT_MEMORY_BYTES
 from gpn_scale.recipes import RECIPES, in_minibatches, is_own_graph, left_out_count, recipe_for
 from gpn_scale.train.run_directory import RunDirectory
 
@@ -123,38 +123,6 @@ def training_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def add_device(parser: argparse.ArgumentParser) -> None:
-    """Add `--device` and `--threads`, for every command that uses a model."""
-    parser.add_argument(
-        "--device",
-        default="auto",
-        metavar="NAME",
-        help="auto, cpu, cuda, ...; auto is cuda if available (default: auto)",
-    )
-    parser.add_argument(
-        "--threads", type=int, metavar="T", help="number of CPU threads (default: all cores)"
-    )
-
-
-def add_memory_budget(parser: argparse.ArgumentParser) -> None:
-    """Add `--memory-budget`, for every command that predicts all nodes."""
-    parser.add_argument(
-        "--memory-budget",
-        type=float,
-        default=DEFAULT_MEMORY_BYTES / 1e9,
-        metavar="GB",
-        help="memory for predicting all nodes, in addition to graph and model; what exceeds it "
-        "goes to disk (default: %(default).1f)",
-    )
-
-
-def memory_bytes(gigabytes: float) -> int:
-    """Return the value of `--memory-budget` in bytes."""
-    if not gigabytes > 0:
-        raise ConfigError(f"--memory-budget is {gigabytes}, expected gigabytes above 0")
-    return int(gigabytes * 1e9)
-
-
 def dataset_of(options: argparse.Namespace, base: ConfigFile | None) -> str:
     """Return the dataset that the options name, or the configuration that they start from."""
     return options.dataset or (base and base.dataset) or DEFAULT_DATASET
@@ -198,13 +166,6 @@ def checked_timeout(seconds: float) -> float:
     if not seconds > 0:
         raise ConfigError(f"--timeout-seconds is {seconds}, expected a positive number")
     return seconds
-
-
-def checked_threads(threads: int) -> int:
-    """Return the value of `--threads` if it is at least 1."""
-    if threads < 1:
-        raise ConfigError(f"--threads is {threads}, expected at least 1")
-    return threads
 
 
 def run_config(options: argparse.Namespace, graph: Graph) -> RunConfig:

@@ -1,7 +1,6 @@
 """Comparisons on the command line of `gpn-report`: what moved from A to B, as text and files."""
 
 import argparse
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy as np
 
 from gpn_scale.cli.compare_text import drift_text
 from gpn_scale.cli.remembered import DEFAULT_DATA_DIR, data_dir_of
+from gpn_scale.cli.shared_options import claim_folder
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph
 from gpn_scale.drift.columns import graph_fits
@@ -81,7 +81,8 @@ def check_forms(options: argparse.Namespace) -> None:
 def compare_runs(options: argparse.Namespace) -> None:
     """Read both sides, compare them, print what moved and write the files."""
     if options.out is not None:
-        _claim(options.out, overwrite=options.overwrite)
+        names = (DRIFT_PAGE, DRIFT_JSON, DRIFT_CSV)
+        claim_folder(options.out, names, overwrite=options.overwrite)
     elif options.overwrite:
         raise ConfigError("--overwrite is for files: add --out FOLDER")
     a, b = (_read_side(path) for path in options.compare)
@@ -191,23 +192,6 @@ def _remembered_graph(
     if not graph_fits(table, graph):
         return None, f"Columns are not compared: {letter}'s graph {name!r} has changed; {hint}."
     return graph, None
-
-
-def _claim(folder: Path, *, overwrite: bool) -> None:
-    """Create the folder, and check that nothing is overwritten by accident."""
-    names = (DRIFT_PAGE, DRIFT_JSON, DRIFT_CSV)
-    present = [folder / name for name in names if (folder / name).exists()]
-    if present and not overwrite:
-        raise ConfigError(f"{present[0]} exists already; use --overwrite to replace it")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(
-            f"{folder} cannot be created ({error.strerror}); choose another folder",
-            arguments=("out",),
-        ) from error
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise ConfigError(f"{folder} cannot be written; choose another folder", arguments=("out",))
 
 
 def _write(folder: Path, drift: Drift) -> None:

@@ -1,16 +1,18 @@
 """The command `gpn-evaluate`: the paper's experiments over graphs, models and seeds."""
 
 import argparse
+import shlex
+import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
 import torch
 
-from gpn_scale.cli.arguments import checked_threads
 from gpn_scale.cli.console import leave, run_command
-from gpn_scale.cli.evaluate_options import evaluation_parser, requested_matrix
+from gpn_scale.cli.evaluate_options import evaluation_parser, requested_matrix, table_choice
 from gpn_scale.cli.evaluate_stores import build_stores
 from gpn_scale.cli.evaluate_tables import write_tables
+from gpn_scale.cli.shared_options import checked_threads
 from gpn_scale.distributed import connected
 from gpn_scale.experiments.paper_figures import read_paper
 from gpn_scale.experiments.run_matrix import run_cells, unfinished_cells
@@ -23,7 +25,7 @@ def evaluate(options: argparse.Namespace) -> None:
     request = requested_matrix(options)
     threads = checked_threads(options.threads) if options.threads is not None else 1
     paper = None if options.paper is None else read_paper(options.paper)
-    cells = request.cells
+    cells, choice = request.cells, table_choice(options, request.experiments)
     # Everything that can be refused is refused before the first training.
     unfinished = [] if options.tables_only else unfinished_cells(request)
     with connected(torch.device("cpu"), timeout_seconds=_DAY_SECONDS) as world:
@@ -42,12 +44,18 @@ def evaluate(options: argparse.Namespace) -> None:
             return
     # With --tables-only no fractions count as missing, whichever the cells were run with.
     fractions = () if options.tables_only else request.fractions
-    write_tables(request.directory, cells, request.experiments, fractions, paper, png=options.png)
+    write_tables(request.directory, cells, request.experiments, fractions, paper, choice)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line and run; return the exit code, 2 for bad input."""
-    return run_command(evaluation_parser, evaluate, arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+
+    def run(options: argparse.Namespace) -> None:
+        options.command = shlex.join(["gpn-evaluate", *given])
+        evaluate(options)
+
+    return run_command(evaluation_parser, run, arguments)
 
 
 def start() -> NoReturn:

@@ -1,13 +1,15 @@
 """The options of `gpn-evaluate`, and the matrix of runs that they ask for."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from gpn_scale.cli.evaluate_tables import TableChoice
 from gpn_scale.command_line import CommandParser
 from gpn_scale.data.datasets import dataset_help
 from gpn_scale.errors import ConfigError
 from gpn_scale.experiments.catalogue import EXPERIMENTS
+from gpn_scale.experiments.metric_columns import chosen_columns
 from gpn_scale.experiments.request import MatrixRequest, expand_groups
 from gpn_scale.experiments.studies import STUDIES
 from gpn_scale.experiments.trained import FRACTIONS
@@ -111,6 +113,18 @@ def evaluation_parser() -> argparse.ArgumentParser:
         help=f"hyper-parameter studies among {', '.join(STUDIES)} (default: all)",
     )
     add("--tables-only", action="store_true", help="run nothing, write tables of what is finished")
+    add(
+        "--metrics",
+        metavar="A,B",
+        help="metrics of the Markdown and LaTeX tables, such as accuracy,ece,auroc_p_known; "
+        "EXPERIMENT/NAME is that of one experiment (default: all); results.csv has all of them",
+    )
+    add(
+        "--latex",
+        type=Path,
+        metavar="FILE",
+        help="file of the LaTeX tables, for booktabs (default: tables/results.tex in --out)",
+    )
     add("--png", action="store_true", help="also write charts as PNG files")
     add(
         "--set",
@@ -154,6 +168,27 @@ def requested_matrix(options: argparse.Namespace) -> MatrixRequest:
         changes=tuple(options.set),
         data_dir=options.data_dir,
         plugins=tuple(options.plugin),
+    )
+
+
+def table_choice(options: argparse.Namespace, experiments: Sequence[str]) -> TableChoice:
+    """Return what the tables show and where they go.
+
+    Args:
+        options: The parsed options, and `command`, the whole command line.
+        experiments: Experiments of the matrix.
+
+    Raises:
+        ConfigError: a metric does not exist, or the file of the LaTeX tables is a folder.
+    """
+    columns = None
+    if options.metrics is not None:
+        names = [name.strip() for name in options.metrics.split(",") if name.strip()]
+        columns = chosen_columns(names, experiments)
+    if options.latex is not None and options.latex.is_dir():
+        raise ConfigError(f"--latex is {options.latex}, which is a folder: name a file in it")
+    return TableChoice(
+        columns=columns, latex=options.latex, png=options.png, command=options.command
     )
 
 

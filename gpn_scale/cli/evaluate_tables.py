@@ -1,14 +1,34 @@
 """Tables and page of a matrix of runs, as far as its cells are finished."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
+from gpn_scale import __version__
 from gpn_scale.experiments.cells import Cell, CellResult
+from gpn_scale.experiments.latex import latex_text
+from gpn_scale.experiments.latex_tables import matrix_tables
 from gpn_scale.experiments.matrix_directory import MatrixDirectory
+from gpn_scale.experiments.metric_columns import MetricColumn, measured_columns
 from gpn_scale.experiments.paper_figures import Figure, PaperKey
-from gpn_scale.experiments.tables import entries, to_csv, to_latex, to_markdown
+from gpn_scale.experiments.tables import Entry, entries, run_values, to_csv, to_markdown
 from gpn_scale.files import write_text
 from gpn_scale.messages import say
 from gpn_scale.page.matrix_page import write_matrix_page
+
+
+@dataclass(frozen=True, slots=True)
+class TableChoice:
+    """What the tables show besides the cells, and where they go."""
+
+    columns: Sequence[MetricColumn] | None = None
+    """Metrics of the Markdown and LaTeX tables; None for all."""
+    latex: Path | None = None
+    """File of the LaTeX tables; None for `tables/results.tex` in the directory."""
+    png: bool = False
+    """Write the charts of the page as PNG files too."""
+    command: str = "gpn-evaluate"
+    """The command that writes the tables, for a comment in the LaTeX file."""
 
 
 def write_tables(
@@ -17,8 +37,7 @@ def write_tables(
     experiments: Sequence[str],
     fractions: Sequence[float],
     paper: Mapping[PaperKey, Figure] | None = None,
-    *,
-    png: bool = False,
+    choice: TableChoice | None = None,
 ) -> None:
     """Write and print the tables and the page of all finished results, and name what is missing.
 
@@ -28,35 +47,48 @@ def write_tables(
         experiments: Experiments that count as missing without a result.
         fractions: Fractions that count as missing without a result.
         paper: The paper's figures, to compare with.
-        png: Write the charts of the page as PNG files too.
+        choice: What is shown, and where; by default everything.
 
     Raises:
         RunError: a result is damaged or was written by another version.
     """
+    choice = choice or TableChoice()
     results = {cell: result for cell in cells if (result := directory.result(cell)) is not None}
     missing = missing_results(cells, results, experiments, fractions)
     table = entries(results, paper)
     folder = directory.path / "tables"
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / "results.csv", to_csv(table))
-    write_text(folder / "results.md", to_markdown(table))
-    write_text(folder / "results.tex", to_latex(table))
+    shown = table if choice.columns is None else _chosen(table, choice.columns)
+    write_text(folder / "results.md", to_markdown(shown))
+    latex = choice.latex or folder / "results.tex"
+    latex.parent.mkdir(parents=True, exist_ok=True)
+    finished = f"{len(cells) - len(missing)} of {len(cells)} trainings have all their results"
+    notes = [
+        f"{choice.command} (gpn_scale {__version__})",
+        f"matrix: {directory.path}, where {finished}",
+    ]
+    columns = measured_columns(table) if choice.columns is None else choice.columns
+    write_text(
+        latex, latex_text(notes, matrix_tables(run_values(results), table, columns).tables())
+    )
     page = directory.path / "report.html"
-    write_matrix_page(page, table, cells=len(cells), missing=missing, png=png)
-    lines = [to_markdown(table)]
+    write_matrix_page(page, table, cells=len(cells), missing=missing, png=choice.png)
+    lines = [to_markdown(shown)]
     if missing:
         lines.append(
             f"{len(missing)} of {len(cells)} trainings have missing results: {missing[0]}, ..."
         )
-    lines += [f"tables: {folder / 'results.md'}, results.csv, results.tex", f"page: {page}"]
+    lines += [f"tables: {folder / 'results.md'}, results.csv", f"LaTeX: {latex}", f"page: {page}"]
     say(
         "tables",
-        f"{len(cells) - len(missing)} of {len(cells)} trainings have all their results",
+        finished,
         text="\n".join(lines),
         result=True,
         trainings=len(cells),
         missing=missing,
         tables=folder,
+        latex=latex,
         page=page,
     )
 
@@ -74,3 +106,9 @@ def missing_results(
         if unfinished:
             lines.append(f"{cell.name}: {', '.join(unfinished)}")
     return lines
+
+
+def _chosen(table: Sequence[Entry], columns: Sequence[MetricColumn]) -> list[Entry]:
+    """Return the entries of some metrics, in the order of the metrics."""
+    keys = [(column.experiment, column.metric) for column in columns]
+    return [e for key in keys for e in table if (e.experiment, e.metric) == key]

@@ -8,13 +8,20 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from gpn_scale.cli.arguments import add_device, add_memory_budget, checked_threads, memory_bytes
 from gpn_scale.cli.console import leave, run_command
 from gpn_scale.cli.predict_new import add_new_nodes, check_new_nodes, predict_new_nodes
 from gpn_scale.cli.remembered import data_dir_of, store_of
+from gpn_scale.cli.shared_options import (
+    add_data_dir,
+    add_device,
+    add_memory_budget,
+    add_rows,
+    add_run,
+    memory_bytes,
+    use_threads,
+)
 from gpn_scale.command_line import CommandParser
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph, NodeIds
@@ -46,14 +53,9 @@ def prediction_parser() -> argparse.ArgumentParser:
         "the evidence.",
     )
     add = parser.add_argument
-    add("--run", type=Path, required=True, metavar="RUN", help="directory of a training run")
+    add_run(parser)
     add("--dataset", metavar="NAME", help="graph to predict (default: the one of the run)")
-    add(
-        "--data-dir",
-        type=Path,
-        metavar="DIR",
-        help="folder with the graph (default: the one of the run)",
-    )
+    add_data_dir(parser)
     add(
         "--out",
         type=Path,
@@ -68,11 +70,9 @@ def prediction_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="text file of the nodes to predict, one id of your own per line (default: all nodes)",
     )
-    add(
-        "--ppr",
-        type=Path,
-        metavar="STORE",
-        help="store with the rows of --nodes (default: the one of the run)",
+    add_rows(
+        parser,
+        "store with the rows of --nodes (default: the one of the run)",
     )
     add(
         "--explain",
@@ -90,8 +90,7 @@ def prediction_parser() -> argparse.ArgumentParser:
 def predict(options: argparse.Namespace) -> None:
     """Load model and graph, predict, and write the table."""
     _check_options(options)
-    if options.threads is not None:
-        torch.set_num_threads(checked_threads(options.threads))
+    use_threads(options.threads)
     budget = memory_bytes(options.memory_budget)
     classifier = GPNClassifier.load(RunDirectory(options.run).model, device=options.device)
     aligned = classifier.aligned(_load_graph(options, classifier))

@@ -5,12 +5,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-import torch
-
-from gpn_scale.cli.arguments import add_device, add_memory_budget, checked_threads, memory_bytes
 from gpn_scale.cli.compare import add_comparison, check_forms, compare_runs
 from gpn_scale.cli.console import leave, run_command
 from gpn_scale.cli.remembered import graph_of_run, store_of
+from gpn_scale.cli.shared_options import (
+    add_data_dir,
+    add_device,
+    add_memory_budget,
+    add_rows,
+    add_run,
+    memory_bytes,
+    use_threads,
+)
 from gpn_scale.command_line import CommandParser
 from gpn_scale.data.graph import Graph
 from gpn_scale.errors import RunError
@@ -36,19 +42,12 @@ def report_parser() -> argparse.ArgumentParser:
         "against another.",
     )
     add = parser.add_argument
-    add("--run", type=Path, metavar="RUN", help="directory of a training run")
-    add(
-        "--data-dir",
-        type=Path,
-        metavar="DIR",
-        help="folder with the graph (default: the one of the run)",
-    )
+    add_run(parser, required=False)
+    add_data_dir(parser)
     add_comparison(parser)
-    add(
-        "--ppr",
-        type=Path,
-        metavar="STORE",
-        help="rows that minibatch training used (default: those of the run, if they exist)",
+    add_rows(
+        parser,
+        "rows that minibatch training used (default: those of the run, if they exist)",
     )
     add("--png", action="store_true", help="write the charts as PNG files too")
     add_device(parser)
@@ -62,8 +61,7 @@ def report(options: argparse.Namespace) -> None:
     if options.compare is not None:
         compare_runs(options)
         return
-    if options.threads is not None:
-        torch.set_num_threads(checked_threads(options.threads))
+    use_threads(options.threads)
     directory = RunDirectory(options.run)
     record = read_run(directory)
     if record.report is None:

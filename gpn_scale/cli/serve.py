@@ -8,9 +8,16 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from gpn_scale.cli.arguments import add_memory_budget, checked_threads, memory_bytes
 from gpn_scale.cli.console import leave, run_command
 from gpn_scale.cli.remembered import graph_of_run, store_of
+from gpn_scale.cli.shared_options import (
+    add_data_dir,
+    add_memory_budget,
+    add_rows,
+    add_run,
+    checked_threads,
+    memory_bytes,
+)
 from gpn_scale.command_line import CommandParser
 from gpn_scale.data.graph import Graph
 from gpn_scale.flags import SERVE_FLAGS
@@ -34,20 +41,13 @@ def serve_parser() -> argparse.ArgumentParser:
         "gpn-scale[serve].",
     )
     add = parser.add_argument
-    add("--run", type=Path, required=True, metavar="RUN", help="directory of a training run")
-    add(
-        "--ppr",
-        type=Path,
-        metavar="STORE",
-        help="rows of the graph (default: those of the run, if they exist; graphs of millions of "
-        "nodes need them for explanations and lists)",
+    add_run(parser)
+    add_rows(
+        parser,
+        "rows of the graph (default: those of the run, if they exist; graphs of millions of nodes "
+        "need them for explanations and lists)",
     )
-    add(
-        "--data-dir",
-        type=Path,
-        metavar="DIR",
-        help="folder with the graph (default: the one of the run)",
-    )
+    add_data_dir(parser)
     _add_address(parser)
     _add_limits(parser)
     add(

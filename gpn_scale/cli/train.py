@@ -11,15 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-import torch
 from torch.distributed.elastic.multiprocessing.errors import record
 
 from gpn_scale.cli.arguments import (
-    checked_threads,
     checked_timeout,
     completed,
     dataset_of,
-    memory_bytes,
     run_config,
     training_parser,
     unused_seed,
@@ -31,6 +28,7 @@ from gpn_scale.cli.opening import print_opening
 from gpn_scale.cli.remembered import remember_inputs
 from gpn_scale.cli.run_choice import RunChoice, chosen_run
 from gpn_scale.cli.run_inputs import build_rows, has_rows_for, shared_graph
+from gpn_scale.cli.shared_options import memory_bytes, use_threads
 from gpn_scale.cli.torchrun import launch_id
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph
@@ -61,8 +59,7 @@ from gpn_scale.train.trainer import EpochRecord, Interrupted, Trainer
 
 def train(options: argparse.Namespace) -> None:
     """Load the graph, train, predict and report, in one process or in each of several ranks."""
-    if options.threads is not None:
-        torch.set_num_threads(checked_threads(options.threads))
+    use_threads(options.threads)
     device = pick_device(options.device)
     with connected(device, timeout_seconds=checked_timeout(options.timeout_seconds)) as world:
         _train_in_world(options, world)

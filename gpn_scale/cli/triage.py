@@ -1,21 +1,27 @@
 """The command `gpn-triage`: what to review, what to label next, and when not to answer."""
 
 import argparse
-import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import NoReturn
 
 import pyarrow as pa
-import torch
 
-from gpn_scale.cli.arguments import add_device, add_memory_budget, checked_threads, memory_bytes
 from gpn_scale.cli.console import leave, run_command
 from gpn_scale.cli.remembered import graph_of_run, store_of
+from gpn_scale.cli.shared_options import (
+    add_data_dir,
+    add_device,
+    add_memory_budget,
+    add_rows,
+    add_run,
+    claim_folder,
+    memory_bytes,
+    use_threads,
+)
 from gpn_scale.cli.terminal_table import table_lines
 from gpn_scale.command_line import CommandParser
-from gpn_scale.errors import ConfigError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.messages import say
 from gpn_scale.page.run_record import read_run
@@ -48,7 +54,7 @@ def triage_parser() -> argparse.ArgumentParser:
         "to answer, too.",
     )
     add = parser.add_argument
-    add("--run", type=Path, required=True, metavar="RUN", help="directory of a training run")
+    add_run(parser)
     add(
         "--review",
         type=int,
@@ -83,17 +89,10 @@ def triage_parser() -> argparse.ArgumentParser:
     )
     add("--out", type=Path, required=True, metavar="FOLDER", help="folder for both lists")
     add("--overwrite", action="store_true", help="replace lists that --out holds already")
-    add(
-        "--data-dir",
-        type=Path,
-        metavar="DIR",
-        help="folder with the graph (default: the one of the run)",
-    )
-    add(
-        "--ppr",
-        type=Path,
-        metavar="STORE",
-        help="rows of the graph (default: those of the run, if they exist; without rows, what is "
+    add_data_dir(parser)
+    add_rows(
+        parser,
+        "rows of the graph (default: those of the run, if they exist; without rows, what is "
         "needed is computed)",
     )
     add_device(parser)
@@ -103,10 +102,9 @@ def triage_parser() -> argparse.ArgumentParser:
 
 def triage(options: argparse.Namespace) -> None:
     """Load the run, predict, and write the lists and the promise."""
-    if options.threads is not None:
-        torch.set_num_threads(checked_threads(options.threads))
+    use_threads(options.threads)
     budget = memory_bytes(options.memory_budget)
-    _claim(options.out, overwrite=options.overwrite)
+    claim_folder(options.out, (REVIEW, LABEL_NEXT), overwrite=options.overwrite)
     directory = RunDirectory(options.run)
     graph = graph_of_run(directory, read_run(directory), options.data_dir)
     classifier = GPNClassifier.load(directory.model, device=options.device)
@@ -131,22 +129,6 @@ def triage(options: argparse.Namespace) -> None:
         write_promise(directory.promise, lists.promise, directory.model)
         written.append(directory.promise)
     _print(lists, written)
-
-
-def _claim(folder: Path, *, overwrite: bool) -> None:
-    """Create the folder of the lists, and check that none is overwritten by accident."""
-    present = [folder / name for name in (REVIEW, LABEL_NEXT) if (folder / name).exists()]
-    if present and not overwrite:
-        raise ConfigError(f"{present[0]} exists already; use --overwrite to replace it")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(
-            f"{folder} cannot be created ({error.strerror}); choose another folder",
-            arguments=("out",),
-        ) from error
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise ConfigError(f"{folder} cannot be written; choose another folder", arguments=("out",))
 
 
 def _print(lists: Triage, paths: Sequence[Path]) -> None:

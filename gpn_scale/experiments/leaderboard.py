@@ -13,7 +13,7 @@ from gpn_scale.experiments.leaderboard_columns import COLUMNS, COSTS, TASKS, Col
 from gpn_scale.experiments.measured_cells import Cells
 from gpn_scale.experiments.standard_errors import Seeds
 from gpn_scale.experiments.stored_results import paired_differences
-from gpn_scale.experiments.tables import Entry, entries
+from gpn_scale.experiments.tables import Entry, RunValues, entries, run_values
 
 REFERENCE = "GPN"
 """Model that all others are compared with, run by run."""
@@ -117,6 +117,11 @@ class Leaderboard:
         """Return the mean of a column, averaged over graphs; NaN unless complete on all graphs."""
         means = [self._means(dataset, column).get(model, math.nan) for dataset in self.datasets]
         return statistics.fmean(means) if means else math.nan
+
+    @cached_property
+    def values(self) -> RunValues:
+        """Values of all runs in the columns of quality, in percent if they are fractions."""
+        return run_values(self._declared)
 
     @cached_property
     def score_rows(self) -> list[ScoreRow]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpn_scale.evaluation.prediction_metrics import Metrics
-from gpn_scale.experiments.catalogue import EXPERIMENTS
+from gpn_scale.experiments.catalogue import EXPERIMENTS, LEFT_OUT_EXPERIMENTS
 from gpn_scale.experiments.cells import Cell, CellResult
 from gpn_scale.experiments.paper_figures import Figure, PaperKey, paper_key
 from gpn_scale.experiments.standard_errors import Seeds, mean_and_error
@@ -18,7 +18,8 @@ _NOT_FRACTIONS = (
 )
 """Metrics that are not fractions, and so not in percent."""
 
-_CONFIDENCES = ("aleatoric_confidence", "epistemic_confidence")
+CONFIDENCES = ("aleatoric_confidence", "epistemic_confidence")
+"""Metrics that shifts divide by their value on the clean graph."""
 RELATIVE = "relative_"
 """Prefix of confidences under a shift, divided by the confidence on the clean graph."""
 
@@ -26,6 +27,10 @@ _CSV_COLUMNS = (
     *("dataset", "model", "experiment", "metric", "mean", "standard_error", "runs"),
     *("paper", "paper_standard_error", "difference"),
 )
+
+
+RunValues = dict[tuple[str, str, str, str], dict[Seeds, float]]
+"""Values of runs by seeds, for each dataset, model, experiment and metric."""
 
 
 @dataclass(frozen=True)
@@ -57,23 +62,28 @@ def entries(
     The order is that of the cells, then that of `EXPERIMENTS`. The paper leaves out the last
     classes, so numbers of other class sets have no figure of the paper beside them.
     """
-    values: dict[tuple[str, str, str, str], dict[Seeds, float]] = {}
-    not_of_paper = set()
+    other_sets = {(cell.dataset, cell.model) for cell in results if cell.class_set}
+
+    def figure(dataset: str, model: str, experiment: str, metric: str) -> Figure | None:
+        if experiment in LEFT_OUT_EXPERIMENTS and (dataset, model) in other_sets:
+            return None
+        return (paper or {}).get(paper_key(dataset, model, experiment, metric))
+
+    return [
+        Entry(*key, *mean_and_error(runs), len(runs), paper=figure(*key))
+        for key, runs in run_values(results).items()
+    ]
+
+
+def run_values(results: Mapping[Cell, CellResult]) -> RunValues:
+    """Return the values of every metric by seeds; fractions are in percent."""
+    values: RunValues = {}
     for cell, result in results.items():
         for experiment in sorted(result.results, key=_order):
             for metric, value in with_relative(result.results[experiment]).items():
-                key = (cell.dataset, cell.model, experiment, metric)
-                runs = values.setdefault(key, {})
+                runs = values.setdefault((cell.dataset, cell.model, experiment, metric), {})
                 runs[cell.seeds] = unit_of(metric) * value
-                if cell.class_set:
-                    not_of_paper.add(key)
-    return [
-        Entry(
-            *(*key, *mean_and_error(runs), len(runs)),
-            paper=None if key in not_of_paper else (paper or {}).get(paper_key(*key)),
-        )
-        for key, runs in values.items()
-    ]
+    return values
 
 
 def _order(experiment: str) -> int:
@@ -84,7 +94,7 @@ def _order(experiment: str) -> int:
 def with_relative(metrics: Metrics) -> Metrics:
     """Return the metrics, and confidences under a shift divided by the run's clean confidence."""
     extended = dict(metrics)
-    for name in _CONFIDENCES:
+    for name in CONFIDENCES:
         clean = metrics.get(f"{name}@clean", math.nan)
         for metric, value in metrics.items():
             if metric.startswith(f"{name}@"):
@@ -136,20 +146,6 @@ def to_markdown(table: Sequence[Entry]) -> str:
     return "\n".join(parts)
 
 
-def to_latex(table: Sequence[Entry]) -> str:
-    """Return a LaTeX tabular per experiment: graphs and models in rows, metrics in columns."""
-    parts = []
-    for experiment, metrics, rows in _pivot(table):
-        lines = [f"% {experiment}", rf"\begin{{tabular}}{{ll{'r' * len(metrics)}}}", r"\toprule"]
-        lines.append(" & ".join(["graph", "model", *map(_escaped, metrics)]) + r" \\")
-        lines.append(r"\midrule")
-        for head, cells in rows:
-            numbers = [_latex_cell(entry) for entry in cells]
-            lines.append(" & ".join([*map(_escaped, head), *numbers]) + r" \\")
-        parts.append("\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""]))
-    return "\n".join(parts)
-
-
 Pivot = list[tuple[str, list[str], list[tuple[tuple[str, str], list[Entry | None]]]]]
 """Tables of experiments: (experiment, metrics, [((graph, model), an entry per metric)])."""
 
@@ -178,16 +174,6 @@ def cell_text(entry: Entry | None) -> str:
     return text
 
 
-def _latex_cell(entry: Entry | None) -> str:
-    if entry is None or math.isnan(entry.mean):
-        return "n.a."
-    error = "" if math.isnan(entry.error) else rf" \pm {_number(entry, entry.error, 2)}"
-    text = f"${_number(entry, entry.mean)}{error}$"
-    if entry.paper is not None and entry.difference is not None:
-        text += f" (paper ${_number(entry, entry.paper.value)}$, ${entry.difference:+.1f}$)"
-    return text
-
-
 def _number(entry: Entry, value: float, digits: int = 3) -> str:
     """Return percentages with one decimal, and other numbers with `digits` digits."""
     return f"{value:.1f}" if unit_of(entry.metric) != 1.0 else f"{value:.{digits}g}"
@@ -195,7 +181,3 @@ def _number(entry: Entry, value: float, digits: int = 3) -> str:
 
 def _plain(value: float) -> str:
     return "" if math.isnan(value) else f"{value:.6g}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("_", r"\_").replace("%", r"\%")

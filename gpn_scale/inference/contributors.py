@@ -66,9 +66,45 @@ def contributors_of(
         leading_E: Class for which each entry supplies most.
         count: Number M of contributors to name.
     """
-    row_E = rows.row_of_entry()
+    return largest_contributors(
+        rows.row_ptr, rows.ids, rows.weights, supplied_E, total_B, leading_E, count
+    )
+
+
+def largest_contributors(
+    row_ptr: NDArray[np.integer[Any]],
+    ids_E: NDArray[np.integer[Any]],
+    weight_E: NDArray[np.floating[Any]],
+    supplied_E: NDArray[np.float64],
+    total_B: NDArray[np.float64],
+    leading_E: NDArray[np.int64],
+    count: int,
+) -> Contributors:
+    """Return the `count` entries of each row that supply most evidence.
+
+    >>> largest_contributors(
+    ...     row_ptr=np.array([0, 2]),
+    ...     ids_E=np.array([4, 7]),
+    ...     weight_E=np.array([0.5, 0.25]),
+    ...     supplied_E=np.array([1.0, 6.0]),
+    ...     total_B=np.array([8.0]),
+    ...     leading_E=np.array([0, 1]),
+    ...     count=1,
+    ... ).share
+    array([[0.75]])
+
+    Args:
+        row_ptr: Offsets of the rows among the entries, (B + 1,).
+        ids_E: Node of each entry.
+        weight_E: Diffusion weight of each entry.
+        supplied_E: Evidence that each entry supplies, over all classes.
+        total_B: Evidence of each node, that of entries which are not in the row included.
+        leading_E: Class for which each entry supplies most.
+        count: Number M of contributors to name.
+    """
+    row_E = np.repeat(np.arange(len(total_B)), np.diff(row_ptr))
     order = np.lexsort((-supplied_E, row_E))
-    position_E = np.arange(len(order)) - rows.row_ptr[row_E[order]]
+    position_E = np.arange(len(order)) - row_ptr[row_E[order]]
     first = position_E < count
     entry, place = order[first], (row_E[order][first], position_E[first])
 
@@ -79,9 +115,9 @@ def contributors_of(
 
     kept_B = np.bincount(row_E, supplied_E, minlength=len(total_B))
     return Contributors(
-        node=table(rows.ids.astype(np.int64), -1),
+        node=table(ids_E.astype(np.int64), -1),
         share=table(supplied_E / total_B[row_E], 0.0),
-        weight=table(rows.weights.astype(np.float64), 0.0),
+        weight=table(weight_E.astype(np.float64), 0.0),
         leading_class=table(leading_E, -1),
         tail_share=np.maximum(1.0 - kept_B / total_B, 0.0),
     )

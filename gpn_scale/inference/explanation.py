@@ -109,6 +109,16 @@ class Explanation:
         return f"class {label}" if self.class_names is None else str(self.class_names[label])
 
 
+def is_small_enough(graph: Graph) -> bool:
+    """Return whether complete rows of a graph are computed; larger graphs need stored rows.
+
+    >>> from gpn_scale import load_graph
+    >>> is_small_enough(load_graph("synthetic:nodes=100,classes=2"))
+    True
+    """
+    return graph.num_nodes <= MAX_EXACT_NODES and graph.num_edges <= MAX_EXACT_EDGES
+
+
 def explain_nodes(
     trained: TrainedModel,
     graph: Graph,
@@ -146,7 +156,7 @@ def explain_nodes(
         raise ConfigError(f"count is {count}, expected at least 1", arguments=("count",))
     ids = node_positions(graph, nodes)
     names: dict[str, Any] = {"node_names": graph.node_names, "class_names": graph.class_names}
-    if graph.num_nodes <= MAX_EXACT_NODES and graph.num_edges <= MAX_EXACT_EDGES:
+    if is_small_enough(graph):
         summary = evidence or summarise_evidence(trained, graph)
         return replace(explain_exactly(trained, graph, ids, summary, count), **names)
     if predict_stored is None:

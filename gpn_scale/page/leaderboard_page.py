@@ -121,13 +121,14 @@ def _score_section(board: Leaderboard) -> Section:
 
 
 def _table(content: TextTable, caption: str) -> dict[str, Any]:
-    # Numbers and their errors stay on one line.
+    # Numbers and their errors stay on one line, and so do headings and their arrows.
+    header = [text.replace(" ↑", "\u00a0↑").replace(" ↓", "\u00a0↓") for text in content.header]
     rows = tuple(
         (escape(row[0]), *(escape(text.replace(" ", "\u00a0")) for text in row[1:]))
         for row in content.rows
     )
     formatted = TextTable(content.header, rows, content.best).formatted(_strong)
-    return {"header": content.header, "rows": formatted, "caption": caption}
+    return {"header": header, "rows": formatted, "caption": caption}
 
 
 def _strong(text: str) -> Markup:

@@ -7,26 +7,36 @@ const partTitles = {
   labels: "labels near",
 };
 
+function withStarts(lists) {
+  let start = 0;
+  const starts = lists.count.map((count) => {
+    start += count;
+    return start - count;
+  });
+  return {...lists, start: [...starts, start]};
+}
+const neighbourLists = withStarts(nodeData.neighbours);
+const contributorLists = withStarts(nodeData.contributors);
 function slice(lists, row) {
   return [lists.start[row], lists.start[row + 1]];
 }
 function contributorsOf(row) {
-  const all = nodeData.contributors;
+  const all = contributorLists;
   const [begin, end] = slice(all, row);
   const list = [];
   for (let at = begin; at < end; at += 1) {
     list.push({
       index: all.index[at],
-      share: all.share[at],
+      share: all.share[at] / all.units,
       weight: all.weight[at],
-      adjacent: all.adjacent[at] === 1,
-      leading: all.leading[at],
+      adjacent: all.adjacent[at] === "1",
+      leading: nodeData.leading[all.index[at]],
     });
   }
   return list;
 }
 function neighboursOf(row) {
-  return nodeData.neighbours.index.slice(...slice(nodeData.neighbours, row));
+  return neighbourLists.index.slice(...slice(neighbourLists, row));
 }
 function smallTable(caption, header, lines) {
   const head = element("tr", {}, ...header.map((title) => element("th", {scope: "col"}, title)));
@@ -63,7 +73,7 @@ function evidenceSentence(row, contributors) {
   let text =
     `It has ${countsText(nodeData.evidence[row])} pseudo-counts of evidence; the median of the known test nodes is ` +
     `${numberText(nodeData.median, 3)}. Its own features alone would give it ${countsText(nodeData.own[row])}.`;
-  if (contributors.length && contributors.every((each) => each.index === row)) text += " No other node contributes.";
+  if (contributors.some((each) => each.index === row && each.share > 0.999)) text += " No other node contributes.";
   return element("p", {}, text);
 }
 function partTable(row) {
@@ -118,15 +128,17 @@ function contributorDrawing(row, contributors) {
 function contributorParts(row, contributors) {
   if (!contributors.length) return [element("p", {className: "note"}, "The contributors of this node were not computed; the note below says why.")];
   const rest = Math.max(1 - contributors.reduce((sum, each) => sum + each.share, 0), 0);
-  const share = (value) => (value > 0 && value < 0.001 ? "< 0.1 %" : percentText(value));
+  const isBound = contributorLists.bound[row] === "1";
+  const share = (value) => (value < 0.001 ? "< 0.1 %" : percentText(value));
+  const least = (value, text) => (isBound && value >= 0.001 ? `≥ ${text}` : text);
   let number = 0;
   const lines = contributors.map((each) => {
     const isItself = each.index === row;
     if (!isItself) number += 1;
     const name = isItself ? "itself" : element("span", {}, `${number}: `, nodeLink(each.index));
-    return [name, badge(each.leading), numberText(each.weight), share(each.share)];
+    return [name, badge(each.leading), numberText(each.weight), least(each.share, share(each.share))];
   });
-  lines.push(["all others", "", "", share(rest)]);
+  lines.push(["all others", "", "", isBound ? `≤ ${share(rest)}` : share(rest)]);
   const header = ["contributor", "leading class", "weight", "share"];
   return [
     contributorDrawing(row, contributors),

@@ -15,10 +15,12 @@ from gpn_scale.page.chart import Specification, cleaned, for_browser
 from gpn_scale.page.histogram_chart import AxisKind, value_axis
 from gpn_scale.page.histograms import FloatArray, data_range
 from gpn_scale.page.map_chart import map_specification
-from gpn_scale.page.node_rows import SPLITS, NodeRows
+from gpn_scale.page.node_rows import SPLITS, IndexLists, NodeRows
 from gpn_scale.page.palette import DARK, LIGHT
 from gpn_scale.page.texts import class_letter
 
+SHARE_UNITS = 10_000
+"""Shares are whole numbers of this part of all evidence, since they are many."""
 _DIGITS = 4
 _BINS = 40
 _ESCAPES = {
@@ -57,6 +59,7 @@ def node_data(rows: NodeRows, class_names: Sequence[str]) -> dict[str, Any]:
         "kinds": [reason_kind(reason) for reason in rows.reasons],
         "parts": list(rows.p_parts),
         "median": _rounded(np.array([rows.median_evidence]))[0],
+        "leading": rows.leading_class.tolist(),
         "predicted": rows.predicted.tolist(),
         "probability": _rounded(rows.probability),
         "label": rows.label.tolist(),
@@ -68,14 +71,14 @@ def node_data(rows: NodeRows, class_names: Sequence[str]) -> dict[str, Any]:
         "p_parts": {part: _rounded(values) for part, values in rows.p_parts.items()},
         "reason": rows.reason.tolist(),
         "degree": rows.degree.tolist(),
-        "neighbours": {"start": neighbours.start.tolist(), "index": neighbours.index.tolist()},
+        "neighbours": _lists(neighbours),
         "contributors": {
-            "start": contributors.lists.start.tolist(),
-            "index": contributors.lists.index.tolist(),
-            "share": _rounded(contributors.share),
-            "weight": _rounded(contributors.weight),
-            "adjacent": contributors.adjacent.astype(int).tolist(),
-            "leading": contributors.leading_class.tolist(),
+            **_lists(contributors.lists),
+            "units": SHARE_UNITS,
+            "share": np.rint(SHARE_UNITS * contributors.share).astype(int).tolist(),
+            "weight": _rounded(contributors.weight, 2),
+            "adjacent": _bits(contributors.adjacent),
+            "bound": _bits(contributors.is_bound),
         },
         "maps": {
             name: {"x": _rounded(placed.position[:, 0]), "y": _rounded(placed.position[:, 1])}
@@ -153,6 +156,16 @@ def _histogram(axis: Specification, edges: FloatArray) -> Specification:
 def _edges(values: FloatArray, kind: AxisKind) -> FloatArray:
     low, high = (0.0, 1.0) if kind == "percent" else data_range(values)
     return np.linspace(low, high, _BINS + 1)
+
+
+def _lists(lists: IndexLists) -> dict[str, Any]:
+    """Return the length of every list, and the entries of all."""
+    return {"count": np.diff(lists.start).tolist(), "index": lists.index.tolist()}
+
+
+def _bits(values: NDArray[np.bool_]) -> str:
+    """Return a digit per value, 1 for true."""
+    return "".join(np.where(values, "1", "0").tolist())
 
 
 def _rounded(values: NDArray[np.floating], digits: int = _DIGITS) -> list[float | None]:

@@ -58,6 +58,7 @@ def node_rows(
         choice=choice,
         node=nodes,
         names=index.names(),
+        leading_class=summary.leading_class[index.nodes],
         predicted=rows.predicted_class.astype(np.int64),
         probability=rows.probabilities.max(1).astype(np.float64),
         label=graph.labels[nodes].astype(np.int64),

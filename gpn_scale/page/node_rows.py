@@ -38,8 +38,8 @@ class ContributorLists:
     """Diffusion weight, (M,)."""
     adjacent: NDArray[np.bool_]
     """Whether an edge joins the contributor to the node, (M,)."""
-    leading_class: NDArray[np.int64]
-    """Class for which the contributor's own features give most evidence, (M,)."""
+    is_bound: NDArray[np.bool_]
+    """Whether the shares of a listed node are lower bounds, (R,)."""
     source: str
     """Where the weights come from, or why there are none, as a sentence."""
 
@@ -67,6 +67,8 @@ class NodeRows:
     """Ids of the listed nodes, (R,)."""
     names: tuple[str, ...]
     """Names of the listed nodes, then of others that lists mention."""
+    leading_class: NDArray[np.int64]
+    """Class for which a node's own features give most evidence, for each of `names`."""
     predicted: NDArray[np.int64]
     """Predicted class, (R,)."""
     probability: FloatArray

@@ -151,7 +151,11 @@ function showPage() {
   const shown = state.selected.slice(begin, begin + pageSize);
   const lines = shown.map((row) => {
     const [name, ...others] = columns.map((column) => column.cell(row));
-    const cells = others.map((content) => element("td", {}, content));
+    const cells = others.map((content, place) => {
+      const cell = element("td", {}, content);
+      cell.dataset.title = columns[place + 1].title;
+      return cell;
+    });
     return element("tr", {className: row === state.picked ? "picked" : ""}, element("th", {scope: "row"}, name), ...cells);
   });
   byId("node-table").tBodies[0].replaceChildren(...lines);

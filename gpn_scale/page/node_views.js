@@ -102,7 +102,8 @@ async function drawHistogram(column) {
     soon(update);
   });
 }
-const shownBars = (column, selected) => bars(column, selected).filter((bar) => bar.count);
+// The first bar stays even if it is empty: Vega warns of a scale without data.
+const shownBars = (column, selected) => bars(column, selected).filter((bar, place) => bar.count || place === 0);
 function feedHistogram(column, selected) {
   const view = views[column]?.view;
   if (!view) return;

@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 
 from gpn_scale.cli.arguments import (
-    checked_threads,
     checked_timeout,
     completed,
     field_docs,
-    memory_bytes,
     run_config,
     training_parser,
     unused_seed,
@@ -175,15 +173,6 @@ def test_batches_follow_the_split_that_is_set():
     assert run_config(options_of(*minibatch), graph).train.schedule == "cosine"
     few = run_config(options_of(*minibatch, "--set", "split.train=0.01"), graph)
     assert few.train.schedule == "constant"
-
-
-def test_threads_and_memory_are_positive():
-    assert checked_threads(2) == 2
-    assert memory_bytes(1.5) == 1_500_000_000
-    with pytest.raises(ConfigError, match="--threads is 0, expected at least 1"):
-        checked_threads(0)
-    with pytest.raises(ConfigError, match="--memory-budget is nan, expected gigabytes above 0"):
-        memory_bytes(float("nan"))
 
 
 def test_help_explains_every_field_and_names_no_private_dataset():

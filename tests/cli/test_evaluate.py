@@ -1,6 +1,7 @@
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -14,7 +15,8 @@ from gpn_scale.cli.evaluate import main
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.npz import write_npz
 from gpn_scale.experiments.cells import Cell
-from tests.page.browser import shown
+from tests.experiments.latex_source import check_table
+from tests.page.browser import chromium, opened
 
 SMALL = "synthetic:nodes=200,classes=4,unseen_classes=0,features=6"
 QUICK = ["--datasets", SMALL, "--splits", "2", "--inits", "1", "--set", "train.epochs=2"]
@@ -64,9 +66,16 @@ def test_a_matrix_in_parts_killed_at_random_gives_the_same_tables(whole, tmp_pat
         process = evaluation(*EVERYTHING, "--out", tmp_path, "--processes", "2")
         kill_when(process, tmp_path, results, rng.uniform(0.0, 0.2))
     assert main([*EVERYTHING, "--out", str(tmp_path)]) == 0
-    for name in ("results.csv", "results.md", "results.tex"):
+    for name in ("results.csv", "results.md"):
         assert (tmp_path / "tables" / name).read_bytes() == (whole / name).read_bytes()
+    assert latex_lines(tmp_path / "tables") == latex_lines(whole)
     assert (tmp_path / "report.html").read_bytes() == (whole.parent / "report.html").read_bytes()
+
+
+def latex_lines(folder):
+    """Lines of the LaTeX tables, without the comments that name command and matrix."""
+    lines = (folder / "results.tex").read_text().splitlines()
+    return [line for line in lines if not line.startswith("%")]
 
 
 def share_the_cells(whole, tmp_path, *command):
@@ -117,10 +126,9 @@ def test_tables_have_every_model_and_experiment(whole):
 
 
 @pytest.mark.slow
-def test_a_browser_shows_the_page_without_complaint(whole, tmp_path):
-    text, complaints = shown(whole.parent / "report.html", tmp_path)
-    assert not complaints
-    assert 'id="tip"' in text
+def test_a_browser_shows_the_page_without_complaint(whole):
+    with chromium() as browser, opened(browser, whole.parent / "report.html") as tab:
+        assert tab.page.locator("#tip").count() == 1  # the page's own script has run
 
 
 def test_what_is_missing_is_named_without_training(tmp_path, capsys):
@@ -206,6 +214,21 @@ def test_what_a_graph_is_not_made_for_is_refused_before_any_training(tmp_path, c
     assert not list(tmp_path.rglob("split*"))
 
 
+def test_chosen_metrics_are_those_of_the_markdown_and_latex_tables(tmp_path, capsys):
+    few = [*QUICK, "--models", "LP,VGCN", "--experiment", "clean,misclassification"]
+    file = tmp_path / "paper" / "tables.tex"
+    more = ["--metrics", "ece,accuracy,auroc_aleatoric", "--latex", str(file)]
+    assert main([*few, *more, "--out", str(tmp_path / "matrix")]) == 0
+    assert "| graph | model | ece | accuracy |" in capsys.readouterr().out
+    text = file.read_text()
+    assert text.startswith("% gpn-evaluate --datasets ")
+    assert f"% matrix: {tmp_path / 'matrix'}, where 4 of 4 trainings have" in text
+    assert re.search(r"model & ECE .* & accuracy .* & .shortstack", text)
+    check_table(text[text.index(r"\begin{table}") :])
+    assert not (tmp_path / "matrix" / "tables" / "results.tex").exists()
+    assert ",nll," in (tmp_path / "matrix" / "tables" / "results.csv").read_text()
+
+
 def test_studies_are_models_with_one_field_changed(tmp_path):
     arguments = ["--experiment", "hyper-parameters", "--studies", "budget", "--models", "GPN"]
     assert main([*QUICK, *arguments, "--splits", "1", "--out", str(tmp_path)]) == 0
@@ -240,6 +263,8 @@ def test_studies_are_models_with_one_field_changed(tmp_path):
         (["--processes", "0"], "processes is 0, expected at least 1"),
         (["--left-out-classes", "3"], "cannot leave out 3 of 4 classes"),
         (["--left-out-classes", "paper"], "the paper leaves out classes only in"),
+        (["--metrics", "acuracy"], "metrics got 'acuracy', which none of the experiments clean,"),
+        (["--latex", "."], "--latex is ., which is a folder"),
         (["--paper", "nowhere"], "clean_and_left_out_classes.csv is missing"),
     ],
 )
@@ -257,6 +282,7 @@ def test_bad_input_is_one_sentence(tmp_path, capsys, arguments, message):
         (["--models", "GPT"], "--models A,B"),
         (["--studies", "hidden", "--experiment", "hyper-parameters"], "--studies A,B"),
         (["--fractions", "half"], "--fractions A,B"),
+        (["--metrics", "acuracy"], "--metrics A,B"),
         (["--splits", "0"], "--splits N, --inits M"),
         (["--processes", "0", "--tables-only"], "--processes P"),
         (["--models", "VGCN-Energy[model.temperature=0]"], "--set model.temperature=VALUE"),

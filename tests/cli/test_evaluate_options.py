@@ -2,7 +2,12 @@ from pathlib import Path
 
 import pytest
 
-from gpn_scale.cli.evaluate_options import evaluation_parser, requested_matrix, split_datasets
+from gpn_scale.cli.evaluate_options import (
+    evaluation_parser,
+    requested_matrix,
+    split_datasets,
+    table_choice,
+)
 from gpn_scale.errors import ConfigError
 from gpn_scale.experiments.catalogue import EXPERIMENTS
 from gpn_scale.experiments.trained import FRACTIONS
@@ -59,3 +64,20 @@ def test_groups_add_their_models():
 def test_texts_that_are_no_fractions_are_refused():
     with pytest.raises(ConfigError, match="fractions got 'half', expected numbers"):
         requested("--fractions", "half")
+
+
+def test_metrics_are_those_of_the_experiments(tmp_path):
+    def chosen(*arguments):
+        options = evaluation_parser().parse_args(["--out", "o", *arguments])
+        options.command = "gpn-evaluate --out o"
+        return table_choice(options, ["clean", "isolated"])
+
+    assert chosen().columns is None
+    assert chosen().command == "gpn-evaluate --out o"
+    choice = chosen("--metrics", "ece, accuracy,", "--latex", "t.tex", "--png")
+    assert [column.metric for column in choice.columns] == ["ece", "accuracy"]
+    assert (choice.latex, choice.png) == (Path("t.tex"), True)
+    with pytest.raises(ConfigError, match="metrics got 'id_accuracy', which none of"):
+        chosen("--metrics", "id_accuracy")
+    with pytest.raises(ConfigError, match="which is a folder: name a file in it"):
+        chosen("--latex", str(tmp_path))

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from gpn_scale.experiments.cells import Cell, CellResult
-from gpn_scale.experiments.leaderboard_columns import EXPERIMENTS
+from gpn_scale.experiments.leaderboard_columns import COLUMNS, EXPERIMENTS
 from gpn_scale.experiments.matrix_directory import MatrixDirectory
 from gpn_scale.models.registry import MODELS
+from tests.experiments.latex_source import check_table
 
 REPOSITORY = Path(__file__).parents[2]
 DOCUMENT = REPOSITORY / "docs" / "leaderboard.md"
@@ -64,6 +65,17 @@ def test_a_part_of_the_leaderboard_can_be_shown(write):
     _, document = write("--models", "GPN,LP", "--datasets", "CoraML", "--class-sets", "0")
     assert "APPNP" not in re.sub(r"```.*?```|`.*?`", "", document, flags=re.DOTALL)
     assert "1 set(s)" in document
+
+
+def test_latex_tables_say_where_they_come_from(write, tmp_path):
+    file = tmp_path / "board.tex"
+    write("--latex", file)
+    comments, *tables = file.read_text().split(r"\begin{table}")
+    assert comments.startswith("% python benchmarks/leaderboard.py --cells ")
+    assert "% So far: " in comments
+    for table in tables:
+        check_table(rf"\begin{{table}}{table}")
+    assert len(tables) == 1 + len(COLUMNS)
 
 
 def test_the_makefile_runs_registered_models_and_all_experiments():

@@ -5,7 +5,7 @@ import pytest
 
 from gpn_scale.experiments.cells import Cell, CellResult
 from gpn_scale.experiments.paper_figures import Figure, PaperKey
-from gpn_scale.experiments.tables import Entry, cell_text, entries, to_csv, to_latex, to_markdown
+from gpn_scale.experiments.tables import Entry, cell_text, entries, to_csv, to_markdown
 
 PAPER = {PaperKey("G", "GPN", "clean", "accuracy"): Figure(80.0, 0.5)}
 
@@ -44,9 +44,6 @@ def test_tables_for_people_name_what_is_missing():
     assert "| graph | model | accuracy | nll |" in markdown
     assert "| G | GPN | 80.0 ± 10.0 (paper 80.0, +0.0) | 1.6 ± 0.2 |" in markdown
     assert "| G | PostNet | 50.0 | n.a. |" in markdown
-    latex = to_latex(table)
-    assert r"G & GPN & $80.0 \pm 10.0$ (paper $80.0$, $+0.0$) & $1.6 \pm 0.2$ \\" in latex
-    assert latex.count(r"\begin{tabular}{llrr}") == latex.count(r"\end{tabular}") == 1
 
 
 def test_what_is_no_fraction_has_digits_instead_of_decimals():

@@ -37,6 +37,7 @@ def node_rows(count=30, name="7", mark="planted", class_name="class", rng_seed=0
         choice=f"All {count} nodes are listed.",
         node=np.arange(count),
         names=tuple([name, *(f"n{row}" for row in range(1, count))][:count]),
+        leading_class=np.ones(count, np.int64),
         predicted=np.arange(count) % 3,
         probability=rng.uniform(0.4, 1.0, count),
         label=np.arange(count) % 4 - 1,
@@ -57,7 +58,7 @@ def node_rows(count=30, name="7", mark="planted", class_name="class", rng_seed=0
             share=np.full(len(lists.index), 0.5),
             weight=np.full(len(lists.index), 0.1),
             adjacent=np.ones(len(lists.index), bool),
-            leading_class=np.ones(len(lists.index), np.int64),
+            is_bound=np.arange(count) % 2 == 0,
             source="Weights are made up.",
         ),
         components=LatentMap(

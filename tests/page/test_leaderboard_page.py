@@ -3,7 +3,7 @@ from xml.etree import ElementTree
 from gpn_scale.experiments.leaderboard import Leaderboard
 from gpn_scale.page.leaderboard_page import rank_chart, write_leaderboard_page, write_pictures
 from tests.experiments.boards import all_classes, small_board
-from tests.page.browser import shown
+from tests.page.browser import chromium, opened
 from tests.page.drawings import texts_in
 from tests.page.outline import Outline, headings
 
@@ -24,9 +24,10 @@ def test_the_page_has_a_section_per_graph_and_every_chart_is_a_file(tmp_path):
 
 def test_the_page_opens_in_a_browser(tmp_path):
     write_leaderboard_page(tmp_path / "leaderboard.html", small_board())
-    content, complaints = shown(tmp_path / "leaderboard.html", tmp_path / "profile")
-    assert "APPNP has the best mean rank" in content
-    assert not complaints
+    with chromium() as browser, opened(browser, tmp_path / "leaderboard.html") as tab:
+        assert "APPNP has the best mean rank" in tab.text("#overview")
+        tab.page.set_viewport_size({"width": 400, "height": 800})
+        assert tab.page.evaluate("document.documentElement.scrollWidth") == 400
 
 
 def test_names_from_outside_are_escaped(tmp_path):

@@ -38,6 +38,15 @@ def test_every_column_has_a_value_per_row():
     json_text(data)
 
 
+def test_contributors_are_small_numbers():
+    rows = node_rows(5)
+    contributors = node_data(rows, ("a", "b", "c"))["contributors"]
+    assert contributors["count"] == [0, 1, 1, 1, 1]
+    assert contributors["index"] == [0, 0, 0, 0]
+    assert [share / contributors["units"] for share in contributors["share"]] == [0.5] * 4
+    assert (contributors["adjacent"], contributors["bound"]) == ("1111", "10101")
+
+
 def test_what_is_not_there_is_null():
     rows = node_rows(10)
     rows.components.position[2] = np.nan

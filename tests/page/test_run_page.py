@@ -1,15 +1,11 @@
 """The page as a whole: what it shows, what it leaves out, and that data cannot add markup to it."""
 
-import html
-import json
 import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
-from pathlib import Path
 
 from gpn_scale.page.run_page import page_sections, page_text, write_page
 from gpn_scale.train.run_directory import RunDirectory
-from tests.page.browser import shown
 from tests.page.outline import Outline, headings
 from tests.page.samples import run_facts
 
@@ -91,46 +87,3 @@ def test_every_chart_is_a_file_too(tmp_path):
         root = ElementTree.parse(path).getroot()
         assert root.get("role") == "img"
         assert [part.tag.rpartition("}")[2] for part in root][:3] == ["style", "title", "desc"]
-
-
-SCRIPT = (Path(__file__).parent / "clicks.js").read_text(encoding="utf-8")
-
-
-def test_a_browser_searches_orders_and_shows_nodes(tmp_path):
-    write_page(RunDirectory(tmp_path), run_facts(node_name=HOSTILE, class_name="=1+1"))
-    profile = tmp_path / "profile"
-    profile.mkdir()
-    text, complaints = shown(tmp_path / "report.html", profile, SCRIPT)
-    assert not complaints
-    text = without_scripts(text)
-    seen = [html.unescape(each) for each in re.findall("<pre>(.*?)</pre>", text, re.DOTALL)]
-    assert seen[:6] == [
-        "first page: 25 page 1 of 2",
-        "second page: 5",
-        "search: n12",
-        "class: 10 of 30 nodes are selected.",
-        "order: true",
-        "range: 3 of 30 nodes are selected.",
-    ]
-    assert seen[6].startswith("card: Node n3 split: test | ")
-    assert seen[7] == "link: #node-0"
-    assert "'=1+1" in seen[8]
-    assert json.loads(seen[9].removeprefix("cells: ")) == [
-        *("'=1", "'+1", "'-1", "'@a", "'\ta", '"\'\ra"', "a=1", "-1", '"q"""')
-    ]
-    assert seen[10:] == [
-        "views: evidence map p_known probability",
-        "all: 30 shown: 30",
-        "linked: true true",
-    ]
-    outline = Outline(text)
-    assert "img" not in outline.tags
-    assert not outline.handlers
-
-
-def test_a_browser_shows_the_page_under_its_policy(tmp_path):
-    write_page(RunDirectory(tmp_path), run_facts(node_name=HOSTILE))
-    text, complaints = shown(tmp_path / "report.html", tmp_path / "profile")
-    assert not complaints
-    assert "data-drawn" in text
-    assert "<canvas" in text

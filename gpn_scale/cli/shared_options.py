@@ -1,0 +1,111 @@
+"""Options that several commands share, and what their values stand for."""
+
+import argparse
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import torch
+
+from gpn_scale.errors import ConfigError
+from gpn_scale.inference.all_nodes import DEFAULT_MEMORY_BYTES
+
+
+def add_run(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """Add `--run`, for every command that reads a run."""
+    parser.add_argument(
+        "--run",
+        type=Path,
+        required=required,
+        metavar="RUN",
+        help="directory of a training run",
+    )
+
+
+def add_data_dir(parser: argparse.ArgumentParser) -> None:
+    """Add `--data-dir`, for every command that loads the graph of a run."""
+    parser.add_argument(
+        "--data-dir",
+        type=Path,
+        metavar="DIR",
+        help="folder with the graph (default: the one of the run)",
+    )
+
+
+def add_rows(parser: argparse.ArgumentParser, text: str) -> None:
+    """Add `--ppr`, whose use `text` explains."""
+    parser.add_argument("--ppr", type=Path, metavar="STORE", help=text)
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    """Add `--device` and `--threads`, for every command that uses a model."""
+    parser.add_argument(
+        "--device",
+        default="auto",
+        metavar="NAME",
+        help="auto, cpu, cuda, ...; auto is cuda if available (default: auto)",
+    )
+    parser.add_argument(
+        "--threads", type=int, metavar="T", help="number of CPU threads (default: all cores)"
+    )
+
+
+def add_memory_budget(parser: argparse.ArgumentParser) -> None:
+    """Add `--memory-budget`, for every command that predicts all nodes."""
+    parser.add_argument(
+        "--memory-budget",
+        type=float,
+        default=DEFAULT_MEMORY_BYTES / 1e9,
+        metavar="GB",
+        help="memory for predicting all nodes, in addition to graph and model; what exceeds it "
+        "goes to disk (default: %(default).1f)",
+    )
+
+
+def memory_bytes(gigabytes: float) -> int:
+    """Return the value of `--memory-budget` in bytes."""
+    if not gigabytes > 0:
+        raise ConfigError(f"--memory-budget is {gigabytes}, expected gigabytes above 0")
+    return int(gigabytes * 1e9)
+
+
+def checked_threads(threads: int) -> int:
+    """Return the value of `--threads` if it is at least 1."""
+    if threads < 1:
+        raise ConfigError(f"--threads is {threads}, expected at least 1")
+    return threads
+
+
+def use_threads(threads: int | None) -> None:
+    """Let torch use as many threads as `--threads` says; without it, as many as it likes.
+
+    Raises:
+        ConfigError: the number is below 1.
+    """
+    if threads is not None:
+        torch.set_num_threads(checked_threads(threads))
+
+
+def claim_folder(folder: Path, names: Iterable[str], *, overwrite: bool) -> None:
+    """Create the folder of `--out`, and check that no file is overwritten by accident.
+
+    Args:
+        folder: The folder.
+        names: Names of the files that will be written there.
+        overwrite: Whether they may exist already.
+
+    Raises:
+        ConfigError: one of the files exists, or the folder cannot be used.
+    """
+    present = [folder / name for name in names if (folder / name).exists()]
+    if present and not overwrite:
+        raise ConfigError(f"{present[0]} exists already; use --overwrite to replace it")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"{folder} cannot be created ({error.strerror}); choose another folder",
+            arguments=("out",),
+        ) from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ConfigError(f"{folder} cannot be written; choose another folder", arguments=("out",))
