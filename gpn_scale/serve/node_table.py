@@ -27,7 +27,7 @@ from gpn_scale.triage.trust import trust_of
 SUBSETS = ("train", "val", "test")
 """Names of the subsets of a split, in the order of their codes."""
 _REASON, _SPLIT, _LABEL, _TRUST = "reason", "split", "label", "trust"
-_TOTAL, _LEADING = "own_evidence", "leading_class"
+_TOTAL, _LEADING, _BEYOND = "own_evidence", "leading_class", "beyond"
 
 
 def write_table(
@@ -76,6 +76,8 @@ def _value_columns(
     columns: dict[str, NDArray[Any]] = {"predicted_class": block.predicted_class.astype(np.int32)}
     values = {name: value_of(block) for name, value_of in VALUE_COLUMNS.items()}
     columns |= {name: np.asarray(value) for name, value in values.items() if value is not None}
+    if block.p is not None and block.p.beyond is not None:
+        columns[_BEYOND] = block.p.beyond
     texts = reasons(block, names)
     if texts is not None:
         distinct, inverse = np.unique(texts.astype(np.str_), return_inverse=True)
@@ -163,7 +165,8 @@ class NodeTable:
         if not self.has_p_values:
             return None
         parts = {part: self.values(f"p_{part}", nodes) for part in self.parts}
-        return PValues(known=self.values("p_known", nodes), **parts)
+        known, beyond = self.values("p_known", nodes), self._optional(_BEYOND, nodes)
+        return PValues(known=known, beyond=beyond, **parts)
 
 
 def _arrays(batch: pa.RecordBatch) -> dict[str, NDArray[Any]]:

@@ -79,6 +79,7 @@ def test_rows_and_columns_are_those_of_the_prediction(
     if truth.p is not None:
         assert some.p.parts == truth.p.parts == table.parts
         np.testing.assert_array_equal(some.p.known, truth.p.known)
+        np.testing.assert_array_equal(some.p.continued, truth.p.continued)
         np.testing.assert_array_equal(some.energy, truth.energy)
     for node in (0, 4, 22):
         arrays, row = table.block_of(node)
