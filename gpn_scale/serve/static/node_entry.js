@@ -32,7 +32,7 @@ function tiles(node) {
   const facts = [
     ["probability", percentText(node.probability), node.probability, "of the predicted class"],
     ["p known", numberText(node.p_known), node.p_known, "small: looks unknown", node.p_known <= unknownP],
-    ["trust", numberText(node.trust), node.trust, "probability × √p known"],
+    ["trust", numberText(node.trust), node.trust, "joins probability and p known"],
     ["alpha_0", numberText(node.alpha_0, 3), null, "pseudo-counts"],
   ].filter(([, , value], place) => place === 3 || (value !== null && value !== undefined));
   const items = facts.map(([title, text, fraction, meaning, isLow]) => {
