@@ -5,24 +5,18 @@ Raw columns are shown as the user gave them. A graph without raw columns shows i
 Shapes: F columns, T training nodes.
 """
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from gpn_scale.data.column_values import ColumnReader
 from gpn_scale.data.features import take_rows
 from gpn_scale.data.graph import CSRFeatures, Graph
-from gpn_scale.data.preparation import Preparation
-from gpn_scale.data.raw_columns import RawColumns
 from gpn_scale.inference.encoder_inputs import required_features
 from gpn_scale.serve.answers import Answer, finite
 from gpn_scale.serve.served_model import ServedModel
 from gpn_scale.triage.occlusion import training_median
+from gpn_scale.triage.raw_values import UsualColumns
 
 MOST_COLUMNS = 200
 """Number of columns that an answer has."""
@@ -44,104 +38,26 @@ def feature_name(graph: Graph, column: int) -> str:
 def node_features(model: ServedModel, node: int) -> Answer:
     """Return the columns of a node, those that differ most from the training nodes first."""
     graph = model.graph
-    if graph.preparation is not None and graph.raw_columns is not None:
-        columns = _raw_values(model, graph.preparation, graph.raw_columns, node)
-        number = len(graph.preparation.rules)
+    usual = usual_columns(model)
+    if usual is not None:
+        columns = _raw_answers(usual, node)
+        number = len(column_kinds(graph))
     else:
         columns, number = _feature_values(model, node), graph.num_features
     return {"id": model.ids.text(node), "num_columns": number, "columns": columns}
 
 
-@dataclass(frozen=True, slots=True)
-class _UsualNumber:
-    """The median of a column of numbers, and how far training nodes are from it, sorted."""
-
-    usual: float | None
-    distance_T: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, column: pa.ChunkedArray) -> "_UsualNumber":
-        values = _numbers(column)
-        values = values[np.isfinite(values)]
-        if not len(values):
-            return cls(None, values)
-        median = float(np.median(values))
-        return cls(median, np.sort(np.abs(values - median)))
-
-    def strangeness(self, value: Any) -> float:
-        """Return the fraction of training nodes that are nearer to the median."""
-        number = value if isinstance(value, float) else np.nan
-        if self.usual is None or not np.isfinite(number):
-            return 0.0
-        nearer = np.searchsorted(self.distance_T, abs(number - self.usual))
-        return float(nearer) / max(len(self.distance_T), 1)
+def usual_columns(model: ServedModel) -> UsualColumns | None:
+    """Return the usual values of raw columns, computed once; None for a graph without any."""
+    usual: UsualColumns | None = model.once("usual columns", lambda: UsualColumns.of(model.graph))
+    return usual
 
 
-@dataclass(frozen=True, slots=True)
-class _UsualText:
-    """The most frequent value of a column, and the fractions of all values."""
-
-    usual: str | None
-    fraction: dict[str, float]
-
-    @classmethod
-    def of(cls, column: pa.ChunkedArray) -> "_UsualText":
-        texts = [_text(value) for value in column.to_pylist() if value is not None]
-        counts = Counter(texts)
-        if not counts:
-            return cls(None, {})
-        largest = max(counts.values())
-        usual = min(text for text, count in counts.items() if count == largest)
-        return cls(usual, {text: count / len(texts) for text, count in counts.items()})
-
-    def strangeness(self, value: Any) -> float:
-        """Return the fraction of training nodes that have another value."""
-        return 0.0 if value == self.usual else 1.0 - self.fraction.get(str(value), 0.0)
-
-
-def _raw_values(
-    model: ServedModel, preparation: Preparation, raw: RawColumns, node: int
-) -> list[Answer]:
-    row = raw.rows(node, node + 1)
-    usual = model.once("usual columns", lambda: _usual_columns(model.graph, preparation, raw))
-    answers, strangeness = [], []
-    for rule in preparation.rules:
-        column = row[rule.column]
-        value: Any = column[0].as_py()
-        if rule.kind == "number":
-            value = finite(float(_numbers(column)[0]))
-        elif value is not None:
-            value = _text(value)
-        typical = usual[rule.column]
-        strangeness.append(typical.strangeness(value))
-        answers.append({"name": rule.column, "value": value, "usual": typical.usual})
-    order = np.argsort(-np.array(strangeness), kind="stable")[:MOST_COLUMNS]
-    return [answers[place] for place in order]
-
-
-def _usual_columns(
-    graph: Graph, preparation: Preparation, raw: RawColumns
-) -> dict[str, _UsualNumber | _UsualText]:
-    train = np.arange(0) if graph.split is None else graph.split.train
-    table = raw.table().select([rule.column for rule in preparation.rules]).take(pa.array(train))
-    return {
-        rule.column: (
-            _UsualNumber.of(table[rule.column])
-            if rule.kind == "number"
-            else _UsualText.of(table[rule.column])
-        )
-        for rule in preparation.rules
-    }
-
-
-def _numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
-    """Return a column of numbers; NaN for what is missing or no number."""
-    numbers = ColumnReader(column).numbers
-    return np.where(numbers.missing | numbers.wrong, np.nan, numbers.value)
-
-
-def _text(value: Any) -> str:
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+def _raw_answers(usual: UsualColumns, node: int) -> list[Answer]:
+    values = usual.values(node)
+    order = np.argsort([-each.strangeness for each in values], kind="stable")[:MOST_COLUMNS]
+    named = [values[place] for place in order]
+    return [{"name": each.name, "value": each.value, "usual": each.usual} for each in named]
 
 
 def _feature_values(model: ServedModel, node: int) -> list[Answer]:

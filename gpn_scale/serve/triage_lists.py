@@ -9,6 +9,7 @@ import numpy as np
 from gpn_scale.data.graph import NodeIds
 from gpn_scale.serve.answers import Answer, briefs
 from gpn_scale.serve.decisions import DecisionLog
+from gpn_scale.serve.features import usual_columns
 from gpn_scale.serve.node_table import SUBSETS
 from gpn_scale.serve.served_model import ServedModel
 from gpn_scale.triage.label_next import label_candidates, label_next
@@ -37,7 +38,7 @@ def triage_page(
     prediction = model.table.prediction(page)
     facts = (model.graph, page, prediction, model.usual())
     if name == "review":
-        columns = review_columns(model.classifier.trained, *facts)
+        columns = review_columns(model.classifier.trained, *facts, raw=usual_columns(model))
     else:
         columns = node_columns(*facts)
     decisions.refresh()

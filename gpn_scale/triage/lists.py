@@ -37,6 +37,7 @@ from gpn_scale.triage.promise import (
     checked_nodes,
     make_promise,
 )
+from gpn_scale.triage.raw_values import UsualColumns
 from gpn_scale.triage.trust import trust_of
 
 REVIEW, LABEL_NEXT = "review.csv", "label_next.csv"
@@ -192,7 +193,15 @@ def make_triage(
         )
     cover = label_next(graph, trained.diffusion, 1.0 - trust_N, lengths.label_next, store=store)
     usual = UsualValues.of(graph, prediction)
-    review = review_columns(trained, graph, reviewed, prediction.rows(reviewed), usual, promise)
+    review = review_columns(
+        trained,
+        graph,
+        reviewed,
+        prediction.rows(reviewed),
+        usual,
+        promise,
+        UsualColumns.of(graph),
+    )
     if explain is not None:
         review["evidence_from"] = pa.array(_contributors(explain, graph, reviewed), pa.string())
     chosen = node_columns(graph, cover.node, prediction.rows(cover.node), usual, promise)
@@ -271,6 +280,7 @@ def review_columns(
     prediction: Prediction,
     usual: UsualValues,
     promise: Promise | None = None,
+    raw: UsualColumns | None = None,
 ) -> dict[str, Any]:
     """Return the columns of nodes to review: those of both lists, and foreign columns.
 
@@ -291,9 +301,10 @@ def review_columns(
         prediction: Prediction of these nodes in their order.
         usual: Values of the validation nodes.
         promise: Adds the column `abstain`; None for no such column.
+        raw: Values of raw columns, which foreign columns are then shown with; None without any.
     """
     columns = node_columns(graph, nodes, prediction, usual, promise)
-    foreign = _foreign_columns(trained, graph, nodes, prediction)
+    foreign = _foreign_columns(trained, graph, nodes, prediction, raw)
     # The columns say more of foreign features than the figures do.
     is_foreign = pc.and_(pc.equal(columns["reason"], FOREIGN_FEATURES), foreign.is_valid())
     columns["detail"] = pc.if_else(is_foreign, foreign, columns["detail"])
@@ -309,7 +320,11 @@ def _ids(graph: Graph, nodes: NodeIds) -> Any:
 
 
 def _foreign_columns(
-    trained: TrainedModel, graph: Graph, nodes: NodeIds, prediction: Prediction
+    trained: TrainedModel,
+    graph: Graph,
+    nodes: NodeIds,
+    prediction: Prediction,
+    raw: UsualColumns | None,
 ) -> Any:
     """Return the columns that make features foreign; null for nodes with usual features.
 
@@ -320,7 +335,9 @@ def _foreign_columns(
         strange = np.flatnonzero(prediction.p.features <= USUAL_P)
         columns = foreign_columns(trained, graph, nodes[strange], raw_columns=_raw_columns(graph))
         for i, own in zip(strange, columns, strict=True):
-            texts[i] = ", ".join(map(str, own)) or "no single column"
+            given = {} if raw is None else {each.name: each for each in raw.values(int(nodes[i]))}
+            shown = [str(given.get(column.name, column)) for column in own]
+            texts[i] = ", ".join(shown) or "no single column"
     return pa.array(texts, pa.string())
 
 
