@@ -59,6 +59,17 @@ class StoreError(GpnScaleError, ValueError):
     """
 
 
+class FileError(GpnScaleError, ValueError):
+    """A file is not what it should be: no regular file, too large, or not in its format.
+
+    >>> from gpn_scale.reading import check_file
+    >>> check_file("/dev/null")
+    Traceback (most recent call last):
+        ...
+    gpn_scale.errors.FileError: /dev/null is a device, expected a regular file
+    """
+
+
 class RunError(GpnScaleError):
     """A run directory, a model file or a checkpoint cannot be used as requested.
 

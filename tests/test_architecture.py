@@ -11,7 +11,7 @@ import pytest
 REPOSITORY = Path(__file__).parents[1]
 LAYERS = [
     {"csr", "errors", "files", "memory", "messages", "rank_part"},
-    {"command_line", "field_types", "flags", "progress"},
+    {"command_line", "field_types", "flags", "progress", "reading"},
     {"config_sections"},
     {"config", "device", "distributed", "scratch"},
     {"data", "nn"},
@@ -34,10 +34,10 @@ FORBIDDEN = {"numba", "mpi4py", "launch"}
 """Packages that nothing in gpn_scale imports."""
 PRECOMPUTE_USES = {"command_line", "config", "csr", "data", "diffusion", "errors", "field_types"}
 PRECOMPUTE_USES |= {"files", "flags", "memory", "messages", "ppr", "progress", "rank_part"}
-PRECOMPUTE_USES |= {"recipes"}
+PRECOMPUTE_USES |= {"reading", "recipes"}
 """Packages of gpn_scale that precompute imports; none of them loads torch."""
 SOLE_USERS = {
-    "torch_geometric": {"gpn_scale/data/datasets.py"},
+    "torch_geometric": {"gpn_scale/data/benchmark_files.py"},
     "gpytorch": {"gpn_scale/baselines/gpytorch_process.py"},
     "torch_sparse": {"gpn_scale/nn/sparse.py"},
     "tqdm": {"gpn_scale/progress.py"},
