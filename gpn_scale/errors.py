@@ -70,6 +70,15 @@ class FileError(GpnScaleError, ValueError):
     """
 
 
+class MachineError(GpnScaleError):
+    """The machine refused: a full disk, a missing right, too little memory.
+
+    >>> from gpn_scale.explained import as_user_error
+    >>> str(as_user_error(MemoryError())).partition(":")[0]
+    'not enough memory (MemoryError)'
+    """
+
+
 class RunError(GpnScaleError):
     """A run directory, a model file or a checkpoint cannot be used as requested.
 

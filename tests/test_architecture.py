@@ -11,8 +11,8 @@ import pytest
 REPOSITORY = Path(__file__).parents[1]
 LAYERS = [
     {"csr", "errors", "files", "memory", "messages", "rank_part"},
-    {"command_line", "field_types", "flags", "progress", "reading"},
-    {"config_sections"},
+    {"explained", "field_types", "flags", "progress", "reading"},
+    {"command_line", "config_sections"},
     {"config", "device", "distributed", "scratch"},
     {"data", "nn"},
     {"diffusion", "recipes"},
@@ -34,7 +34,7 @@ FORBIDDEN = {"numba", "mpi4py", "launch"}
 """Packages that nothing in gpn_scale imports."""
 PRECOMPUTE_USES = {"command_line", "config", "csr", "data", "diffusion", "errors", "field_types"}
 PRECOMPUTE_USES |= {"files", "flags", "memory", "messages", "ppr", "progress", "rank_part"}
-PRECOMPUTE_USES |= {"reading", "recipes"}
+PRECOMPUTE_USES |= {"explained", "reading", "recipes"}
 """Packages of gpn_scale that precompute imports; none of them loads torch."""
 SOLE_USERS = {
     "torch_geometric": {"gpn_scale/data/benchmark_files.py"},

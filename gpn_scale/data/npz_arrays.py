@@ -63,6 +63,7 @@ def _wanted_arrays(
     if not isinstance(opened, np.lib.npyio.NpzFile):
         raise GraphError(f"{path} holds one bare array, expected an .npz archive of several")
     with opened:
+        assert opened.zip is not None  # it is while the archive is open
         names = [name for name in opened.files if is_wanted(name)]
         limit, total = unpacked_limit(file_size(path)), 0
         for name in names:

@@ -74,7 +74,7 @@ class _MatrixRecord:
     def build(self, state: Any) -> None:
         if not isinstance(state, dict):
             raise _Refused("the state of a matrix is damaged")
-        shape = state.get("_shape")
+        shape: Any = state.get("_shape")
         indptr, indices, values = (_vector_of(state, key) for key in ("indptr", "indices", "data"))
         is_pair = isinstance(shape, tuple) and len(shape) == 2
         if not is_pair or not all(type(n) is int and 0 <= n < 1 << 31 for n in shape):

@@ -240,7 +240,7 @@ with abort_all_ranks_on_error(comm):
     ("failure", "code", "message"),
     [
         ("raise mpi.ConfigError('teleport is 2')", 2, "error: rank 1: teleport is 2\n"),
-        ("raise KeyError('lost')", 1, "KeyError: 'lost'\n"),
+        ("raise KeyError('lost')", 1, "error: rank 1 of 3: KeyError: 'lost' ("),
         ("raise SystemExit(5)", 5, ""),
     ],
 )
