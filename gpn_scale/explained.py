@@ -5,6 +5,8 @@ own faults stay what they are.
 """
 
 import errno
+import os
+import re
 import sys
 from concurrent.futures import BrokenExecutor
 from types import TracebackType
@@ -46,6 +48,7 @@ _ALLOCATION = (
 )
 """Parts of the messages with which torch, NumPy and Arrow refuse to allocate memory."""
 _LONGEST_REASON = 300
+_SYSTEM_ERROR = re.compile(r"\(os error ([0-9]+)\)")
 
 
 def as_user_error(error: BaseException) -> GpnScaleError | None:
@@ -71,7 +74,7 @@ def as_user_error(error: BaseException) -> GpnScaleError | None:
     if isinstance(error, OSError):
         return MachineError(_os_sentence(error))
     if _is_from(error, "safetensors", "SafetensorError"):
-        return MachineError(f"a model or checkpoint file cannot be read or written ({reason})")
+        return MachineError(_tensor_sentence(error, reason))
     if isinstance(error, UnicodeError):
         return MachineError(f"a name or a text is not valid UTF-8 ({reason})")
     if isinstance(error, RecursionError):
@@ -108,9 +111,27 @@ def _os_sentence(error: OSError) -> str:
     if error.errno is None:
         return f"a file cannot be read or written ({_reason(error)})"
     names = [str(name) for name in (error.filename, error.filename2) if name is not None]
-    parts = [" and ".join(names) or "a file cannot be read or written", str(error.strerror)]
-    step = _NEXT_STEPS.get(error.errno)
+    return _sentence(_noted_path(error) or " and ".join(names), error.errno, str(error.strerror))
+
+
+def _sentence(path: str, number: int, reason: str) -> str:
+    parts = [path or "a file cannot be read or written", reason]
+    step = _NEXT_STEPS.get(number)
     return ": ".join(parts if step is None else [*parts, step])
+
+
+def _noted_path(error: BaseException) -> str:
+    """Return the path that `files.replacing` has noted; "" if there is none."""
+    return "".join(getattr(error, "__notes__", [])[:1])
+
+
+def _tensor_sentence(error: BaseException, reason: str) -> str:
+    """Return what is wrong with a file of tensors; safetensors gives system errors as text."""
+    path = _noted_path(error)
+    number = _SYSTEM_ERROR.search(reason)
+    if number is not None:
+        return _sentence(path, int(number[1]), os.strerror(int(number[1])))
+    return f"{path or 'a model or checkpoint file'} cannot be read or written ({reason})"
 
 
 def _is_about_memory(error: BaseException) -> bool:

@@ -12,7 +12,7 @@ import math
 import os
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 from gpn_scale.errors import FileError
 
@@ -39,7 +39,7 @@ _KINDS = {
 }
 
 
-def open_file(path: Path | str) -> BinaryIO:
+def open_file(path: Path | str) -> io.BufferedReader:
     """Return the regular file `path`, opened for reading bytes; never waits.
 
     >>> from tempfile import NamedTemporaryFile
@@ -58,7 +58,7 @@ def open_file(path: Path | str) -> BinaryIO:
         raise FileError(f"{str(path)!r} cannot be the path of a file ({error})") from error
     try:
         _check_kind(os.fstat(descriptor), path)
-        return cast(BinaryIO, os.fdopen(descriptor, "rb"))
+        return os.fdopen(descriptor, "rb")
     except BaseException:
         os.close(descriptor)
         raise

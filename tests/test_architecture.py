@@ -178,6 +178,57 @@ def test_every_source_file_has_its_tests():
     assert not missing
 
 
+BARE_READS = {"json.load", "json.loads", "gzip.open", "torch.load", "pickle.load", "pickle.loads"}
+"""Functions that read, or parse what was read, without any bounds."""
+OTHER_READERS = {"np.load", "np.loadtxt", "np.memmap", "np.fromfile", "safe_open", "load_file"}
+OTHER_READERS |= {"parquet.ParquetFile", "parquet.read_table", "parquet.read_metadata"}
+OTHER_READERS |= {"parquet.read_schema", "pa.input_stream", "pa.memory_map"}
+OTHER_READERS |= {f"{name}.{read}" for name in ("csv", "arrow_csv") for read in ("open_csv",)}
+OTHER_READERS |= {f"{name}.read_csv" for name in ("csv", "arrow_csv")}
+"""Readers of other packages; their users check files by the gate first."""
+READS_WITHOUT_THE_GATE = {
+    "gpn_scale/cli/code_fingerprint.py": "reads the program's own source",
+    "gpn_scale/cli/run_choice.py": "parses what another rank of the run has sent",
+    "gpn_scale/cli/torchrun.py": "reads /proc",
+    "gpn_scale/memory.py": "reads /proc",
+    "gpn_scale/page/run_record.py": "checks its files itself",
+    "gpn_scale/page/templates.py": "reads files of the package",
+    "gpn_scale/ppr/shard.py": "checks its files itself",
+    "gpn_scale/ppr/store.py": "checks its files itself",
+    "gpn_scale/ppr/writer.py": "checks its files itself",
+    "gpn_scale/reading.py": "is the gate",
+    "gpn_scale/scratch.py": "maps a file that it has just made",
+    "precompute/arguments.py": "checks its files itself",
+    "precompute/mpi.py": "reads /proc",
+}
+"""Files that read without `gpn_scale.reading`, and why."""
+
+
+def bare_reads(path):
+    """Calls that read a file, or parse a document, without the bounds of `gpn_scale.reading`."""
+    uses_gate = "gpn_scale.reading" in set(imported(path))
+    for node in ast.walk(tree_of(path)):
+        if not isinstance(node, ast.Call):
+            continue
+        name = ast.unparse(node.func)
+        modes = [each.value for each in node.args if isinstance(each, ast.Constant)]
+        modes = [mode for mode in modes if isinstance(mode, str) and set(mode) <= set("rwaxbt+")]
+        opens = name == "open" or (
+            name.endswith(".open") and name not in ("os.open", "PPRStore.open")
+        )
+        reads = opens and not any(set(mode) & set("wax") for mode in modes)
+        reads = reads and not name.startswith("archive.")  # a member of an open archive
+        reads = reads or name.endswith((".read_text", ".read_bytes")) or name in BARE_READS
+        if reads or (name in OTHER_READERS and not uses_gate):
+            yield f"line {node.lineno}: {name}"
+
+
+@pytest.mark.parametrize("path", sources("gpn_scale", "precompute"), ids=name_of)
+def test_files_are_read_through_the_gate(path):
+    if name_of(path) not in READS_WITHOUT_THE_GATE:
+        assert not list(bare_reads(path))
+
+
 def assigned_names(tree):
     """Identifiers that a module defines: variables, attributes, arguments, functions, classes."""
     for node in ast.walk(tree):

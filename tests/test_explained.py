@@ -12,6 +12,7 @@ from safetensors import SafetensorError, safe_open
 
 from gpn_scale.errors import GraphError, MachineError
 from gpn_scale.explained import Explained, as_user_error
+from gpn_scale.files import replacing
 
 
 def error_of(run):
@@ -42,6 +43,24 @@ def write_to_a_full_disk():
 def test_errors_of_the_system_name_the_file_and_what_to_do(number, step):
     error = OSError(number, os.strerror(number), "run/model")
     assert str(as_user_error(error)).startswith(f"run/model: {os.strerror(number)}: {step}")
+
+
+def test_the_file_that_was_to_be_written_is_named(tmp_path):
+    def write():
+        with replacing(tmp_path / "model"):
+            raise OSError(errno.EFBIG, "File too large")
+
+    assert str(as_user_error(error_of(write))).startswith(
+        f"{tmp_path}/model: File too large: raise"
+    )
+
+    def save():
+        with replacing(tmp_path / "model"):
+            raise SafetensorError(
+                "Error while serializing: I/O error: File too large (os error 27)"
+            )
+
+    assert str(as_user_error(error_of(save))).startswith(f"{tmp_path}/model: File too large: raise")
 
 
 def test_other_errors_of_the_system():

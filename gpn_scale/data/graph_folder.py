@@ -16,10 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpn_scale.data.graph import CSRFeatures, Features, Graph, Split
+from gpn_scale.data.npz_arrays import UNREADABLE
 from gpn_scale.data.preparation import Preparation
 from gpn_scale.data.raw_columns import RawColumns
 from gpn_scale.errors import GraphError
 from gpn_scale.files import replacing, write_json
+from gpn_scale.reading import check_file, read_json
 
 FORMAT_VERSION = 1
 MANIFEST = "graph.json"
@@ -181,7 +183,7 @@ def _arrays_of(graph: Graph) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
 
 def _read_manifest(path: Path) -> dict[str, Any]:
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
+        manifest = read_json(path)
     except OSError as error:
         raise GraphError(f"{path} cannot be read ({error}); expected a saved graph") from error
     except ValueError as error:
@@ -197,8 +199,9 @@ def _read_manifest(path: Path) -> dict[str, Any]:
 
 def _open_array(path: Path, entry: Mapping[str, Any]) -> NDArray[Any]:
     try:
+        check_file(path)
         array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except UNREADABLE as error:
         raise GraphError(
             f"{path} is missing or damaged ({error}), but graph.json names it: save the graph again"
         ) from error

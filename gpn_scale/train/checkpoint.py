@@ -14,6 +14,7 @@ from torch.optim import Optimizer
 from gpn_scale.config import RunConfig
 from gpn_scale.errors import RunError
 from gpn_scale.files import replacing
+from gpn_scale.reading import check_file, parse_json
 from gpn_scale.train.trainer import Trainer
 
 FORMAT = 1
@@ -39,8 +40,11 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         RunError: the file is missing, damaged or of another format.
     """
     try:
+        check_file(path)
         with safe_open(path, framework="pt") as file:
-            facts = json.loads((file.metadata() or {}).get("facts", "{}"))
+            facts = parse_json((file.metadata() or {}).get("facts", "{}"), "its header")
+            if not isinstance(facts, dict):
+                raise ValueError("its header is not an object")
             stored_format = facts.pop("format", None)
             if stored_format != FORMAT:
                 raise RunError(
@@ -51,7 +55,7 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             return {name: file.get_tensor(name) for name in names}, facts
     except FileNotFoundError:
         raise RunError(f"{path} does not exist, expected a file written by training") from None
-    except (SafetensorError, OSError, KeyError, ValueError) as error:
+    except (SafetensorError, OSError, KeyError, ValueError, RuntimeError, TypeError) as error:
         raise RunError(f"{path} cannot be read ({error}); remove it and train again") from error
 
 
