@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gpn_scale.errors import ConfigError
 from gpn_scale.field_types import (
-    checks_choices,
+    checks_fields,
     describe,
     parse_assignments,
     parse_value,
@@ -18,7 +18,7 @@ from gpn_scale.field_types import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-@checks_choices("meal")
+@checks_fields("meal")
 class Meal:
     drink: Literal["tea", "coffee"] = "tea"
     cups: int | Literal["many"] = 1

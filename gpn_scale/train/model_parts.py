@@ -16,9 +16,12 @@ from gpn_scale.evaluation.known_calibration import PART_SCORES, KnownCalibration
 from gpn_scale.nn.model import GPN
 from gpn_scale.nn.opinion import Opinion
 from gpn_scale.train.checkpoint import check_tensors
+from gpn_scale.train.model_size import parameter_count
 from gpn_scale.train.new_trainer import new_network, new_opinion
 
 _CLUSTER_MEANS = "clusters.mean_PC"
+_FREE_NUMBERS, _FREE_FACTOR = 10_000_000, 100
+"""A network of so many numbers, or of so many times those of a file, is made without asking."""
 _OPINION, _CALIBRATION = "opinion.", "calibration."
 
 
@@ -79,6 +82,7 @@ class ModelParts:
         Raises:
             RunError: the tensors belong to another model.
         """
+        _check_numbers(config, sizes, tensors, source)
         opinion_tensors = _below(_OPINION, tensors)
         calibration_tensors = _below(_CALIBRATION, tensors)
         is_plus = config.model == "GPN+"
@@ -95,6 +99,20 @@ class ModelParts:
             calibration=_calibration(calibration_tensors, source)
             if is_plus and calibration_tensors
             else None,
+        )
+
+
+def _check_numbers(
+    config: RunConfig, sizes: NetworkSizes, tensors: Mapping[str, Tensor], source: Path | str
+) -> None:
+    """Refuse sizes far beyond those of the tensors, before a network of them is made."""
+    needed = parameter_count(config, sizes.num_features, sizes.num_classes)
+    needed += sizes.num_clusters * sizes.num_classes
+    present = sum(tensor.numel() for tensor in tensors.values())
+    if needed > max(_FREE_NUMBERS, _FREE_FACTOR * present):
+        raise RunError(
+            f"{source} describes a model of {needed:,} numbers, but holds {present:,}: it is "
+            "damaged, train again"
         )
 
 
