@@ -20,6 +20,8 @@ from gpn_scale.train.model_size import parameter_count
 from gpn_scale.train.new_trainer import new_network, new_opinion
 
 _CLUSTER_MEANS = "clusters.mean_PC"
+_LARGEST_TOTALS = "clusters.largest_total_P"
+"""Infinite before the clusters of a store are summarised."""
 _FREE_NUMBERS, _FREE_FACTOR = 10_000_000, 100
 """A network of so many numbers, or of so many times those of a file, is made without asking."""
 _OPINION, _CALIBRATION = "opinion.", "calibration."
@@ -126,6 +128,7 @@ def _network(
     prior_C = torch.full((sizes.num_classes,), 1.0 / sizes.num_classes)
     network = new_network(config, sizes.num_features, prior_C, sizes.num_clusters).to(dtype)
     check_tensors(source, tensors, network.state_dict())
+    _check_finite(tensors, source)
     network.load_state_dict(tensors)
     return network.eval()
 
@@ -142,8 +145,19 @@ def _opinion(
         shape = (sizes.num_clusters, sizes.num_classes + 1)
         opinion.cluster_PS = torch.zeros(shape, dtype=dtype)
     check_tensors(source, tensors, opinion.state_dict())
+    _check_finite(tensors, source)
     opinion.load_state_dict(tensors)
     return opinion.eval()
+
+
+def _check_finite(tensors: Mapping[str, Tensor], source: Path | str) -> None:
+    for name, tensor in tensors.items():
+        numbers = tensor.clamp_max(0) if name == _LARGEST_TOTALS else tensor
+        if not bool(torch.isfinite(numbers).all()):
+            raise RunError(
+                f"{source} has a tensor {name!r} whose numbers are not all finite: it is damaged, "
+                "train again"
+            )
 
 
 def _calibration(tensors: Mapping[str, Tensor], source: Path | str) -> KnownCalibration:

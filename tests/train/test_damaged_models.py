@@ -147,6 +147,19 @@ def test_noise(content):
     load_and_predict(struct.pack("<Q", len(content)) + content)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e30])
+@pytest.mark.parametrize("kind", ["GPN", "GPN+"])
+def test_no_weight_gives_numbers_that_are_not_finite(kind, value):
+    content = model_bytes(kind)
+    header, _, rest = parts_of(content)
+    for name in header.keys() - {"__metadata__"}:
+        start, stop = header[name]["data_offsets"]
+        if header[name]["dtype"] == "F32" and stop > start:
+            first = len(content) - len(rest) + start
+            new = struct.pack("<f", value)
+            load_and_predict(content[:first] + new + content[first + 4 :])
+
+
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
