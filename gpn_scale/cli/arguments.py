@@ -23,6 +23,9 @@ from gpn_scale.inference.all_nodes import DEFAULT_MEMORY_BYTES
 from gpn_scale.recipes import RECIPES, in_minibatches, is_own_graph, left_out_count, recipe_for
 from gpn_scale.train.run_directory import RunDirectory
 
+_MOST_GIGABYTES = 1_000_000
+_YEAR_SECONDS = 365 * 86_400
+_MOST_THREADS = 256
 DEFAULT_DATASET = "synthetic"
 """Dataset if neither an option nor a configuration names one."""
 
@@ -150,8 +153,11 @@ def add_memory_budget(parser: argparse.ArgumentParser) -> None:
 
 def memory_bytes(gigabytes: float) -> int:
     """Return the value of `--memory-budget` in bytes."""
-    if not gigabytes > 0:
-        raise ConfigError(f"--memory-budget is {gigabytes}, expected gigabytes above 0")
+    if not 0 < gigabytes <= _MOST_GIGABYTES:
+        raise ConfigError(
+            f"--memory-budget is {gigabytes}, expected gigabytes above 0, at most "
+            f"{_MOST_GIGABYTES:,}"
+        )
     return int(gigabytes * 1e9)
 
 
@@ -194,16 +200,34 @@ def completed(
 
 
 def checked_timeout(seconds: float) -> float:
-    """Return the value of `--timeout-seconds` if it is positive."""
-    if not seconds > 0:
-        raise ConfigError(f"--timeout-seconds is {seconds}, expected a positive number")
+    """Return the value of `--timeout-seconds` if it is positive and at most a year."""
+    if not 0 < seconds <= _YEAR_SECONDS:
+        raise ConfigError(
+            f"--timeout-seconds is {seconds}, expected a positive number, at most "
+            f"{_YEAR_SECONDS:,} (a year)"
+        )
+    return seconds
+
+
+def checked_pause(seconds: float) -> float:
+    """Return the value of `--checkpoint-seconds` if it is not negative and at most a year."""
+    if not 0 <= seconds <= _YEAR_SECONDS:
+        raise ConfigError(
+            f"--checkpoint-seconds is {seconds}, expected 0 to {_YEAR_SECONDS:,} (a year)"
+        )
     return seconds
 
 
 def checked_threads(threads: int) -> int:
-    """Return the value of `--threads` if it is at least 1."""
+    """Return the value of `--threads` if it is at least 1 and not absurd for this machine."""
     if threads < 1:
         raise ConfigError(f"--threads is {threads}, expected at least 1")
+    most = max(_MOST_THREADS, os.cpu_count() or 1)
+    if threads > most:
+        raise ConfigError(
+            f"--threads is {threads}, expected at most {most}; this machine has "
+            f"{os.cpu_count()} cores"
+        )
     return threads
 
 

@@ -35,6 +35,7 @@ from gpn_scale.triage.promise import PROMISE_CONDITION, Promise
 from gpn_scale.triage.promise_file import read_promise
 
 _PRINTED_NODES = 10
+_MOST_EXPLAINED = 1_000_000
 _PRINTED_FIELDS = ("node", "class", "probability", "alpha_0", "alpha_0_lower", "alpha_0_upper")
 
 
@@ -152,8 +153,10 @@ def _check_options(options: argparse.Namespace) -> None:
         options.ppr = store_of(RunDirectory(options.run), options.ppr)
         if options.ppr is None:
             raise ConfigError("--nodes needs the rows of these nodes: add --ppr STORE")
-    if options.explain < 0:
-        raise ConfigError(f"--explain is {options.explain}, expected at least 0")
+    if not 0 <= options.explain <= _MOST_EXPLAINED:
+        raise ConfigError(
+            f"--explain is {options.explain}, expected at least 0, at most {_MOST_EXPLAINED:,}"
+        )
 
 
 def _load_graph(options: argparse.Namespace, classifier: GPNClassifier) -> Graph:

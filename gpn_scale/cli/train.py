@@ -15,6 +15,7 @@ import torch
 from torch.distributed.elastic.multiprocessing.errors import record
 
 from gpn_scale.cli.arguments import (
+    checked_pause,
     checked_threads,
     checked_timeout,
     completed,
@@ -64,6 +65,7 @@ def train(options: argparse.Namespace) -> None:
     if options.threads is not None:
         torch.set_num_threads(checked_threads(options.threads))
     device = pick_device(options.device)
+    checked_pause(options.checkpoint_seconds)
     with connected(device, timeout_seconds=checked_timeout(options.timeout_seconds)) as world:
         _train_in_world(options, world)
 
