@@ -20,6 +20,11 @@ FORMATS = ("text", "json")
 FORMAT_VARIABLE = "GPN_SCALE_LOG_FORMAT"
 """Environment variable with the format, which child processes inherit."""
 
+_CONTROLS = {
+    code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"
+}
+"""Characters of names and paths that would command a terminal, and how they are shown."""
+
 Level = Literal["info", "warning", "error"]
 
 
@@ -108,6 +113,7 @@ def write_line(stream: TextIO | None, line: str) -> None:
     """
     if stream is None or stream.closed:
         return
+    line = line.translate(_CONTROLS)
     try:
         try:
             stream.write(f"{line}\n")

@@ -10,7 +10,7 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[1]
 LAYERS = [
-    {"csr", "errors", "files", "memory", "messages", "rank_part"},
+    {"csr", "errors", "files", "memory", "messages", "rank_part", "table_text"},
     {"explained", "field_types", "flags", "progress", "reading"},
     {"command_line", "config_sections"},
     {"config", "device", "distributed", "scratch"},
@@ -227,6 +227,14 @@ def bare_reads(path):
 def test_files_are_read_through_the_gate(path):
     if name_of(path) not in READS_WITHOUT_THE_GATE:
         assert not list(bare_reads(path))
+
+
+@pytest.mark.parametrize("path", sources("gpn_scale", "precompute"), ids=name_of)
+def test_csv_is_written_in_one_place(path):
+    """The writers for tables of arrays and of texts keep formulas out of spreadsheets."""
+    if name_of(path) not in ("gpn_scale/table_text.py", "gpn_scale/evaluation/table_writers.py"):
+        calls = {ast.unparse(n.func) for n in ast.walk(tree_of(path)) if isinstance(n, ast.Call)}
+        assert not {name for name in calls if name.endswith(("csv.writer", "CSVWriter", "to_csv"))}
 
 
 def assigned_names(tree):

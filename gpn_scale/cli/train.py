@@ -131,6 +131,9 @@ def _prepare(options: argparse.Namespace, directory: RunDirectory, world: World)
         graph = prepare_graph(graph, config)
         classifier = GPNClassifier(config, device=options.device, world=world)
         classifier.check(graph)
+        if config.mode == "minibatch" and graph.split is not None:
+            # Refused before rows are computed, which may take long.
+            config.minibatch.roots_per_batch(len(graph.split.train))
         summary = _open(options, graph, config) if world.is_first else None
     store = _store(options, directory, graph, config, world)
     with world.all_or_none():

@@ -1,7 +1,5 @@
 """Tables of means and standard errors over the runs of a matrix, next to the paper's figures."""
 
-import csv
-import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +9,7 @@ from gpn_scale.experiments.catalogue import EXPERIMENTS
 from gpn_scale.experiments.cells import Cell, CellResult
 from gpn_scale.experiments.paper_figures import Figure, PaperKey, paper_key
 from gpn_scale.experiments.standard_errors import Seeds, mean_and_error
+from gpn_scale.table_text import csv_text, latex_text, markdown_row, markdown_text
 
 _NOT_FRACTIONS = (
     *("aurc", "nll", "conformal_size", "epistemic_confidence", "temperature"),
@@ -109,30 +108,28 @@ def unit_of(metric: str) -> float:
 
 def to_csv(table: Iterable[Entry]) -> str:
     """Return the table as CSV, one line per number."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(_CSV_COLUMNS)
+    rows: list[Sequence[object]] = [_CSV_COLUMNS]
     for entry in table:
         paper = entry.paper or Figure(math.nan, math.nan)
         numbers = (entry.mean, entry.error, entry.runs, paper.value, paper.error)
         difference = math.nan if entry.difference is None else entry.difference
-        writer.writerow(
+        rows.append(
             [
                 *(entry.dataset, entry.model, entry.experiment, entry.metric),
                 *(_plain(number) for number in (*numbers, difference)),
             ]
         )
-    return out.getvalue()
+    return csv_text(rows)
 
 
 def to_markdown(table: Sequence[Entry]) -> str:
     """Return a Markdown table per experiment: graphs and models in rows, metrics in columns."""
     parts = []
     for experiment, metrics, rows in _pivot(table):
-        parts.append(f"## {experiment}\n")
+        parts.append(f"## {markdown_text(experiment)}\n")
         lines = [["graph", "model", *metrics], ["---"] * (2 + len(metrics))]
         lines += [[*head, *(cell_text(entry) for entry in cells)] for head, cells in rows]
-        parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n")
+        parts.append("\n".join(map(markdown_row, lines)) + "\n")
     return "\n".join(parts)
 
 
@@ -140,12 +137,16 @@ def to_latex(table: Sequence[Entry]) -> str:
     """Return a LaTeX tabular per experiment: graphs and models in rows, metrics in columns."""
     parts = []
     for experiment, metrics, rows in _pivot(table):
-        lines = [f"% {experiment}", rf"\begin{{tabular}}{{ll{'r' * len(metrics)}}}", r"\toprule"]
-        lines.append(" & ".join(["graph", "model", *map(_escaped, metrics)]) + r" \\")
+        lines = [
+            f"% {latex_text(experiment)}",
+            rf"\begin{{tabular}}{{ll{'r' * len(metrics)}}}",
+            r"\toprule",
+        ]
+        lines.append(" & ".join(["graph", "model", *map(latex_text, metrics)]) + r" \\")
         lines.append(r"\midrule")
         for head, cells in rows:
             numbers = [_latex_cell(entry) for entry in cells]
-            lines.append(" & ".join([*map(_escaped, head), *numbers]) + r" \\")
+            lines.append(" & ".join([*map(latex_text, head), *numbers]) + r" \\")
         parts.append("\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""]))
     return "\n".join(parts)
 
@@ -195,7 +196,3 @@ def _number(entry: Entry, value: float, digits: int = 3) -> str:
 
 def _plain(value: float) -> str:
     return "" if math.isnan(value) else f"{value:.6g}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("_", r"\_").replace("%", r"\%")
