@@ -81,7 +81,7 @@ def save_graph(graph: Graph, directory: Path) -> None:
                 path.unlink(missing_ok=True)
 
 
-def open_graph(directory: Path) -> Graph:
+def open_graph(directory: Path, *, verify: bool = False) -> Graph:
     """Return the graph that `save_graph` wrote to `directory`; arrays are mapped, not read.
 
     >>> from tempfile import TemporaryDirectory
@@ -91,6 +91,11 @@ def open_graph(directory: Path) -> Graph:
     ...     open_graph(Path(folder))
     Graph('graph', nodes=3, edges=4, features=0, classes=2)
 
+    Args:
+        directory: The folder.
+        verify: Read every array once and compare all of them with the hash in their file names, so
+            that a single wrong bit is found; the arrays stay mapped.
+
     Raises:
         GraphError: `graph.json` or a file it names is missing or damaged, has another shape or
             type than stated, or the folder has another format version.
@@ -98,9 +103,22 @@ def open_graph(directory: Path) -> Graph:
     path = directory / MANIFEST
     manifest = _read_manifest(path)
     try:
-        return _graph_of(manifest, directory)
+        graph = _graph_of(manifest, directory)
+        if verify:
+            _verify(graph, manifest, directory)
     except (KeyError, TypeError, AttributeError) as error:
         raise GraphError(f"{path} is incomplete ({error!r}): save the graph again") from error
+    return graph
+
+
+def _verify(graph: Graph, manifest: Mapping[str, Any], directory: Path) -> None:
+    token = _content_token(graph, graph.fingerprint())
+    for key, entry in manifest["arrays"].items():
+        if entry["file"] != f"{key}-{token}.npy":
+            raise GraphError(
+                f"{directory} holds a damaged graph: its arrays have the hash {token}, but "
+                f"{entry['file']} was written with another: save the graph again"
+            )
 
 
 def _graph_of(manifest: Mapping[str, Any], directory: Path) -> Graph:
