@@ -75,6 +75,8 @@ def as_user_error(error: BaseException) -> GpnScaleError | None:
         return MachineError(_os_sentence(error))
     if _is_from(error, "safetensors", "SafetensorError"):
         return MachineError(_tensor_sentence(error, reason))
+    if isinstance(error, ValueError) and "embedded null" in reason:
+        return MachineError("a path holds a zero byte, which no path may hold: choose another one")
     if isinstance(error, UnicodeError):
         return MachineError(f"a name or a text is not valid UTF-8 ({reason})")
     if isinstance(error, RecursionError):

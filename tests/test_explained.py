@@ -99,6 +99,7 @@ def test_errors_of_other_packages(tmp_path):
     error = error_of(lambda: pa.parquet.read_schema(tmp_path / "x"))
     assert "a table cannot be read or written" in str(as_user_error(error))
     assert "UTF-8" in str(as_user_error(error_of(lambda: b"\xff".decode())))
+    assert "zero byte" in str(as_user_error(error_of(lambda: os.stat("a\0b"))))
     assert "ended from outside" in str(as_user_error(BrokenProcessPool("abruptly")))
 
 

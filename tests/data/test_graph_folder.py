@@ -253,7 +253,7 @@ def test_a_wrong_bit_in_any_array_is_found(tmp_path):
         node_names=[f"node {index}" for index in range(9)],
         class_names=["a", "b", "c"],
         feature_names=["x", "y", "z"],
-        split=Split(train=[0, 1], val=[2], test=[3]),
+        split=Split(train=[0, 1, 2], val=[3], test=[4]),
         marks={"odd": [7]},
     )
     save_graph(graph, tmp_path)
