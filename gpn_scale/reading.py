@@ -19,7 +19,7 @@ from gpn_scale.errors import FileError
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-TEXT_BYTES = 256 << 20
+TEXT_BYTES = 1 << 30
 """Most bytes of a text file that is read at once."""
 JSON_BYTES = 64 << 20
 """Most bytes of a JSON document."""

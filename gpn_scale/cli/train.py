@@ -56,6 +56,7 @@ from gpn_scale.recipes import is_own_graph
 from gpn_scale.train.checkpoint import restore_checkpoint
 from gpn_scale.train.checkpoint_schedule import CheckpointSchedule
 from gpn_scale.train.metrics_log import metrics_log
+from gpn_scale.train.model_size import check_model_size
 from gpn_scale.train.run_directory import RunDirectory
 from gpn_scale.train.trainer import EpochRecord, Interrupted, Trainer
 
@@ -131,8 +132,9 @@ def _prepare(options: argparse.Namespace, directory: RunDirectory, world: World)
         graph = prepare_graph(graph, config)
         classifier = GPNClassifier(config, device=options.device, world=world)
         classifier.check(graph)
+        # Refused before rows are computed, which may take long.
+        check_model_size(config, graph.num_features, graph.num_classes)
         if config.mode == "minibatch" and graph.split is not None:
-            # Refused before rows are computed, which may take long.
             config.minibatch.roots_per_batch(len(graph.split.train))
         summary = _open(options, graph, config) if world.is_first else None
     store = _store(options, directory, graph, config, world)
