@@ -2,6 +2,7 @@
 
 import struct
 import tokenize
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -46,7 +47,11 @@ def read_arrays(path: Path, is_wanted: Callable[[str], bool]) -> dict[str, NDArr
         raise GraphError(f"{path} cannot be opened ({error}): make it readable") from error
     with file:
         try:
-            return _wanted_arrays(np.load(file, allow_pickle=False), path, is_wanted)
+            with warnings.catch_warnings():
+                warnings.simplefilter(
+                    "ignore"
+                )  # about headers that Python 2 wrote, or damaged ones
+                return _wanted_arrays(np.load(file, allow_pickle=False), path, is_wanted)
         except GraphError:
             raise
         except UNREADABLE as error:

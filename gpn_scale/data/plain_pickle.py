@@ -7,6 +7,7 @@ arrays and matrices) stand for records of ours. Every other name and instruction
 """
 
 import pickletools
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -168,7 +169,9 @@ expected arrays, sparse matrices, lists and dictionaries only
         FileError: the pickle is damaged, or holds anything else.
     """
     try:
-        return _Machine().run(content)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about escape sequences in damaged texts
+            return _Machine().run(content)
     except _Refused as error:
         raise FileError(
             f"{what}: refused to read this pickle, since {error}; "
