@@ -2,14 +2,24 @@
 
 import argparse
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
 
-from gpn_scale.messages import FORMAT_VARIABLE, FORMATS, formatted, message_format, say
+from gpn_scale.explained import as_user_error
+from gpn_scale.messages import (
+    FORMAT_VARIABLE,
+    FORMATS,
+    formatted,
+    message_format,
+    say,
+    silence,
+)
 
 FAULT = 1
 """Exit code of a fault of the program."""
@@ -17,7 +27,10 @@ BAD_INPUT = 2
 """Exit code of bad input, with one sentence on standard error."""
 SIGNALLED = 128
 """A command that signal n ended has this exit code plus n."""
+TRACEBACK_VARIABLE = "GPN_SCALE_TRACEBACK"
+"""Environment variable that makes commands print the traceback of a fault of the program."""
 _OPTION = "--log-format"
+_SHOWN_PLACES = 6
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -65,9 +78,23 @@ def run_parsed(
     Returns:
         The exit code.
 
+    Every error ends here. What the user can do something about is one sentence with the exit code
+    2, a fault of the program is one with the exit code 1, and a reader of the results that has
+    gone, as in `gpn-report ... | head -1`, ends the command without a word.
+
     Raises:
         SystemExit: the options cannot be used, or ask for help.
     """
+    with _Outcome() as outcome:
+        outcome.code = _run_parsed(parser, run, arguments)
+    return outcome.code
+
+
+def _run_parsed(
+    parser: Callable[[], argparse.ArgumentParser],
+    run: Callable[[argparse.Namespace], int],
+    arguments: Sequence[str] | None,
+) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     variable = os.environ.get(FORMAT_VARIABLE, FORMATS[0])
     # Errors of options are printed before there are options, so the format is looked up first.
@@ -77,8 +104,9 @@ def run_parsed(
             expected = " or ".join(FORMATS)
             command.error(f"the variable {FORMAT_VARIABLE} is {variable!r}, expected {expected}")
         options = command.parse_args(arguments)
-    with formatted(options.log_format or message_format()), _FaultsAsMessages():
-        return run(options)
+    with formatted(options.log_format or message_format()), _Outcome() as outcome:
+        outcome.code = run(options)
+    return outcome.code
 
 
 def _asked_format(arguments: Sequence[str]) -> str | None:
@@ -90,20 +118,85 @@ def _asked_format(arguments: Sequence[str]) -> str | None:
     return asked
 
 
-class _FaultsAsMessages:
-    """Turns a fault of the program into a message with a traceback, in the format `json`.
+class _Outcome:
+    """The exit code of a block; turns errors into messages and exit codes."""
 
-    In the format `text`, Python prints the traceback itself.
-    """
+    def __init__(self) -> None:
+        self.code = 0
 
-    def __enter__(self) -> None:
-        return None
+    def __enter__(self) -> "_Outcome":
+        _open_standard_streams()
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
-        if isinstance(error, Exception) and message_format() == "json":
-            text = "".join(traceback.format_exception(error))
-            message = f"{type(error).__name__}: {error}"
-            say("fault", message, level="error", traceback=text)
-            raise SystemExit(FAULT) from error
+    ) -> bool:
+        if isinstance(error, BrokenPipeError) and error.filename is None:
+            flush_standard_streams()
+            self.code = SIGNALLED + signal.SIGPIPE
+            return True
+        if not isinstance(error, Exception):
+            flush_standard_streams()
+            return False
+        problem = as_user_error(error)
+        if problem is not None:
+            say("error", str(problem), level="error", arguments=problem.arguments)
+            self.code = BAD_INPUT
+        else:
+            say_fault(error)
+            self.code = FAULT
+        return True
+
+
+def say_fault(error: BaseException, where: str = "", **fields: Any) -> None:
+    """Print a fault of the program in one line, with how to report it.
+
+    >>> say_fault(KeyError("epochs"))  # on standard error
+
+    Args:
+        error: The fault.
+        where: Beginning of the message, such as the rank.
+        fields: Further fields of the message.
+    """
+    trace = "".join(traceback.format_exception(error)).rstrip()
+    places = " > ".join(_places(error)) or "no place is known"
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    message = (
+        f"{where}{text} ({places}): this is a fault of gpn_scale; please report this line and the "
+        f"command to its maintainers ({TRACEBACK_VARIABLE}=1 shows more)"
+    )
+    shown = f"{trace}\nerror: {message}" if os.environ.get(TRACEBACK_VARIABLE) else None
+    say("fault", message, level="error", text=shown, traceback=trace, **fields)
+
+
+def _places(error: BaseException) -> list[str]:
+    """Return the innermost places in files of this project that an error has passed."""
+    root = Path(__file__).parent.parent
+    places = []
+    for frame in traceback.extract_tb(error.__traceback__):
+        path = Path(frame.filename)
+        if path.is_relative_to(root) and "site-packages" not in path.relative_to(root).parts:
+            places.append(f"{path.relative_to(root)}, line {frame.lineno}")
+    return places[-_SHOWN_PLACES:]
+
+
+def _open_standard_streams() -> None:
+    """Open what the caller has closed, so that no file of ours takes the place of a stream."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+
+
+def flush_standard_streams() -> None:
+    """Write what the streams still hold; one that cannot be written leads nowhere from then on.
+
+    >>> flush_standard_streams()
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and not stream.closed:
+            try:
+                stream.flush()
+            except OSError:
+                silence(stream)

@@ -5,6 +5,7 @@ Its sections are defined in `gpn_scale.config_sections` and can be imported from
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, get_type_hints
@@ -26,7 +27,7 @@ from gpn_scale.config_sections import (
     TrainConfig,
 )
 from gpn_scale.errors import ConfigError
-from gpn_scale.field_types import checks_choices, parse_value, unknown_field
+from gpn_scale.field_types import checks_fields, parse_value, unknown_field
 
 __all__ = [
     "DataConfig",
@@ -60,7 +61,7 @@ _LATER_FIELDS = {"data.left_out_set": 0, "opinion.schedule": "constant"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-@checks_choices()
+@checks_fields()
 class RunConfig:
     """Configuration of a whole run; `gpn_scale.recipes` has the paper's settings."""
 
@@ -99,8 +100,13 @@ class RunConfig:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as nested dictionaries of plain values, for JSON."""
-        return asdict(self)
+        """Return all fields as nested dictionaries of plain values, for JSON; inf is a text."""
+        return {
+            name: {key: "inf" if each == math.inf else each for key, each in value.items()}
+            if isinstance(value, dict)
+            else value
+            for name, value in asdict(self).items()
+        }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "RunConfig":
@@ -122,7 +128,7 @@ class RunConfig:
         >>> "opinion" in RunConfig(model="GPN").fingerprinted()
         False
         """
-        values = self.to_dict()
+        values = asdict(self)
         for key, default in _LATER_FIELDS.items():
             section, _, name = key.partition(".")
             if values[section][name] == default:

@@ -3,10 +3,11 @@
 The docstring under a field is what `--help` prints about it.
 """
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from gpn_scale.field_types import checks_choices, require
+from gpn_scale.field_types import checks_fields, require
 
 FeatureScaling = Literal["none", "row_sum", "binary_row_sum"]
 """`row_sum`: each row sums to 1; `binary_row_sum`: the same after setting nonzeros to 1."""
@@ -16,10 +17,12 @@ TailKind = Literal["clustered", "stationary", "renormalised", "truncated"]
 """How the evidence that a top-k row cuts off is estimated; see `gpn_scale.ppr.tails`."""
 
 _BATCH_SIZE = 1024
+LARGEST_SEED = (1 << 63) - 1
+"""Largest seed of a generator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-@checks_choices("data")
+@checks_fields("data", left_out_classes=1_000_000, left_out_set=1_000_000)
 class DataConfig:
     """The graph, and how its features and labels are used.
 
@@ -45,7 +48,7 @@ class DataConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-@checks_choices("split")
+@checks_fields("split", train=1, val=1, rng_seed=LARGEST_SEED)
 class SplitConfig:
     """Division of the labelled nodes into training, validation and test sets.
 
@@ -75,7 +78,7 @@ class SplitConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-@checks_choices("encoder")
+@checks_fields("encoder", hidden=1_000_000, layers=1_000, latent=100_000, dropout=1)
 class EncoderConfig:
     """The encoder, which maps features to latent positions.
 
@@ -104,7 +107,7 @@ class EncoderConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-@checks_choices("flow")
+@checks_fields("flow", radial_layers=10_000, memory_mib=1 << 24)
 class FlowConfig:
     """The normalising flows, which map latent positions to a density per class.
 
@@ -123,7 +126,7 @@ class FlowConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-@checks_choices("evidence")
+@checks_fields("evidence", log_limit=80)
 class EvidenceConfig:
     """The step from a density per class to evidence (pseudo-counts).
 
@@ -141,7 +144,7 @@ class EvidenceConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-@checks_choices("diffusion")
+@checks_fields("diffusion", teleport=1, steps=1_000_000, tolerance=1)
 class DiffusionConfig:
     """The diffusion, which aggregates evidence over the neighbourhood of each node.
 
@@ -181,7 +184,14 @@ class DiffusionConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-@checks_choices()
+@checks_fields(
+    k=10_000_000,
+    clusters=10_000_000,
+    keep=20_000_000,
+    sweeps=1_000_000,
+    sweep_tolerance=1,
+    push_tolerance=1,
+)
 class PPRConfig:
     """The approximation and storage of the top-k rows of a diffusion.
 
@@ -223,7 +233,16 @@ class PPRConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-@checks_choices("train")
+@checks_fields(
+    "train",
+    epochs=100_000_000,
+    patience=100_000_000,
+    warmup_steps=1_000_000,
+    learning_rate=1_000,
+    weight_decay=1_000_000,
+    entropy_weight=1_000_000,
+    rng_seed=LARGEST_SEED,
+)
 class TrainConfig:
     """The optimisation of the parameters.
 
@@ -259,7 +278,9 @@ class TrainConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-@checks_choices("opinion")
+@checks_fields(
+    "opinion", dropout=1, weight_decay=1_000_000, epochs=100_000_000, patience=100_000_000
+)
 class OpinionConfig:
     """The opinion of GPN+: a perceptron beside GPN's encoder, whose logits are diffused.
 
@@ -286,7 +307,14 @@ class OpinionConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-@checks_choices("minibatch")
+@checks_fields(
+    "minibatch",
+    batch_size=(1 << 31) - 1,
+    neighbours=1_000_000,
+    tail_nodes=100_000_000,
+    tail_prior_mass=math.inf,
+    workers=256,
+)
 class MinibatchConfig:
     """The batches of minibatch mode."""
 

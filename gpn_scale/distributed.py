@@ -19,6 +19,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.parallel import DistributedDataParallel
 
 from gpn_scale.errors import ConfigError, ElsewhereError, GpnScaleError, RunError
+from gpn_scale.explained import Explained
 from gpn_scale.rank_part import RankPart
 
 _PIECE_BYTES = 16 << 20
@@ -170,7 +171,8 @@ class World:
         """
         problem: GpnScaleError | None = None
         try:
-            yield
+            with Explained():
+                yield
         except GpnScaleError as error:
             problem = error
         message = "" if problem is None else str(problem)

@@ -59,6 +59,26 @@ class StoreError(GpnScaleError, ValueError):
     """
 
 
+class FileError(GpnScaleError, ValueError):
+    """A file is not what it should be: no regular file, too large, or not in its format.
+
+    >>> from gpn_scale.reading import check_file
+    >>> check_file("/dev/null")
+    Traceback (most recent call last):
+        ...
+    gpn_scale.errors.FileError: /dev/null is a device, expected a regular file
+    """
+
+
+class MachineError(GpnScaleError):
+    """The machine refused: a full disk, a missing right, too little memory.
+
+    >>> from gpn_scale.explained import as_user_error
+    >>> str(as_user_error(MemoryError())).partition(":")[0]
+    'not enough memory (MemoryError)'
+    """
+
+
 class RunError(GpnScaleError):
     """A run directory, a model file or a checkpoint cannot be used as requested.
 

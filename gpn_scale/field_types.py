@@ -7,7 +7,7 @@ import difflib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from functools import cache
-from numbers import Integral
+from numbers import Integral, Real
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -15,24 +15,34 @@ from gpn_scale.errors import ConfigError
 
 T = TypeVar("T")
 
+_SHOWN = 80
 
-def checks_choices(section: str = "") -> Callable[[type[T]], type[T]]:
-    """Return a class decorator that makes a dataclass refuse values its `Literal` fields exclude.
 
-    The check runs first in `__post_init__`. Put the decorator below `@dataclass`.
+def checks_fields(section: str = "", **most: float) -> Callable[[type[T]], type[T]]:
+    """Return a class decorator that makes a dataclass refuse values that its fields exclude.
+
+    Refused are values that a `Literal` does not have, numbers of another type, and numbers above
+    the upper bound that every numeric field has. Types are checked first in `__post_init__`, upper
+    bounds last. Put the decorator below `@dataclass`.
 
     >>> from dataclasses import dataclass
     >>> @dataclass
-    ... @checks_choices("encoder")
+    ... @checks_fields("encoder", layers=1000)
     ... class Encoder:
     ...     activation: Literal["relu", "tanh"] = "relu"
+    ...     layers: int = 2
     >>> Encoder("sine")
     Traceback (most recent call last):
         ...
     gpn_scale.errors.ConfigError: encoder.activation is 'sine', expected relu or tanh
+    >>> Encoder(layers=2**31)
+    Traceback (most recent call last):
+        ...
+    gpn_scale.errors.ConfigError: encoder.layers is 2147483648, expected at most 1,000
 
     Args:
         section: Name of the section of `RunConfig` that the class stands for, used in messages.
+        most: The largest value of each numeric field: what a machine can hold, or what ends.
     """
 
     def decorate(cls: type[T]) -> type[T]:
@@ -40,11 +50,16 @@ def checks_choices(section: str = "") -> Callable[[type[T]], type[T]]:
 
         def __post_init__(self: Any) -> None:
             own_class: Any = type(self)
-            for name, kind in _choice_fields(own_class).items():
-                value, key = getattr(self, name), f"{section}.{name}" if section else name
-                require(_is_choice(kind, value), key, value, describe(kind))
+            prefix = f"{section}." if section else ""
+            for name, kind in _checked_fields(own_class).items():
+                value = getattr(self, name)
+                require(_is_choice(kind, value), prefix + name, value, describe(kind))
             if check_rest is not None:
                 check_rest(self)
+            for name, bound in most.items():
+                value = getattr(self, name)
+                allowed = isinstance(value, str) or value <= bound
+                require(allowed, prefix + name, value, f"at most {bound:,}")
 
         cls.__post_init__ = __post_init__  # type: ignore[attr-defined]
         return cls
@@ -53,16 +68,16 @@ def checks_choices(section: str = "") -> Callable[[type[T]], type[T]]:
 
 
 @cache
-def _choice_fields(cls: Any) -> dict[str, Any]:
-    """Return the types of the fields that are a `Literal`, or an int or a `Literal`."""
+def _checked_fields(cls: Any) -> dict[str, Any]:
+    """Return the types of the fields that are a number, a `Literal`, or one of both."""
     hints = get_type_hints(cls)
-    return {f.name: hints[f.name] for f in fields(cls) if _has_choices(hints[f.name])}
+    return {f.name: hints[f.name] for f in fields(cls) if _is_checked(hints[f.name])}
 
 
-def _has_choices(kind: Any) -> bool:
+def _is_checked(kind: Any) -> bool:
     if get_origin(kind) in (Union, UnionType):
-        return any(map(_has_choices, get_args(kind)))
-    return get_origin(kind) is Literal
+        return any(map(_is_checked, get_args(kind)))
+    return get_origin(kind) is Literal or kind in (int, float)
 
 
 def _is_choice(kind: Any, value: Any) -> bool:
@@ -70,7 +85,9 @@ def _is_choice(kind: Any, value: Any) -> bool:
         return any(_is_choice(option, value) for option in get_args(kind))
     if get_origin(kind) is Literal:
         return any(type(value) is type(option) and value == option for option in get_args(kind))
-    return isinstance(value, Integral) if kind is int else isinstance(value, kind)
+    if kind in (int, float):
+        return isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
+    return isinstance(value, kind)
 
 
 def require(condition: bool, name: str, value: object, expected: str) -> None:
@@ -89,7 +106,17 @@ def require(condition: bool, name: str, value: object, expected: str) -> None:
     """
     if not condition:
         arguments = name.split(" + ")
-        raise ConfigError(f"{name} is {value!r}, expected {expected}", arguments=arguments)
+        raise ConfigError(f"{name} is {shown(value)}, expected {expected}", arguments=arguments)
+
+
+def shown(value: object) -> str:
+    """Return a value for a message; one with thousands of characters is cut.
+
+    >>> shown("inf"), shown(10**100)
+    ("'inf'", '100000000000000000000000000000... (101 characters)')
+    """
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:30]}... ({len(text):,} characters)"
 
 
 def parse_value(kind: Any, text: str, key: str) -> Any:
@@ -116,7 +143,7 @@ def parse_value(kind: Any, text: str, key: str) -> Any:
             return parsers[kind](text)
         except ValueError:
             pass
-    raise ConfigError(f"{key} is {text!r}, expected {describe(kind)}", arguments=(key,))
+    raise ConfigError(f"{key} is {shown(text)}, expected {describe(kind)}", arguments=(key,))
 
 
 def _as_bool(text: str) -> bool:

@@ -39,6 +39,9 @@ def replacing(path: Path) -> Iterator[Path]:
         _flush(temporary)
         os.replace(temporary, path)
         _flush(path.parent)
+    except BaseException as error:
+        error.add_note(str(path))  # errors of writing name no file, or the temporary one
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -111,7 +114,7 @@ def claimed(path: Path, *, wait: bool) -> Iterator[bool]:
             process holds the lock.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab") as file:
+    with open(path, "ab", opener=_open_at_once) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -119,6 +122,11 @@ def claimed(path: Path, *, wait: bool) -> Iterator[bool]:
         else:
             acquired = True
         yield acquired
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file without waiting, as opening a pipe would until somebody reads from it."""
+    return os.open(path, flags | os.O_NONBLOCK, 0o666)
 
 
 def _flush(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import os
 import resource
 import sys
 from pathlib import Path
@@ -20,6 +21,15 @@ def resident_bytes() -> tuple[int, int]:
     """
     now, peak = _status("VmRSS", "VmHWM")
     return now, peak
+
+
+def physical_bytes() -> int:
+    """Return the memory of this machine, whether it is free or not.
+
+    >>> physical_bytes() > 1 << 28
+    True
+    """
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def peak_rss_bytes() -> int:

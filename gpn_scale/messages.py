@@ -10,7 +10,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, TextIO
@@ -19,6 +19,11 @@ FORMATS = ("text", "json")
 """Formats of messages."""
 FORMAT_VARIABLE = "GPN_SCALE_LOG_FORMAT"
 """Environment variable with the format, which child processes inherit."""
+
+_CONTROLS = {
+    code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"
+}
+"""Characters of names and paths that would command a terminal, and how they are shown."""
 
 Level = Literal["info", "warning", "error"]
 
@@ -90,8 +95,52 @@ def say(
     else:
         prefix = "" if level == "info" else f"{level}: "
         line = f"{prefix}{message}" if text is None else text
-    stream.write(f"{line}\n")
-    stream.flush()
+    write_line(stream, line)
+
+
+def write_line(stream: TextIO | None, line: str) -> None:
+    """Write one line to a stream of this process, which may be closed or full.
+
+    Work goes on without a standard error that cannot be written. A standard output that cannot be
+    written is an error, since results would be lost; a closed one is left alone.
+
+    >>> write_line(sys.stdout, "written: a.csv")
+    written: a.csv
+
+    Raises:
+        BrokenPipeError: nobody reads standard output any more.
+        OSError: standard output cannot be written, such as one that goes to a full disk.
+    """
+    if stream is None or stream.closed:
+        return
+    line = line.translate(_CONTROLS)
+    try:
+        try:
+            stream.write(f"{line}\n")
+        except UnicodeEncodeError:  # such as of a path that is not UTF-8
+            coding = stream.encoding or "ascii"
+            stream.write(f"{line.encode(coding, 'backslashreplace').decode(coding)}\n")
+        stream.flush()
+    except OSError as error:
+        silence(stream)
+        if stream is sys.stderr:
+            return
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise OSError(error.errno, error.strerror, "standard output") from error
+
+
+def silence(stream: TextIO) -> None:
+    """Let a stream of this process lead nowhere, also for what it still holds.
+
+    >>> with open(os.devnull, "w") as stream:
+    ...     silence(stream)
+    """
+    with suppress(OSError, ValueError):  # a stream that is no file
+        number = stream.fileno()
+        nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+        os.dup2(nowhere, number)
+        os.close(nowhere)
 
 
 def json_line(event: str, message: str, *, level: Level = "info", **fields: Any) -> str:

@@ -44,8 +44,9 @@ class ProgressMeter:
     ) -> None:
         self._what, self._unit, self._total = what, unit, total
         self._start = self._done = self._reported = done
-        self._seconds, self._silent = seconds, silent
         self._stream = stream if stream is not None else sys.stderr
+        silent = silent or self._stream is None  # standard error may be closed
+        self._seconds, self._silent = seconds, silent
         self._started_at = self._reported_at = time.monotonic()
         self._note, self._numbers = "", dict[str, Any]()
         self._bar: tqdm | None = None  # type: ignore[type-arg]

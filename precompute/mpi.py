@@ -7,7 +7,6 @@ several, so everything else works on a machine without an MPI library.
 import os
 import sys
 import time
-import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -18,8 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from gpn_scale.command_line import BAD_INPUT, FAULT
+from gpn_scale.command_line import BAD_INPUT, FAULT, say_fault
 from gpn_scale.errors import ConfigError, GpnScaleError
+from gpn_scale.explained import Explained
 from gpn_scale.flags import PRECOMPUTE_FLAGS, with_flags
 from gpn_scale.messages import say
 
@@ -290,7 +290,7 @@ def abort_all_ranks_on_error(comm: AbstractComm) -> Iterator[None]:
     """End all ranks if this one fails, so that the others do not wait for it forever.
 
     The exit code is 2 with one line for a `GpnScaleError`, that of a `SystemExit` without a
-    message, and 1 with a traceback for anything else. In a single process nothing is caught.
+    message, and 1 with one line for anything else. In a single process nothing is caught.
 
     >>> with abort_all_ranks_on_error(SingleProcess()):
     ...     ranks = SingleProcess().gather("text")
@@ -301,7 +301,8 @@ def abort_all_ranks_on_error(comm: AbstractComm) -> Iterator[None]:
         yield
         return
     try:
-        yield
+        with Explained():
+            yield
     except GpnScaleError as error:
         message = with_flags(error, PRECOMPUTE_FLAGS)
         say(
@@ -318,9 +319,7 @@ def abort_all_ranks_on_error(comm: AbstractComm) -> Iterator[None]:
             if error.code:
                 comm.abort(error.code)
             raise
-        message, trace = f"rank {comm.rank} of {comm.size} failed", traceback.format_exc()
-        text = f"{message}\n{trace.rstrip()}"
-        say("fault", message, level="error", text=text, rank=comm.rank, traceback=trace)
+        say_fault(error, f"rank {comm.rank} of {comm.size}: ", rank=comm.rank)
         comm.abort(FAULT)
         raise
 

@@ -10,9 +10,9 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[1]
 LAYERS = [
-    {"csr", "errors", "files", "memory", "messages", "rank_part"},
-    {"command_line", "field_types", "flags", "progress"},
-    {"config_sections"},
+    {"csr", "errors", "files", "memory", "messages", "rank_part", "table_text"},
+    {"explained", "field_types", "flags", "progress", "reading"},
+    {"command_line", "config_sections"},
     {"config", "device", "distributed", "scratch"},
     {"data", "nn"},
     {"diffusion", "recipes"},
@@ -35,10 +35,10 @@ FORBIDDEN = {"numba", "mpi4py", "launch"}
 """Packages that nothing in gpn_scale imports."""
 PRECOMPUTE_USES = {"command_line", "config", "csr", "data", "diffusion", "errors", "field_types"}
 PRECOMPUTE_USES |= {"files", "flags", "memory", "messages", "ppr", "progress", "rank_part"}
-PRECOMPUTE_USES |= {"recipes"}
+PRECOMPUTE_USES |= {"explained", "reading", "recipes"}
 """Packages of gpn_scale that precompute imports; none of them loads torch."""
 SOLE_USERS = {
-    "torch_geometric": {"gpn_scale/data/datasets.py"},
+    "torch_geometric": {"gpn_scale/data/benchmark_files.py"},
     "gpytorch": {"gpn_scale/baselines/gpytorch_process.py"},
     "torch_sparse": {"gpn_scale/nn/sparse.py"},
     "tqdm": {"gpn_scale/progress.py"},
@@ -182,6 +182,65 @@ def test_every_source_file_has_its_tests():
             if not mirror.exists():
                 missing.append(name_of(mirror))
     assert not missing
+
+
+BARE_READS = {"json.load", "json.loads", "gzip.open", "torch.load", "pickle.load", "pickle.loads"}
+"""Functions that read, or parse what was read, without any bounds."""
+OTHER_READERS = {"np.load", "np.loadtxt", "np.memmap", "np.fromfile", "safe_open", "load_file"}
+OTHER_READERS |= {"parquet.ParquetFile", "parquet.read_table", "parquet.read_metadata"}
+OTHER_READERS |= {"parquet.read_schema", "pa.input_stream", "pa.memory_map"}
+OTHER_READERS |= {f"{name}.{read}" for name in ("csv", "arrow_csv") for read in ("open_csv",)}
+OTHER_READERS |= {f"{name}.read_csv" for name in ("csv", "arrow_csv")}
+"""Readers of other packages; their users check files by the gate first."""
+READS_WITHOUT_THE_GATE = {
+    "gpn_scale/cli/code_fingerprint.py": "reads the program's own source",
+    "gpn_scale/cli/run_choice.py": "parses what another rank of the run has sent",
+    "gpn_scale/cli/torchrun.py": "reads /proc",
+    "gpn_scale/memory.py": "reads /proc",
+    "gpn_scale/page/run_record.py": "checks its files itself",
+    "gpn_scale/page/templates.py": "reads files of the package",
+    "gpn_scale/ppr/shard.py": "checks its files itself",
+    "gpn_scale/ppr/store.py": "checks its files itself",
+    "gpn_scale/ppr/writer.py": "checks its files itself",
+    "gpn_scale/reading.py": "is the gate",
+    "gpn_scale/scratch.py": "maps a file that it has just made",
+    "precompute/arguments.py": "checks its files itself",
+    "precompute/mpi.py": "reads /proc",
+}
+"""Files that read without `gpn_scale.reading`, and why."""
+
+
+def bare_reads(path):
+    """Calls that read a file, or parse a document, without the bounds of `gpn_scale.reading`."""
+    uses_gate = "gpn_scale.reading" in set(imported(path))
+    for node in ast.walk(tree_of(path)):
+        if not isinstance(node, ast.Call):
+            continue
+        name = ast.unparse(node.func)
+        modes = [each.value for each in node.args if isinstance(each, ast.Constant)]
+        modes = [mode for mode in modes if isinstance(mode, str) and set(mode) <= set("rwaxbt+")]
+        opens = name == "open" or (
+            name.endswith(".open") and name not in ("os.open", "PPRStore.open")
+        )
+        reads = opens and not any(set(mode) & set("wax") for mode in modes)
+        reads = reads and not name.startswith("archive.")  # a member of an open archive
+        reads = reads or name.endswith((".read_text", ".read_bytes")) or name in BARE_READS
+        if reads or (name in OTHER_READERS and not uses_gate):
+            yield f"line {node.lineno}: {name}"
+
+
+@pytest.mark.parametrize("path", sources("gpn_scale", "precompute"), ids=name_of)
+def test_files_are_read_through_the_gate(path):
+    if name_of(path) not in READS_WITHOUT_THE_GATE:
+        assert not list(bare_reads(path))
+
+
+@pytest.mark.parametrize("path", sources("gpn_scale", "precompute"), ids=name_of)
+def test_csv_is_written_in_one_place(path):
+    """The writers for tables of arrays and of texts keep formulas out of spreadsheets."""
+    if name_of(path) not in ("gpn_scale/table_text.py", "gpn_scale/evaluation/table_writers.py"):
+        calls = {ast.unparse(n.func) for n in ast.walk(tree_of(path)) if isinstance(n, ast.Call)}
+        assert not {name for name in calls if name.endswith(("csv.writer", "CSVWriter"))}
 
 
 def assigned_names(tree):

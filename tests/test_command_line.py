@@ -1,11 +1,19 @@
 """The format of messages on the command line, and errors of options."""
 
+import errno
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from gpn_scale.command_line import CommandParser, run_parsed
+from gpn_scale.command_line import TRACEBACK_VARIABLE, CommandParser, run_parsed
+from gpn_scale.errors import GraphError
 from gpn_scale.messages import FORMAT_VARIABLE, message_format
+
+REPOSITORY = Path(__file__).parents[1]
 
 
 def parser():
@@ -77,12 +85,76 @@ def failing(options):
     raise ZeroDivisionError("a fault")
 
 
-def test_faults_are_messages_in_json_and_exceptions_in_text(capsys):
-    with pytest.raises(ZeroDivisionError):
-        run_parsed(parser, failing, [])
-    with pytest.raises(SystemExit) as caught:
-        run_parsed(parser, failing, ["--log-format", "json"])
-    assert caught.value.code == 1
+def test_a_fault_of_the_program_is_one_line_with_how_to_report_it(capsys, monkeypatch):
+    assert run_parsed(parser, failing, []) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ZeroDivisionError: a fault (")
+    assert "gpn_scale/command_line.py, line" in line
+    assert "this is a fault of gpn_scale; please report this line" in line
+    assert run_parsed(parser, failing, ["--log-format", "json"]) == 1
     message = json.loads(capsys.readouterr().err)
-    assert message["message"] == "ZeroDivisionError: a fault"
+    assert message["event"] == "fault"
+    assert message["message"].startswith("ZeroDivisionError: a fault (")
     assert "in failing" in message["traceback"]
+    monkeypatch.setenv(TRACEBACK_VARIABLE, "1")
+    assert run_parsed(parser, failing, []) == 1
+    assert "in failing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device", "run/x"), "run/x: No space left on dev"),
+        (MemoryError("8 TiB"), "not enough memory (8 TiB)"),
+        (GraphError("graph 'g' is empty"), "graph 'g' is empty"),
+        (RecursionError(), "the data is nested too deeply"),
+        ("\udcff".encode, "a name or a text is not valid UTF-8"),
+    ],
+)
+def test_what_the_user_can_change_is_one_sentence_with_code_2(capsys, error, sentence):
+    def run(options):
+        if callable(error):
+            error()
+        raise error
+
+    assert run_parsed(parser, run, []) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error: {sentence}")
+
+
+COMMAND = """
+import sys
+from gpn_scale.command_line import CommandParser, flush_standard_streams, run_parsed
+from gpn_scale.messages import say
+
+def run(options):
+    for number in range(20_000):
+        say("note", f"line {number} \\u2013 \\udcff", result=True)
+    return 0
+
+sys.exit(run_parsed(CommandParser, run, sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("redirection", "code", "errors"),
+    [
+        ("| head -1", 141, ""),
+        ("> /dev/null", 0, ""),
+        (">&-", 0, ""),
+        ("2>&-", 0, ""),
+        (">&- 2>&- <&-", 0, ""),
+        ("> /dev/full 2> /dev/full", 2, ""),
+        ("> /dev/full", 2, "error: standard output: No space left on device: free space on this "),
+        ("--help | true", 0, ""),
+        ("--help > /dev/full", 0, ""),
+    ],
+)
+def test_standard_streams_may_be_closed_or_full(tmp_path, redirection, code, errors):
+    script = tmp_path / "script.py"
+    script.write_text(COMMAND)
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    command = f"{sys.executable} {script} {redirection}; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, env=environment)
+    assert done.returncode == code
+    assert done.stderr[: len(errors) or None].decode() == errors

@@ -1,5 +1,7 @@
 """The sections of a configuration: values that they refuse."""
 
+import json
+import typing
 from dataclasses import fields, is_dataclass, replace
 from typing import get_type_hints
 
@@ -8,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpn_scale.config
-from gpn_scale.config import DiffusionConfig, RunConfig, override
+from gpn_scale.config import (
+    DiffusionConfig,
+    RunConfig,
+    TrainConfig,
+    field_types_by_key,
+    override,
+)
 from gpn_scale.errors import ConfigError
 from gpn_scale.field_types import parse_assignments
 
@@ -104,3 +112,35 @@ def test_a_refused_choice_names_the_allowed_values_and_its_field():
     with pytest.raises(ConfigError) as refused:
         DiffusionConfig(steps="few")
     assert str(refused.value) == "diffusion.steps is 'few', expected a whole number or inf"
+
+
+NUMBERS = [
+    key
+    for key, kind in field_types_by_key().items()
+    if {int, float} & {kind, *typing.get_args(kind)}
+]
+
+
+@pytest.mark.parametrize("key", NUMBERS)
+@pytest.mark.parametrize("text", ["1" + "0" * 30, "9" * 4000, "9" * 5000, "1e308", "nan"])
+def test_every_number_has_an_upper_bound_that_is_named(key, text):
+    if key == "minibatch.tail_prior_mass" and text != "nan":
+        text = "nan"  # any positive number is allowed, and inf
+    with pytest.raises(ConfigError, match=rf"{key} is .*, expected ") as refused:
+        override(RunConfig(), [(key, text)])
+    assert len(str(refused.value)) < 200
+
+
+def test_infinity_survives_json():
+    config = override(RunConfig(), [("minibatch.tail_prior_mass", "inf")])
+    text = json.dumps(config.to_dict(), allow_nan=False)
+    assert RunConfig.from_dict(json.loads(text) | {"model": "GPN+"}) == config
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"epochs": "3"}, {"epochs": 3.0}, {"epochs": True}, {"learning_rate": None}],
+)
+def test_numbers_of_another_type_are_refused(change):
+    with pytest.raises(ConfigError, match=r"train\..* is .*, expected a (whole )?number"):
+        TrainConfig(**change)

@@ -8,17 +8,18 @@ from hypothesis import strategies as st
 
 from gpn_scale.errors import ConfigError
 from gpn_scale.field_types import (
-    checks_choices,
+    checks_fields,
     describe,
     parse_assignments,
     parse_value,
     require,
+    shown,
     unknown_field,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-@checks_choices("meal")
+@checks_fields("meal", cups=100)
 class Meal:
     drink: Literal["tea", "coffee"] = "tea"
     cups: int | Literal["many"] = 1
@@ -35,7 +36,7 @@ def test_other_texts_than_the_choices_are_refused(text):
     else:
         with pytest.raises(ConfigError) as refused:
             Meal(drink=text)
-        assert str(refused.value) == f"meal.drink is {text!r}, expected tea or coffee"
+        assert str(refused.value) == f"meal.drink is {shown(text)}, expected tea or coffee"
         assert refused.value.arguments == ("meal.drink",)
 
 
@@ -44,7 +45,7 @@ def test_whole_numbers_or_choices_are_taken(cups):
     assert replace(Meal(), cups=cups).cups == cups
 
 
-@pytest.mark.parametrize("cups", ["few", 1.5, None])
+@pytest.mark.parametrize("cups", ["few", 1.5, None, True])
 def test_neither_number_nor_choice_is_refused(cups):
     with pytest.raises(ConfigError, match=r"meal\.cups is .*, expected a whole number or many"):
         replace(Meal(), cups=cups)
@@ -55,6 +56,14 @@ def test_checks_of_the_class_itself_come_after():
         Meal(cups=0)
     with pytest.raises(ConfigError, match=r"meal\.drink is 'milk'"):
         Meal(drink="milk", cups=0)
+
+
+def test_upper_bounds_are_named():
+    assert Meal(cups=100).cups == 100
+    with pytest.raises(ConfigError, match=r"meal\.cups is 101, expected at most 100"):
+        Meal(cups=101)
+    with pytest.raises(ConfigError, match=r"meal\.cups is 9999.*\(1,000 characters\), expected at"):
+        Meal(cups=int("9" * 1000))
 
 
 def test_fields_without_choices_take_anything():

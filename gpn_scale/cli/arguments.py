@@ -23,6 +23,7 @@ from gpn_scale.field_types import parse_assignments
 from gpn_scale.recipes import RECIPES, in_minibatches, is_own_graph, left_out_count, recipe_for
 from gpn_scale.train.run_directory import RunDirectory
 
+_YEAR_SECONDS = 365 * 86_400
 DEFAULT_DATASET = "synthetic"
 """Dataset if neither an option nor a configuration names one."""
 
@@ -162,9 +163,21 @@ def completed(
 
 
 def checked_timeout(seconds: float) -> float:
-    """Return the value of `--timeout-seconds` if it is positive."""
-    if not seconds > 0:
-        raise ConfigError(f"--timeout-seconds is {seconds}, expected a positive number")
+    """Return the value of `--timeout-seconds` if it is positive and at most a year."""
+    if not 0 < seconds <= _YEAR_SECONDS:
+        raise ConfigError(
+            f"--timeout-seconds is {seconds}, expected a positive number, at most "
+            f"{_YEAR_SECONDS:,} (a year)"
+        )
+    return seconds
+
+
+def checked_pause(seconds: float) -> float:
+    """Return the value of `--checkpoint-seconds` if it is not negative and at most a year."""
+    if not 0 <= seconds <= _YEAR_SECONDS:
+        raise ConfigError(
+            f"--checkpoint-seconds is {seconds}, expected 0 to {_YEAR_SECONDS:,} (a year)"
+        )
     return seconds
 
 

@@ -1,11 +1,11 @@
 """Configurations in files: what `--config FILE` and a resumed run start from."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from gpn_scale.config import RunConfig, assignments_of, override
 from gpn_scale.errors import ConfigError
+from gpn_scale.reading import read_json
 
 _SECTIONS_WITHOUT_MODEL = ("data", "split", "encoder", "flow", "evidence", "diffusion", "train")
 """Sections of a whole file that was written before there was more than one model."""
@@ -24,8 +24,8 @@ class ConfigFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            values = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
+            values = read_json(path, allow_nan=True)
+        except (OSError, ValueError) as error:
             raise self._error(f"cannot be read ({type(error).__name__}: {error})") from error
         if not isinstance(values, dict):
             raise self._error(f"holds {type(values).__name__}, expected an object of fields")

@@ -11,10 +11,11 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from gpn_scale.cli.torchrun import repeat_after_torchrun
-from gpn_scale.command_line import BAD_INPUT, SIGNALLED, run_parsed
+from gpn_scale.command_line import BAD_INPUT, SIGNALLED, flush_standard_streams, run_parsed
 from gpn_scale.errors import ElsewhereError, GpnScaleError
 from gpn_scale.evaluation.report import Report
 from gpn_scale.evaluation.scores import DETECTION_SCORES, SCORES
+from gpn_scale.explained import Explained
 from gpn_scale.flags import FLAGS, with_flags
 from gpn_scale.messages import message_format, say
 from gpn_scale.train.run_directory import RunDirectory
@@ -56,7 +57,8 @@ def exit_code_of(run: Callable[[], None], flags: Mapping[str, str] = FLAGS) -> i
         flags: Its flag of each argument that an error may name.
     """
     try:
-        run()
+        with Explained():
+            run()
     except ElsewhereError:
         return BAD_INPUT
     except GpnScaleError as error:
@@ -79,8 +81,7 @@ def leave(code: int) -> NoReturn:
     after it is destroyed). During the clean-up they may use objects that no longer exist. A rank
     that has done its work would then abort, and torchrun would end the other ranks with it.
     """
-    sys.stdout.flush()
-    sys.stderr.flush()
+    flush_standard_streams()
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         os._exit(code)
     sys.exit(code)

@@ -220,7 +220,7 @@ def _fractions(text: str) -> tuple[float, ...]:
 
 def _class_sets(text: str) -> tuple[int, ...]:
     parts = [part.strip() for part in text.split(",") if part]
-    if not all(part.isdecimal() for part in parts):
+    if not all(part.isdecimal() and len(part) < 10 for part in parts):
         raise ConfigError(
             f"class_sets got {text!r}, expected whole numbers", arguments=("class_sets",)
         )

@@ -26,7 +26,7 @@ from gpn_scale.command_line import CommandParser
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.data.splits import prepare_graph
-from gpn_scale.errors import ConfigError
+from gpn_scale.errors import ConfigError, FileError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.known_calibration import ELSEWHERE_CONDITION
 from gpn_scale.evaluation.prediction import Prediction
@@ -36,11 +36,13 @@ from gpn_scale.flags import NEW_NODES_FLAGS
 from gpn_scale.inference.some_nodes import NodesPrediction
 from gpn_scale.messages import say
 from gpn_scale.progress import ProgressMeter
+from gpn_scale.reading import read_text
 from gpn_scale.train.run_directory import RunDirectory
 from gpn_scale.triage.promise import PROMISE_CONDITION, Promise
 from gpn_scale.triage.promise_file import model_fingerprint, read_promise
 
 _PRINTED_NODES = 10
+_MOST_EXPLAINED = 1_000_000
 _PRINTED_FIELDS = ("node", "class", "probability", "alpha_0", "alpha_0_lower", "alpha_0_upper")
 
 
@@ -160,8 +162,10 @@ def _check_options(options: argparse.Namespace) -> None:
         options.ppr = store_of(RunDirectory(options.run), options.ppr)
         if options.ppr is None:
             raise ConfigError("--nodes needs the rows of these nodes: add --ppr STORE")
-    if options.explain < 0:
-        raise ConfigError(f"--explain is {options.explain}, expected at least 0")
+    if not 0 <= options.explain <= _MOST_EXPLAINED:
+        raise ConfigError(
+            f"--explain is {options.explain}, expected at least 0, at most {_MOST_EXPLAINED:,}"
+        )
 
 
 def _load_graph(options: argparse.Namespace, classifier: GPNClassifier) -> Graph:
@@ -208,10 +212,11 @@ def read_nodes(path: Path, graph: Graph) -> NodeIds:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # an empty file, or an id like 1.5
-            nodes: NodeIds = np.loadtxt(path, dtype=np.int64, ndmin=1)
+            lines = read_text(path).splitlines()
+            nodes: NodeIds = np.loadtxt(lines, dtype=np.int64, ndmin=1)
         if nodes.ndim != 1:
             raise ValueError(f"{nodes.shape[1]} numbers per line")
-    except (OSError, ValueError, Warning) as error:
+    except (OSError, ValueError, OverflowError, Warning) as error:
         raise ConfigError(
             f"--nodes {path} cannot be read ({error}), expected one node id per line"
         ) from error
@@ -226,8 +231,8 @@ def read_nodes(path: Path, graph: Graph) -> NodeIds:
 def _named_nodes(path: Path, names: NDArray[np.str_]) -> NodeIds:
     """Return the positions of the nodes that a text file names; the names are the graph's ids."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = read_text(path).splitlines()
+    except (OSError, FileError) as error:
         raise ConfigError(
             f"--nodes {path} cannot be read ({error}), expected one node id per line"
         ) from error

@@ -1,6 +1,5 @@
 """Where the inputs of a run are: written by training, used by later commands on the same run."""
 
-import json
 from pathlib import Path
 
 from gpn_scale.data.datasets import load_graph
@@ -10,6 +9,7 @@ from gpn_scale.errors import RunError
 from gpn_scale.files import write_json
 from gpn_scale.page.run_record import RunRecord
 from gpn_scale.ppr.store import MANIFEST
+from gpn_scale.reading import read_json
 from gpn_scale.train.run_directory import RunDirectory
 
 DEFAULT_DATA_DIR = Path("data")
@@ -69,7 +69,7 @@ def _remembered(directory: RunDirectory, key: str) -> str | None:
     if not directory.inputs.exists():
         return None
     try:
-        value = json.loads(directory.inputs.read_text(encoding="utf-8"))[key]
+        value = read_json(directory.inputs)[key]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunError(
             f"{directory.inputs} cannot be read ({type(error).__name__}: {error}): remove it, and "

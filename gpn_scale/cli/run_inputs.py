@@ -18,6 +18,7 @@ from gpn_scale.data.graph import Graph
 from gpn_scale.data.graph_folder import open_graph, save_graph
 from gpn_scale.distributed import World
 from gpn_scale.errors import GpnScaleError, StoreError
+from gpn_scale.explained import Explained
 from gpn_scale.inference.stored_rows import open_rows
 from gpn_scale.messages import say
 from gpn_scale.ppr.store import MANIFEST
@@ -169,7 +170,10 @@ class _Build:
         if self.process.exitcode == 0:
             return
         code = self.process.exitcode
-        failure = _Failure(f"the process ended with exit code {code}, see its messages above", ())
+        reason = f"the process ended with exit code {code}, see its messages above"
+        if code is not None and code < 0:
+            reason = f"the process was ended by signal {-code}, perhaps for its memory"
+        failure = _Failure(reason, ())
         with suppress(EOFError):  # which means that the child died without a report
             failure = self.failures.recv()
         raise StoreError(
@@ -181,7 +185,8 @@ class _Build:
 def _build_in_child(job: _Job, failures: Connection) -> None:
     """Build a store in this process, without MPI; send the error if it is the user's to fix."""
     try:
-        _build_store(job)
+        with Explained():
+            _build_store(job)
     except GpnScaleError as error:
         failures.send(_Failure(str(error), error.arguments))
         sys.exit(1)

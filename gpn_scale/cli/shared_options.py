@@ -10,6 +10,9 @@ import torch
 from gpn_scale.errors import ConfigError
 from gpn_scale.inference.all_nodes import DEFAULT_MEMORY_BYTES
 
+_MOST_GIGABYTES = 1_000_000
+_MOST_THREADS = 256
+
 
 def add_run(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """Add `--run`, for every command that reads a run."""
@@ -64,15 +67,24 @@ def add_memory_budget(parser: argparse.ArgumentParser) -> None:
 
 def memory_bytes(gigabytes: float) -> int:
     """Return the value of `--memory-budget` in bytes."""
-    if not gigabytes > 0:
-        raise ConfigError(f"--memory-budget is {gigabytes}, expected gigabytes above 0")
+    if not 0 < gigabytes <= _MOST_GIGABYTES:
+        raise ConfigError(
+            f"--memory-budget is {gigabytes}, expected gigabytes above 0, at most "
+            f"{_MOST_GIGABYTES:,}"
+        )
     return int(gigabytes * 1e9)
 
 
 def checked_threads(threads: int) -> int:
-    """Return the value of `--threads` if it is at least 1."""
+    """Return the value of `--threads` if it is at least 1 and not absurd for this machine."""
     if threads < 1:
         raise ConfigError(f"--threads is {threads}, expected at least 1")
+    most = max(_MOST_THREADS, os.cpu_count() or 1)
+    if threads > most:
+        raise ConfigError(
+            f"--threads is {threads}, expected at most {most}; this machine has "
+            f"{os.cpu_count()} cores"
+        )
     return threads
 
 

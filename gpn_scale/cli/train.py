@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from torch.distributed.elastic.multiprocessing.errors import record
 
 from gpn_scale.cli.arguments import (
+    checked_pause,
     checked_timeout,
     completed,
     dataset_of,
@@ -53,6 +54,7 @@ from gpn_scale.recipes import is_own_graph
 from gpn_scale.train.checkpoint import restore_checkpoint
 from gpn_scale.train.checkpoint_schedule import CheckpointSchedule
 from gpn_scale.train.metrics_log import metrics_log
+from gpn_scale.train.model_size import check_model_size
 from gpn_scale.train.run_directory import RunDirectory
 from gpn_scale.train.trainer import EpochRecord, Interrupted, Trainer
 
@@ -61,6 +63,7 @@ def train(options: argparse.Namespace) -> None:
     """Load the graph, train, predict and report, in one process or in each of several ranks."""
     use_threads(options.threads)
     device = pick_device(options.device)
+    checked_pause(options.checkpoint_seconds)
     with connected(device, timeout_seconds=checked_timeout(options.timeout_seconds)) as world:
         _train_in_world(options, world)
 
@@ -126,6 +129,10 @@ def _prepare(options: argparse.Namespace, directory: RunDirectory, world: World)
         graph = prepare_graph(graph, config)
         classifier = GPNClassifier(config, device=options.device, world=world)
         classifier.check(graph)
+        # Refused before rows are computed, which may take long.
+        check_model_size(config, graph.num_features, graph.num_classes)
+        if config.mode == "minibatch" and graph.split is not None:
+            config.minibatch.roots_per_batch(len(graph.split.train))
         summary = _open(options, graph, config) if world.is_first else None
     store = _store(options, directory, graph, config, world)
     with world.all_or_none():

@@ -1,39 +1,19 @@
-"""Load graphs by dataset name, from the data folder or by download.
+"""Load graphs by dataset name, from the data folder or by download."""
 
-Sole user of `torch_geometric.datasets`.
-"""
-
-import warnings
-import zipfile
 from difflib import get_close_matches
-from http.client import HTTPException
 from os.path import isdir, isfile
 from pathlib import Path
-from pickle import UnpicklingError
-from typing import Any
 
+from gpn_scale.data.benchmark_files import BENCHMARKS, load_benchmark
 from gpn_scale.data.formats import describe_formats, graph_at, graph_called, names_in
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.ogb import load_ogbn_arxiv
-from gpn_scale.data.pyg import graph_from_pyg
 from gpn_scale.data.synthetic import NAME as SYNTHETIC
 from gpn_scale.data.synthetic import parse_synthetic, synthetic_graph
 from gpn_scale.errors import GraphError
 
-_PYG = {
-    "CoraML": ("CitationFull", "Cora_ML"),
-    "CiteSeer": ("Planetoid", "CiteSeer"),
-    "PubMed": ("Planetoid", "PubMed"),
-    "AmazonComputers": ("Amazon", "Computers"),
-    "AmazonPhotos": ("Amazon", "Photo"),
-    "CoauthorCS": ("Coauthor", "CS"),
-    "CoauthorPhysics": ("Coauthor", "Physics"),
-}
-DATASET_NAMES = (*_PYG, "ogbn-arxiv")
+DATASET_NAMES = (*BENCHMARKS, "ogbn-arxiv")
 """Names of the paper's datasets, which can be downloaded."""
-
-# Errors of truncated files: PyG writes in place, so an interrupted download leaves one.
-_DAMAGED = (zipfile.BadZipFile, UnpicklingError, EOFError, KeyError, ValueError, RuntimeError)
 
 
 def load_graph(name: str, data_dir: Path | str = "data") -> Graph:
@@ -42,7 +22,8 @@ def load_graph(name: str, data_dir: Path | str = "data") -> Graph:
     1. `synthetic` or `synthetic:key=value,...`: generated.
     2. A file or folder of this name in `data_dir`, in one of the formats of
        `gpn_scale.data.formats`: an `.npz` file, a saved graph, tables of edges and nodes.
-    3. One of `DATASET_NAMES`: read from PyG's or OGB's files in `data_dir`, downloaded if needed.
+    3. One of `DATASET_NAMES`: read from their published raw files in `data_dir`, downloaded if
+       needed.
     4. `name` as the path of such a file or folder. A name that contains a folder is always such a
        path and never looked up inside `data_dir`.
 
@@ -70,8 +51,8 @@ def load_graph(name: str, data_dir: Path | str = "data") -> Graph:
         return local
     if name == "ogbn-arxiv":
         return load_ogbn_arxiv(data_dir)
-    if name in _PYG:
-        return _from_pyg(name, data_dir)
+    if name in BENCHMARKS:
+        return load_benchmark(name, data_dir)
     given = graph_at(Path(name))
     if given is None:
         raise GraphError(_unknown(name, data_dir, plain), arguments=("dataset", "data_dir"))
@@ -102,34 +83,3 @@ def _unknown(name: str, data_dir: Path, plain: bool) -> str:
     else:
         files = f"a path must be that of {describe_formats('X')}"
     return f"no dataset {name!r}: {hint}Available datasets are {ordered}; {files}"
-
-
-def _from_pyg(name: str, data_dir: Path) -> Graph:
-    from aiohttp import ClientError  # fsspec, and so PyG, downloads with it
-
-    instead = f"put {name}.npz into {data_dir}"
-    try:
-        data = _pyg_data(*_PYG[name], data_dir)
-    except (OSError, HTTPException, ClientError) as error:
-        raise GraphError(
-            f"{name} could not be downloaded into {data_dir} ({_brief(error)}): {instead}, "
-            "or run once with a network connection"
-        ) from error
-    except _DAMAGED as error:
-        raise GraphError(
-            f"{name}: PyG cannot read its files in {data_dir} ({_brief(error)}): "
-            f"remove its folder there to download again, or {instead}"
-        ) from error
-    return graph_from_pyg(data, name)
-
-
-def _brief(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
-
-
-def _pyg_data(dataset: str, part: str, root: Path) -> Any:
-    with warnings.catch_warnings():
-        # Importing PyG uses parts of torch.jit that torch has deprecated.
-        warnings.filterwarnings("ignore", "`torch.jit", DeprecationWarning)
-        from torch_geometric import datasets
-    return getattr(datasets, dataset)(str(root), part)[0]

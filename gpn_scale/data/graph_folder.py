@@ -16,10 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpn_scale.data.graph import CSRFeatures, Features, Graph, Split
+from gpn_scale.data.npz_arrays import UNREADABLE
 from gpn_scale.data.preparation import Preparation
 from gpn_scale.data.raw_columns import RawColumns
 from gpn_scale.errors import GraphError
 from gpn_scale.files import replacing, write_json
+from gpn_scale.reading import check_file, read_json
 
 FORMAT_VERSION = 1
 MANIFEST = "graph.json"
@@ -79,7 +81,7 @@ def save_graph(graph: Graph, directory: Path) -> None:
                 path.unlink(missing_ok=True)
 
 
-def open_graph(directory: Path) -> Graph:
+def open_graph(directory: Path, *, verify: bool = False) -> Graph:
     """Return the graph that `save_graph` wrote to `directory`; arrays are mapped, not read.
 
     >>> from tempfile import TemporaryDirectory
@@ -89,6 +91,11 @@ def open_graph(directory: Path) -> Graph:
     ...     open_graph(Path(folder))
     Graph('graph', nodes=3, edges=4, features=0, classes=2)
 
+    Args:
+        directory: The folder.
+        verify: Read every array once and compare all of them with the hash in their file names, so
+            that a single wrong bit is found; the arrays stay mapped.
+
     Raises:
         GraphError: `graph.json` or a file it names is missing or damaged, has another shape or
             type than stated, or the folder has another format version.
@@ -96,9 +103,22 @@ def open_graph(directory: Path) -> Graph:
     path = directory / MANIFEST
     manifest = _read_manifest(path)
     try:
-        return _graph_of(manifest, directory)
+        graph = _graph_of(manifest, directory)
+        if verify:
+            _verify(graph, manifest, directory)
     except (KeyError, TypeError, AttributeError) as error:
         raise GraphError(f"{path} is incomplete ({error!r}): save the graph again") from error
+    return graph
+
+
+def _verify(graph: Graph, manifest: Mapping[str, Any], directory: Path) -> None:
+    token = _content_token(graph, graph.fingerprint())
+    for key, entry in manifest["arrays"].items():
+        if entry["file"] != f"{key}-{token}.npy":
+            raise GraphError(
+                f"{directory} holds a damaged graph: its arrays have the hash {token}, but "
+                f"{entry['file']} was written with another: save the graph again"
+            )
 
 
 def _graph_of(manifest: Mapping[str, Any], directory: Path) -> Graph:
@@ -181,7 +201,7 @@ def _arrays_of(graph: Graph) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
 
 def _read_manifest(path: Path) -> dict[str, Any]:
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
+        manifest = read_json(path)
     except OSError as error:
         raise GraphError(f"{path} cannot be read ({error}); expected a saved graph") from error
     except ValueError as error:
@@ -197,8 +217,9 @@ def _read_manifest(path: Path) -> dict[str, Any]:
 
 def _open_array(path: Path, entry: Mapping[str, Any]) -> NDArray[Any]:
     try:
+        check_file(path)
         array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except UNREADABLE as error:
         raise GraphError(
             f"{path} is missing or damaged ({error}), but graph.json names it: save the graph again"
         ) from error

@@ -1,6 +1,5 @@
 """`import.json`: how the graph in a folder was made of tables, so that it can be made again."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from gpn_scale.data.import_facts import ImportFacts
 from gpn_scale.data.import_rules import ImportRules
 from gpn_scale.errors import ConfigError, GraphError
 from gpn_scale.files import write_json
+from gpn_scale.reading import read_json
 
 RECORD = "import.json"
 """Name of the file beside the graph."""
@@ -113,7 +113,7 @@ def read_record(folder: Path) -> ImportRecord:
     """
     path = folder / RECORD
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path)
         if content["format_version"] != FORMAT_VERSION:
             raise ValueError(f"format version {content['format_version']!r}")
         columns: dict[str, Any] = dict(content["columns"])

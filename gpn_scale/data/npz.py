@@ -10,8 +10,6 @@ Arrays (E edges, N nodes, F feature columns, C classes); any other array is igno
 - `node_names` (N,), `class_names` (C,), `feature_names` (F,): your own names, as text or integers
 """
 
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ from numpy.typing import NDArray
 
 from gpn_scale.data.building import build_graph
 from gpn_scale.data.graph import CSRFeatures, Graph, Split
+from gpn_scale.data.npz_arrays import read_arrays
 from gpn_scale.errors import GraphError
 from gpn_scale.files import replacing
 
@@ -31,7 +30,6 @@ _SINGLE_KEYS = ("num_nodes", "num_classes", "directed")
 _KEYS = {"edge_index", "edge_weight", "x", "y", "node_names", "class_names", "feature_names"}
 _KEYS |= {*_CSR_KEYS, *_SPLIT_KEYS, *_SINGLE_KEYS}
 _MARK = "mark_"
-_UNREADABLE = (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
 def read_npz(path: Path, name: str) -> Graph:
@@ -51,7 +49,9 @@ def read_npz(path: Path, name: str) -> Graph:
         GraphError: the file is missing or damaged, holds pickled objects, or an array has a
             wrong shape or type.
     """
-    arrays = _load(path)
+    if not path.is_file():
+        raise GraphError(f"{path} is not a file, expected a graph in .npz format")
+    arrays = read_arrays(path, lambda key: key in _KEYS or key.startswith(_MARK))
     if "edge_index" not in arrays:
         raise GraphError(f"{path} has no array 'edge_index', expected one of shape (2, E)")
     edge_index = arrays["edge_index"]
@@ -114,34 +114,6 @@ def write_npz(graph: Graph, path: Path) -> None:
     # An open file, because np.savez appends ".npz" to other names.
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.savez(file, **arrays)
-
-
-def _load(path: Path) -> _Arrays:
-    """Return the arrays of the format; others are not read, so they may be of any kind."""
-    if not path.is_file():
-        raise GraphError(f"{path} is not a file, expected a graph in .npz format")
-    try:
-        file = path.open("rb")  # opened here, because np.load leaves a damaged archive open
-    except OSError as error:
-        raise GraphError(f"{path} cannot be opened ({error}): make it readable") from error
-    with file:
-        try:
-            return _graph_arrays(np.load(file, allow_pickle=False), path)
-        except GraphError:
-            raise
-        except _UNREADABLE as error:
-            raise GraphError(
-                f"{path} cannot be read as .npz without pickle ({error}); "
-                "expected a complete file of plain arrays: write it again with np.savez"
-            ) from error
-
-
-def _graph_arrays(opened: Any, path: Path) -> _Arrays:
-    if not isinstance(opened, np.lib.npyio.NpzFile):
-        raise GraphError(f"{path} holds one bare array, expected an .npz archive of several")
-    with opened:
-        keys = [key for key in opened.files if key in _KEYS or key.startswith(_MARK)]
-        return {key: opened[key] for key in keys}
 
 
 def _single(arrays: _Arrays, key: str, path: Path) -> int | None:

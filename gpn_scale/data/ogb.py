@@ -24,7 +24,8 @@ from pyarrow import csv as arrow_csv
 
 from gpn_scale.data.building import build_graph
 from gpn_scale.data.graph import Graph, Split
-from gpn_scale.errors import GraphError
+from gpn_scale.errors import FileError, GraphError
+from gpn_scale.reading import open_gzip, read_text, unpacked_limit
 
 NAME = "ogbn-arxiv"
 FOLDER = "ogbn_arxiv"
@@ -89,8 +90,7 @@ def ogbn_arxiv_url() -> str:
     for place in places:
         table = Path(place) / "nodeproppred" / "master.csv"
         if table.is_file():
-            with table.open(newline="", encoding="utf-8") as file:
-                header, *rows = csv.reader(file)
+            header, *rows = csv.reader(read_text(table).splitlines())
             facts = {row[0]: row[header.index(NAME)] for row in rows if NAME in header}
             if "url" in facts:
                 return facts["url"]
@@ -125,6 +125,9 @@ def _extract(archive: Path, target: Path) -> None:
                 raise zipfile.BadZipFile(
                     f"the archive holds {member!r}, expected paths inside {_ZIP_FOLDER}/ only"
                 )
+        unpacked = sum(member.file_size for member in opened.infolist())
+        if unpacked > unpacked_limit(archive.stat().st_size):
+            raise zipfile.BadZipFile(f"the archive unpacks to {unpacked:,} bytes")
         opened.extractall(target)
 
 
@@ -168,10 +171,11 @@ def _read_csv(path: Path, kind: pa.DataType) -> NDArray[Any]:
     """Return the numbers of a `.csv.gz` file without a header, (rows, columns)."""
     with _read_errors(path):
         options = arrow_csv.ReadOptions(autogenerate_column_names=True)
-        with arrow_csv.open_csv(path, read_options=options) as first_block:
-            names = first_block.schema.names
+        with open_gzip(path) as stream, arrow_csv.open_csv(stream, read_options=options) as blocks:
+            names = blocks.schema.names
         types = arrow_csv.ConvertOptions(column_types=dict.fromkeys(names, kind))
-        table = arrow_csv.read_csv(path, read_options=options, convert_options=types)
+        with open_gzip(path) as stream:
+            table = arrow_csv.read_csv(stream, read_options=options, convert_options=types)
     if any(column.null_count for column in table.columns):
         raise GraphError(
             f"{path} has an empty field, expected numbers only: download the file again"
@@ -187,5 +191,5 @@ def _read_errors(path: Path) -> Iterator[None]:
     """Turn errors of reading `path` into a `GraphError`."""
     try:
         yield
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, EOFError, zlib.error, FileError, pa.ArrowException) as error:
         raise GraphError(f"{path} cannot be read ({error}): download the file again") from error

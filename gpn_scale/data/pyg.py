@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from gpn_scale.data.building import build_graph
@@ -72,6 +73,28 @@ def compact_features(dense: NDArray[Any]) -> NDArray[Any] | CSRFeatures:
         return dense
     rows, columns = np.nonzero(dense)
     return _sparse_rows(rows, columns, dense[rows, columns], dense.shape)
+
+
+def compact_matrix(matrix: scipy.sparse.csr_array) -> NDArray[Any] | CSRFeatures:
+    """Return a sparse matrix (N, F) as `compact_features` would return it if it were dense.
+
+    >>> matrix = scipy.sparse.csr_array(np.eye(10, dtype=np.float32))
+    >>> compact_matrix(matrix).indices.tolist()
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+    """
+    matrix = matrix.copy()
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    rows, columns = matrix.shape
+    if matrix.nnz >= SPARSE_BELOW * rows * columns:
+        dense: NDArray[Any] = matrix.toarray()
+        return dense
+    return CSRFeatures(
+        indptr=matrix.indptr.astype(np.int64),
+        indices=matrix.indices.astype(np.int32),
+        values=matrix.data,
+        num_columns=columns,
+    )
 
 
 def _sparse_rows(

@@ -7,8 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import parquet
 
-from gpn_scale.errors import GraphError
+from gpn_scale.errors import FileError, GraphError
 from gpn_scale.files import replacing
+from gpn_scale.reading import check_file
 
 _HASHED_ROWS = 1 << 16
 
@@ -56,9 +57,10 @@ class RawColumns:
         if not isinstance(self._source, Path):
             return self._source
         try:
+            check_file(self._source)
             with parquet.ParquetFile(self._source) as opened:
                 return opened.read()
-        except (OSError, pa.ArrowException) as error:
+        except (OSError, FileError, pa.ArrowException) as error:
             raise _unreadable(self._source, error) from error
 
     def rows(self, start: int, stop: int) -> pa.Table:
@@ -128,8 +130,9 @@ class _HashingFile(io.RawIOBase):
 
 def _described(path: Path) -> parquet.FileMetaData:
     try:
+        check_file(path)
         return parquet.read_metadata(path)
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, FileError, pa.ArrowException) as error:
         raise _unreadable(path, error) from error
 
 

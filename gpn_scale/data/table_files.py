@@ -6,7 +6,6 @@ file is reported as a `TableFaults`.
 
 import codecs
 import csv
-import gzip
 import io
 import zlib
 from collections.abc import Sequence
@@ -21,6 +20,8 @@ from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 
 from gpn_scale.data.faults import Fault, TableFaults
+from gpn_scale.errors import FileError
+from gpn_scale.reading import check_file, open_file, open_gzip
 
 UNNAMED = "Unnamed: "
 """Beginning of the name that a column without one gets; its position follows, as in pandas."""
@@ -76,7 +77,9 @@ class TableFile:
             if self._has_open_quote(table):
                 raise _fault(self.name, "close the quote that the last row leaves open")
             return table
-        except (OSError, EOFError, zlib.error, pa.ArrowException, UnicodeDecodeError) as error:
+        except (OSError, EOFError, zlib.error, ValueError, pa.ArrowException) as error:
+            if isinstance(error, TableFaults):
+                raise
             advice = "write the file again" if self.delimiter is None else _advice(error)
             raise _fault(self.name, f"{advice} ({_brief(error)})") from error
 
@@ -106,7 +109,7 @@ class TableFile:
 
     def _parsed(self, types: dict[str, pa.DataType], rows: "_InvalidRows | None" = None) -> Any:
         """Return the columns of `types`; rows of another length are added to `rows`, if given."""
-        with pa.input_stream(str(self.path), "gzip" if self.compressed else None) as stream:
+        with self._stream() as stream:
             return arrow_csv.read_csv(
                 stream,
                 read_options=arrow_csv.ReadOptions(
@@ -130,13 +133,20 @@ class TableFile:
                 ),
             )
 
+    def _stream(self) -> Any:
+        """Return the unpacked content of a CSV file."""
+        if self.compressed:
+            return open_gzip(self.path)
+        check_file(self.path)
+        return pa.input_stream(str(self.path), None)  # reads without Python's lock
+
     def _has_open_quote(self, table: pa.Table) -> bool:
         """Return whether the last value holds lines that an unclosed quote has swallowed."""
         last = table.slice(max(table.num_rows - 1, 0)).to_pylist()
         if not any("\n" in (text or "") for row in last for text in row.values()):
             return False
         quotes = 0
-        with pa.input_stream(str(self.path), "gzip" if self.compressed else None) as stream:
+        with self._stream() as stream:
             while block := stream.read(_BLOCK_BYTES):
                 quotes += block.count(b'"')
         return quotes % 2 == 1
@@ -162,7 +172,7 @@ def open_table(path: Path, name: str | None = None) -> TableFile:
     """
     name = path.name if name is None else name
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             signature = file.read(4)
         if signature == _PARQUET:
             return TableFile(
@@ -172,9 +182,9 @@ def open_table(path: Path, name: str | None = None) -> TableFile:
                 delimiter=None,
             )
         compressed = signature.startswith(_GZIP)
-        with gzip.open(path) if compressed else path.open("rb") as file:
+        with open_gzip(path) if compressed else open_file(path) as file:
             sample = file.read(_SNIFFED_BYTES)
-    except (OSError, EOFError, zlib.error, pa.ArrowException) as error:
+    except (OSError, EOFError, zlib.error, FileError, pa.ArrowException) as error:
         raise _fault(name, f"name a readable CSV or Parquet file ({_brief(error)})") from error
     complete = len(sample) < _SNIFFED_BYTES
     text = _decoded(sample, complete, name)
@@ -204,6 +214,7 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     {'b': [2]}
     """
     # `parquet.read_table` would make columns out of folder names such as "year=2020".
+    check_file(path)
     with parquet.ParquetFile(path) as opened:
         table = opened.read(None if columns is None else list(columns))
     # The name of a column also selects those that begin with it and a dot.

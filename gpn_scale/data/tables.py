@@ -18,7 +18,8 @@ from gpn_scale.data.graph import MISSING_LABEL, Graph, Split
 from gpn_scale.data.label_columns import SUBSET_HELP, read_subsets
 from gpn_scale.data.table_files import read_parquet, repeated_names
 from gpn_scale.data.text_columns import joined
-from gpn_scale.errors import GraphError
+from gpn_scale.errors import FileError, GraphError
+from gpn_scale.reading import check_file
 
 _SUFFIXES = (".parquet", ".csv")
 _TEXT_COLUMNS = {"source", "target", "id", "label", "split"}
@@ -97,7 +98,7 @@ def _read_table(folder: Path, stem: str, required: tuple[str, ...]) -> tuple[pa.
     path = present[0]
     try:
         table = read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
-    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+    except (OSError, FileError, pa.ArrowException, UnicodeDecodeError) as error:
         raise GraphError(
             f"{path} cannot be read ({error}); expected a {path.suffix[1:]} table with the columns "
             f"{', '.join(required)}"
@@ -120,6 +121,7 @@ def _read_csv(path: Path) -> pa.Table:
     The types are set here because Arrow infers them from the first block only, and would refuse 0.5
     after a block of integers.
     """
+    check_file(path)
     with csv.open_csv(path) as first_block:
         fields = list(first_block.schema)
     types = {name: pa.string() for name in _TEXT_COLUMNS}

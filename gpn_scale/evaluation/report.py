@@ -30,6 +30,7 @@ from gpn_scale.evaluation.sample_sizes import LEAST_FITTED_NODES, SampleSizes
 from gpn_scale.evaluation.scores import DETECTION_SCORES
 from gpn_scale.files import write_json, write_text
 from gpn_scale.memory import peak_rss_bytes
+from gpn_scale.table_text import markdown_row, markdown_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,14 +96,14 @@ class Report:
         """Return the report as Markdown."""
         graph = self.graph
         lines = [
-            f"# {self.dataset}, {self.mode} mode",
+            f"# {markdown_text(self.dataset)}, {self.mode} mode",
             "",
             f"{graph['nodes']:,} nodes, {self.edges:,} edges, {graph['features']:,} features, "
             f"{graph['classes']} classes. {self._training_sentence()}",
             "All metrics but the NLL are in percent, with 95 % intervals in brackets. Metrics that "
             "rest on too few nodes, or are not defined, are n.a.",
             "",
-            *(f"**Warning:** {sentence}\n" for sentence in self.warnings),
+            *(f"**Warning:** {markdown_text(sentence)}\n" for sentence in self.warnings),
             "## Classification",
             "",
             *_table(["metric", *self.metrics], _metric_rows(self.metrics, self.intervals)),
@@ -113,7 +114,12 @@ class Report:
             lines += [_detection_sentence(self.ood, intervals), ""]
             lines += _detection_tables(self.ood, intervals)
         if self.left_out:
-            lines += ["", "## Too few nodes", "", *(f"- {each}" for each in self.left_out)]
+            lines += [
+                "",
+                "## Too few nodes",
+                "",
+                *(f"- {markdown_text(each)}" for each in self.left_out),
+            ]
         if self.calibration:
             lines += ["", "## Calibration", "", *_calibration_lines(self.calibration)]
         if self.minibatch:
@@ -335,12 +341,12 @@ def _calibration_lines(facts: dict[str, Any]) -> list[str]:
         f"Temperature and p-values come from {facts['validation_nodes']:,} validation nodes; the "
         f"temperature is {facts['temperature']:.3f}. {P_VALUE_CONDITION}"
     ]
-    return [*lines, *(f"- {note}" for note in facts["notes"])]
+    return [*lines, *(f"- {markdown_text(note)}" for note in facts["notes"])]
 
 
 def _table(header: list[str], rows: list[list[str]]) -> list[str]:
     lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
-    return [f"| {' | '.join(cells)} |" for cells in lines]
+    return [markdown_row(cells) for cells in lines]
 
 
 def _percent(value: float) -> str:

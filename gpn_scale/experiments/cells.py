@@ -14,6 +14,7 @@ from gpn_scale.files import file_name
 
 _INITS_PER_SET = 1_000_000
 _SEED_BYTES = 4
+_MOST_SEEDS = 10_000
 
 
 @dataclass(frozen=True)
@@ -109,11 +110,12 @@ def cells_of(
     and models.
 
     Raises:
-        ConfigError: the number of splits or initialisations is below 1.
+        ConfigError: the number of splits or initialisations is below 1, or absurdly large.
     """
-    if splits < 1 or inits < 1:
+    if not (1 <= splits <= _MOST_SEEDS and 1 <= inits <= _MOST_SEEDS):
         raise ConfigError(
-            f"got {splits} splits and {inits} inits, expected at least one of each",
+            f"got {splits} splits and {inits} inits, expected at least one of each, at most "
+            f"{_MOST_SEEDS:,}",
             arguments=("splits", "inits"),
         )
     kinds = sorted({name in LEFT_OUT_EXPERIMENTS for name in experiments})

@@ -1,15 +1,14 @@
 """The tables of the leaderboard, as texts for Markdown, HTML and CSV."""
 
-import csv
-import io
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gpn_scale.experiments.declared_scores import declared_scores
 from gpn_scale.experiments.leaderboard import SCORE_PLACES, Leaderboard
 from gpn_scale.experiments.leaderboard_columns import COLUMNS, COSTS, TASKS, Column
 from gpn_scale.experiments.tables import Entry, cell_text
+from gpn_scale.table_text import csv_text, markdown_row, markdown_text
 
 _EVERY = (*COLUMNS, *COSTS)
 
@@ -37,7 +36,7 @@ class TextTable:
         """Return the table as Markdown."""
         rows = self.formatted(lambda text: f"**{text}**")
         lines = [self.header, ["---"] * len(self.header), *rows]
-        return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+        return "\n".join(map(markdown_row, lines)) + "\n"
 
 
 def claim(board: Leaderboard) -> str:
@@ -150,10 +149,8 @@ def declared_table(board: Leaderboard) -> TextTable:
 
 def table_csv(board: Leaderboard) -> str:
     """Return all numbers as CSV, with a line per graph, model and column."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
     head = ("dataset", "model", "column", "mean", "standard_error", "runs", "rank")
-    writer.writerow((*head, "difference", "difference_standard_error"))
+    rows: list[Sequence[object]] = [(*head, "difference", "difference_standard_error")]
     for dataset in board.datasets:
         for model in board.models:
             for column in _EVERY:
@@ -166,8 +163,8 @@ def table_csv(board: Leaderboard) -> str:
                 paired = board.difference(dataset, model, column)
                 difference = (math.nan,) * 2 if paired is None else (paired.mean, paired.error)
                 numbers = (entry.mean, entry.error, entry.runs, rank, *difference)
-                writer.writerow((dataset, model, column.name, *map(_plain, numbers)))
-    return out.getvalue()
+                rows.append((dataset, model, column.name, *map(_plain, numbers)))
+    return csv_text(rows)
 
 
 def sections(board: Leaderboard) -> dict[str, str]:
@@ -175,10 +172,11 @@ def sections(board: Leaderboard) -> dict[str, str]:
     graphs, scores = [], []
     for dataset in board.datasets:
         differences = difference_table(board, dataset)
-        graphs.append(f"### {dataset}\n\n{graph_table(board, dataset).markdown()}")
+        graphs.append(f"### {markdown_text(dataset)}\n\n{graph_table(board, dataset).markdown()}")
         if differences.rows:
             graphs.append(differences.markdown())
-        scores.append(f"### All scores on {dataset}\n\n{score_table(board, dataset).markdown()}")
+        table = score_table(board, dataset).markdown()
+        scores.append(f"### All scores on {markdown_text(dataset)}\n\n{table}")
     return {
         "claim": f"**{claim(board)}**",
         "ranks": rank_table(board).markdown(),

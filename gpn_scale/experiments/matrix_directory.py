@@ -1,6 +1,5 @@
 """The files of a matrix of runs: a model, results and the cost of training per cell."""
 
-import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -13,6 +12,7 @@ from gpn_scale.experiments.cells import Cell, CellResult
 from gpn_scale.experiments.trained import FRACTIONS
 from gpn_scale.experiments.training_cost import TrainingCost
 from gpn_scale.files import write_json
+from gpn_scale.reading import read_json
 
 
 class MatrixDirectory:
@@ -35,11 +35,16 @@ class MatrixDirectory:
         if not path.exists():
             return None
         try:
-            stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            stored: dict[str, Any] = read_json(path)
             version, fingerprint, results = (
                 stored[name] for name in ("version", "fingerprint", "results")
             )
-        except (ValueError, KeyError, TypeError) as error:
+            # JSON has no NaN, which stands for a detection without positives, for instance.
+            metrics = {
+                name: {key: _number(each) for key, each in values.items()}
+                for name, values in results.items()
+            }
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise RunError(f"{path} is damaged ({error}): delete it and run again") from error
         if version != __version__:
             raise RunError(
@@ -47,11 +52,6 @@ class MatrixDirectory:
                 "directory, or delete the file and run again",
                 arguments=("out",),
             )
-        # JSON has no NaN, which stands for a detection without positives, for instance.
-        metrics = {
-            name: {key: math.nan if value is None else value for key, value in values.items()}
-            for name, values in results.items()
-        }
         return CellResult(fingerprint, metrics)
 
     def result_of(self, cell: Cell, fingerprint: str) -> CellResult | None:
@@ -104,8 +104,8 @@ class MatrixDirectory:
         if not path.exists():
             return None
         try:
-            return TrainingCost(**json.loads(path.read_text(encoding="utf-8")))
-        except (ValueError, TypeError) as error:
+            return TrainingCost(**{key: _number(each) for key, each in read_json(path).items()})
+        except (OSError, ValueError, TypeError, AttributeError) as error:
             raise RunError(f"{path} is damaged ({error}): delete it") from error
 
     def write_cost(self, cell: Cell, cost: TrainingCost) -> None:
@@ -128,3 +128,14 @@ class MatrixDirectory:
 
     def _file(self, cell: Cell, suffix: str) -> Path:
         return self.path / "cells" / (cell.name + suffix)
+
+
+def _number(value: Any) -> Any:
+    """Return a number of JSON as it is, and NaN for null.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    if not isinstance(value, int | float | None):
+        raise TypeError(f"{str(value)[:40]!r} is not a number")
+    return math.nan if value is None else value

@@ -7,13 +7,14 @@ that it can be kept in a repository.
 import csv
 import io
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from gpn_scale.errors import RunError
 from gpn_scale.experiments.cells import Cell, CellResult
 from gpn_scale.experiments.matrix_directory import MatrixDirectory
 from gpn_scale.experiments.stored_results import stored_results
+from gpn_scale.table_text import csv_text, from_csv_cell
 
 TRAINING = "training"
 """Name under which the cost of a training stands among the experiments of its cell."""
@@ -57,17 +58,15 @@ def cells_to_csv(cells: Cells, is_kept: Callable[[str, str, str], bool]) -> str:
         cells: The cells.
         is_kept: Whether a metric is written, from model, experiment and metric.
     """
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(_COLUMNS)
+    rows: list[Sequence[object]] = [_COLUMNS]
     for cell in sorted(cells):
         class_set = str(cell.class_set) if cell.left_out else _ALL_CLASSES
         head = (cell.dataset, cell.model, class_set, cell.split, cell.init)
         for experiment, metrics in sorted(cells[cell].results.items()):
             for metric, value in metrics.items():
                 if is_kept(cell.model, experiment, metric) and not math.isnan(value):
-                    writer.writerow([*head, experiment, metric, f"{value:.5g}"])
-    return out.getvalue()
+                    rows.append([*head, experiment, metric, f"{value:.5g}"])
+    return csv_text(rows)
 
 
 def cells_from_csv(text: str, source: Path | str) -> dict[Cell, CellResult]:
@@ -88,7 +87,8 @@ def cells_from_csv(text: str, source: Path | str) -> dict[Cell, CellResult]:
             value = float(row["value"])
         except (TypeError, ValueError) as error:
             raise RunError(f"{source}, line {reader.line_num} is damaged ({error})") from error
-        cell = Cell(row["dataset"], row["model"], left_out, *seeds, class_set)
+        names = from_csv_cell(row["dataset"]), from_csv_cell(row["model"])
+        cell = Cell(*names, left_out, *seeds, class_set)
         results = cells.setdefault(cell, CellResult("")).results
         results.setdefault(row["experiment"], {})[row["metric"]] = value
     return cells

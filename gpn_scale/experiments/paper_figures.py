@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from gpn_scale.errors import ConfigError
+from gpn_scale.errors import ConfigError, FileError
+from gpn_scale.reading import read_text
 
 
 class Figure(NamedTuple):
@@ -58,6 +59,7 @@ _COLUMNS: dict[str, dict[str, tuple[str, str]]] = {
 }
 ABLATION_GRAPH = "CoraML"
 """Dataset of the paper's ablation."""
+_NOISE_FILE = "feature_perturbations.csv"
 _ABLATION_FILE = "ablation_coraml_validation.csv"
 _ABLATION_COLUMNS = {
     "acc": ("clean", "accuracy"),
@@ -81,7 +83,7 @@ def read_paper(folder: Path) -> dict[PaperKey, Figure]:
         for row in _rows(folder / name):
             for column, (experiment, metric) in columns.items():
                 _add(figures, row, column, experiment, metric)
-    for row in _rows(folder / "feature_perturbations.csv"):
+    for row in _rows(folder / _NOISE_FILE):
         for short, noise in _NOISES.items():
             _add(figures, row, f"{short}_acc", "isolated", f"accuracy@{noise}")
             for column, score in _SCORES.items():
@@ -108,8 +110,19 @@ def _rows(path: Path) -> Iterator[Mapping[str, str]]:
         raise ConfigError(
             f"{path} is missing, expected a table of the paper's figures", arguments=("paper",)
         )
-    with path.open(encoding="utf-8", newline="") as file:
-        yield from csv.DictReader(file)
+    try:
+        rows = list(csv.DictReader(read_text(path).splitlines()))
+    except (OSError, FileError, csv.Error) as error:
+        raise ConfigError(
+            f"{path} cannot be read ({error}), expected a table of the paper's figures",
+            arguments=("paper",),
+        ) from error
+    needed = {"dataset", "model"} - ({"dataset"} if path.name == _ABLATION_FILE else set())
+    needed |= {"table"} if path.name == _NOISE_FILE else set()
+    missing = needed - set(rows[0]) if rows else set()
+    if missing:
+        raise ConfigError(f"{path} has no column {min(missing)!r}", arguments=("paper",))
+    yield from rows
 
 
 def _add(

@@ -22,6 +22,8 @@ from gpn_scale.files import claimed
 from gpn_scale.ppr.store import MANIFEST
 from gpn_scale.progress import ProgressMeter
 
+_MOST_PROCESSES = 1_024
+
 
 @dataclass(frozen=True)
 class NeededStore:
@@ -124,12 +126,13 @@ def run_cells(
         silent: Whether to show no progress.
 
     Raises:
-        ConfigError: `processes` is below 1.
+        ConfigError: `processes` is below 1, or absurdly large.
         GpnScaleError: a cell failed.
     """
-    if processes < 1:
+    if not 1 <= processes <= _MOST_PROCESSES:
         raise ConfigError(
-            f"processes is {processes}, expected at least 1", arguments=("processes",)
+            f"processes is {processes}, expected at least 1, at most {_MOST_PROCESSES:,}",
+            arguments=("processes",),
         )
     with ProgressMeter("evaluate", "cell", len(cells), silent=silent) as meter:
         if processes == 1:

@@ -1,7 +1,5 @@
 """Tables of means and standard errors over the runs of a matrix, next to the paper's figures."""
 
-import csv
-import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +9,7 @@ from gpn_scale.experiments.catalogue import EXPERIMENTS, LEFT_OUT_EXPERIMENTS
 from gpn_scale.experiments.cells import Cell, CellResult
 from gpn_scale.experiments.paper_figures import Figure, PaperKey, paper_key
 from gpn_scale.experiments.standard_errors import Seeds, mean_and_error
+from gpn_scale.table_text import csv_text, markdown_row, markdown_text
 
 _NOT_FRACTIONS = (
     *("aurc", "nll", "conformal_size", "epistemic_confidence", "temperature"),
@@ -119,30 +118,28 @@ def unit_of(metric: str) -> float:
 
 def to_csv(table: Iterable[Entry]) -> str:
     """Return the table as CSV, one line per number."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(_CSV_COLUMNS)
+    rows: list[Sequence[object]] = [_CSV_COLUMNS]
     for entry in table:
         paper = entry.paper or Figure(math.nan, math.nan)
         numbers = (entry.mean, entry.error, entry.runs, paper.value, paper.error)
         difference = math.nan if entry.difference is None else entry.difference
-        writer.writerow(
+        rows.append(
             [
                 *(entry.dataset, entry.model, entry.experiment, entry.metric),
                 *(_plain(number) for number in (*numbers, difference)),
             ]
         )
-    return out.getvalue()
+    return csv_text(rows)
 
 
 def to_markdown(table: Sequence[Entry]) -> str:
     """Return a Markdown table per experiment: graphs and models in rows, metrics in columns."""
     parts = []
     for experiment, metrics, rows in _pivot(table):
-        parts.append(f"## {experiment}\n")
+        parts.append(f"## {markdown_text(experiment)}\n")
         lines = [["graph", "model", *metrics], ["---"] * (2 + len(metrics))]
         lines += [[*head, *(cell_text(entry) for entry in cells)] for head, cells in rows]
-        parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n")
+        parts.append("\n".join(map(markdown_row, lines)) + "\n")
     return "\n".join(parts)
 
 

@@ -103,7 +103,7 @@ def node_values(
         stop = min(start + chunk, nodes.stop)
         inputs = trained.inputs(_rows(features, start, stop))
         with torch.no_grad(), trained.evaluating():
-            values_NC = trained.values(inputs)
+            values_NC = trained.finite_values(inputs)
         del inputs
         release_pages(*_arrays(features))
         yield start, stop, values_NC

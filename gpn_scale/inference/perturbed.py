@@ -204,7 +204,7 @@ def _values(trained: AbstractTrainedPart, rows_of: FeaturesOf, count: int) -> Te
     with trained.evaluating():
         for start in range(0, count, CHUNK_ROWS):
             rows = rows_of(slice(start, min(start + CHUNK_ROWS, count)))
-            parts.append(trained.values(as_inputs(rows, trained.device, trained.dtype)))
+            parts.append(trained.finite_values(as_inputs(rows, trained.device, trained.dtype)))
     return torch.cat(parts)
 
 

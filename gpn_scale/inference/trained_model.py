@@ -15,7 +15,7 @@ from torch import Tensor
 from gpn_scale.config import DiffusionConfig, FeatureScaling
 from gpn_scale.data.features import scale_features, take_rows
 from gpn_scale.data.graph import Features, Graph, NodeIds
-from gpn_scale.errors import GraphError
+from gpn_scale.errors import GraphError, NumericalError
 from gpn_scale.evaluation.known_calibration import Average, KnownCalibration
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.inference.encoder_inputs import as_inputs
@@ -60,6 +60,20 @@ class AbstractTrainedPart(ABC):
     def values(self, inputs: Inputs) -> Tensor:
         """Return what is diffused, from scaled feature rows: (B, F) -> (B, C)."""
 
+    def finite_values(self, inputs: Inputs) -> Tensor:
+        """Return `values`, of which none is infinite or undefined.
+
+        Raises:
+            NumericalError: some are, since the model is damaged or features are far too large.
+        """
+        values_BC = self.values(inputs)
+        if not bool(torch.isfinite(values_BC).all()):
+            raise NumericalError(
+                "the model gives numbers that are not finite: its file is damaged, or features are "
+                "far larger than those of its training"
+            )
+        return values_BC
+
     @property
     def encoder(self) -> Encoder:
         """The network's encoder."""
@@ -93,7 +107,7 @@ class AbstractTrainedPart(ABC):
             features: Feature rows of all nodes; only those of `nodes` are read, in chunks.
             nodes: Node ids, (B,).
         """
-        return self._in_chunks(self.values, self.num_classes, features, nodes)
+        return self._in_chunks(self.finite_values, self.num_classes, features, nodes)
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:

@@ -13,10 +13,23 @@ from torch.optim import Optimizer
 
 from gpn_scale.config import RunConfig
 from gpn_scale.errors import RunError
+from gpn_scale.field_types import shown
 from gpn_scale.files import replacing
+from gpn_scale.reading import check_file, parse_json
 from gpn_scale.train.trainer import Trainer
 
 FORMAT = 1
+_FACTS: dict[str, tuple[type, ...]] = {
+    "config": (dict,),
+    "graph": (str,),
+    "epoch": (int,),
+    "step": (int,),
+    "loss_sum": (int, float),
+    "best_epoch": (int,),
+    "best_cross_entropy": (int, float, type(None)),
+}
+"""Entries of a checkpoint besides its tensors, with their types."""
+_MOST_STEPS = 1 << 53
 _MAY_DIFFER = {"train.patience", "opinion.patience", "flow.memory_mib", "minibatch.workers"}
 """Fields that change length, memory or speed of training, but, up to round-off, not its steps."""
 
@@ -39,8 +52,13 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         RunError: the file is missing, damaged or of another format.
     """
     try:
+        check_file(path)
         with safe_open(path, framework="pt") as file:
-            facts = json.loads((file.metadata() or {}).get("facts", "{}"))
+            facts = parse_json(
+                (file.metadata() or {}).get("facts", "{}"), "its header", allow_nan=True
+            )
+            if not isinstance(facts, dict):
+                raise ValueError("its header is not an object")
             stored_format = facts.pop("format", None)
             if stored_format != FORMAT:
                 raise RunError(
@@ -51,7 +69,7 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             return {name: file.get_tensor(name) for name in names}, facts
     except FileNotFoundError:
         raise RunError(f"{path} does not exist, expected a file written by training") from None
-    except (SafetensorError, OSError, KeyError, ValueError) as error:
+    except (SafetensorError, OSError, KeyError, ValueError, RuntimeError, TypeError) as error:
         raise RunError(f"{path} cannot be read ({error}); remove it and train again") from error
 
 
@@ -116,7 +134,8 @@ def restore_checkpoint(path: Path, trainer: Trainer, config: RunConfig, graph: s
     state = trainer.state
     state.epoch, state.best_epoch = facts["epoch"], facts["best_epoch"]
     state.step, state.loss_sum = facts["step"], facts["loss_sum"]
-    state.seconds = facts.get("seconds", 0.0)  # earlier versions did not count them
+    seconds = facts.get("seconds", 0.0)  # earlier versions did not count them
+    state.seconds = float(seconds) if isinstance(seconds, int | float) else 0.0
     if facts["best_cross_entropy"] is not None:
         state.best_cross_entropy = facts["best_cross_entropy"]
     state.best_state = _below("best.", tensors)
@@ -128,7 +147,12 @@ def restore_checkpoint(path: Path, trainer: Trainer, config: RunConfig, graph: s
     groups = optimiser.state_dict()["param_groups"]
     optimiser.load_state_dict({"state": slots, "param_groups": groups})
     trainer.optimiser = optimiser
-    trainer.generator.set_state(tensors["generator"])
+    try:
+        trainer.generator.set_state(tensors["generator"])
+    except RuntimeError as error:
+        raise RunError(
+            f"{path} has a damaged generator ({error}); remove it and train again"
+        ) from error
 
 
 def _expected(
@@ -154,6 +178,14 @@ def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 def _check_same_run(path: Path, facts: dict[str, Any], config: RunConfig, graph: str) -> None:
     if "epoch" not in facts:
         raise RunError(f"{path} is a model file, expected a training checkpoint")
+    for key, kinds in _FACTS.items():
+        if type(facts.get(key)) not in kinds:
+            raise RunError(
+                f"{path} has {shown(facts.get(key))} for {key!r}: it is damaged; remove it and "
+                "train again"
+            )
+    if not all(0 <= facts[key] < _MOST_STEPS for key in ("epoch", "step", "best_epoch")):
+        raise RunError(f"{path} has counts of steps out of range; remove it and train again")
     if facts["graph"] != graph:
         raise RunError(
             f"{path} was trained on another graph, split or store (fingerprint {facts['graph']}, "

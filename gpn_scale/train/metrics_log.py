@@ -7,7 +7,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from gpn_scale.errors import FileError, RunError
 from gpn_scale.files import write_text
+from gpn_scale.reading import parse_json, read_text
 from gpn_scale.train.trainer import EpochRecord, Timing
 
 
@@ -72,16 +74,26 @@ def metrics_log(
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """Return the lines of a metrics log; a last line that a crash cut off is left out."""
+    """Return the lines of a metrics log; a last line that a crash cut off is left out.
+
+    Raises:
+        RunError: a line is not the record of an epoch.
+        FileError: the file cannot be read as text.
+    """
     if not path.exists():
         return []
-    lines = path.read_text(encoding="utf-8").splitlines()
-    records = []
-    for line in lines:
+    records: list[dict[str, Any]] = []
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
         try:
-            records.append(json.loads(line))
-        except json.JSONDecodeError:
+            record = parse_json(line, f"{path}, line {number}")
+        except FileError:
             break
+        if not isinstance(record, dict) or not isinstance(record.get("epoch"), int):
+            raise RunError(
+                f"{path}, line {number}, is not the record of an epoch: remove the file, or train "
+                "again"
+            )
+        records.append(record)
     return records
 
 

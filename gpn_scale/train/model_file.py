@@ -12,12 +12,34 @@ from gpn_scale import __version__
 from gpn_scale.config import DiffusionConfig, RunConfig
 from gpn_scale.data.contract import DataContract
 from gpn_scale.data.preparation import Preparation
-from gpn_scale.errors import GraphError, RunError
+from gpn_scale.errors import ConfigError, GraphError, RunError
+from gpn_scale.field_types import shown
 from gpn_scale.train.checkpoint import check_tensors, load_tensors, save_tensors
 from gpn_scale.train.model_parts import ModelParts, NetworkSizes
 
-_FACTS = {"config", "num_features", "num_classes", "num_clusters", "summary_of"}
-"""Entries that every model file has besides its tensors."""
+_FACTS: dict[str, type] = {
+    "config": dict,
+    "num_features": int,
+    "num_classes": int,
+    "num_clusters": int,
+    "summary_of": str,
+}
+"""Entries that every model file has besides its tensors, with their types."""
+_OPTIONAL_FACTS: dict[str, type] = {
+    "predicts_with": dict,
+    "surprise_of": str,
+    "feature_names": list,
+    "class_names": list,
+    "source": str,
+    "directed": bool,
+    "weighted": bool,
+    "preparation": dict,
+}
+"""Entries that some model files have."""
+_KINDS = {dict: "an object", int: "a whole number", str: "a text", list: "a list"}
+_KINDS |= {bool: "true or false"}
+_LEAST = {"num_features": 1, "num_classes": 1, "num_clusters": 0}
+_MOST = (1 << 31) - 1
 _FIRST_WEIGHT, _SURPRISE = "encoder.first.weight", "surprise"
 
 
@@ -85,16 +107,14 @@ def load_model(path: Path) -> SavedModel:
     surprise = tensors.pop(_SURPRISE, None)
     if "num_features" not in facts:
         raise RunError(f"{path} is a training checkpoint, expected a model file")
-    if missing := _FACTS - facts.keys():
+    if missing := _FACTS.keys() - facts.keys():
         raise RunError(
             f"{path} has no entry {min(missing)!r}: it was written by another version, train again"
         )
-    config = RunConfig.from_dict(facts["config"])
-    predicts_with = config.diffusion
-    if "predicts_with" in facts:
-        predicts_with = DiffusionConfig(**facts["predicts_with"])
+    _check_facts(path, facts)
+    config, predicts_with = _configs(path, facts)
     first = tensors.get(_FIRST_WEIGHT)
-    dtype = torch.float32 if first is None else first.dtype
+    dtype = torch.float32 if first is None or not first.is_floating_point() else first.dtype
     sizes = NetworkSizes(facts["num_features"], facts["num_classes"], facts["num_clusters"])
     parts = ModelParts.restored(config, sizes, dtype, tensors, path)
     of_graph = None
@@ -110,6 +130,36 @@ def load_model(path: Path) -> SavedModel:
         _contract(path, facts),
         of_graph,
     )
+
+
+def _check_facts(path: Path, facts: dict[str, Any]) -> None:
+    """Refuse entries of other types than a model file has, and numbers out of range."""
+    for key, kind in (_FACTS | _OPTIONAL_FACTS).items():
+        if key in facts and type(facts[key]) is not kind:
+            raise RunError(
+                f"{path} has {shown(facts[key])} for {key!r}, expected {_KINDS[kind]}: it is "
+                "damaged, train again"
+            )
+    for key, least in _LEAST.items():
+        if not least <= facts[key] <= _MOST:
+            raise RunError(
+                f"{path} has {shown(facts[key])} for {key!r}, expected {least} to {_MOST:,}: it is "
+                "damaged, train again"
+            )
+
+
+def _configs(path: Path, facts: dict[str, Any]) -> tuple[RunConfig, DiffusionConfig]:
+    """Return the configuration of the training, and the diffusion of predictions."""
+    try:
+        config = RunConfig.from_dict(facts["config"])
+        if "predicts_with" not in facts:
+            return config, config.diffusion
+        return config, DiffusionConfig(**facts["predicts_with"])
+    except (ConfigError, TypeError) as error:
+        raise RunError(
+            f"{path} has a configuration that cannot be used ({error}): it is damaged or was "
+            "written by another version, train again"
+        ) from error
 
 
 def _contract_facts(contract: DataContract) -> dict[str, Any]:
@@ -136,28 +186,21 @@ def _contract(path: Path, facts: dict[str, Any]) -> DataContract:
         feature_names=_names(path, facts, "feature_names", facts["num_features"]),
         class_names=_names(path, facts, "class_names", facts["num_classes"]),
         preparation=_preparation(path, facts),
-        directed=_edge_fact(path, facts, "directed"),
-        weighted=_edge_fact(path, facts, "weighted"),
-        source=None if facts.get("source") is None else str(facts["source"]),
+        directed=facts.get("directed"),
+        weighted=facts.get("weighted"),
+        source=facts.get("source"),
     )
 
 
 def _names(path: Path, facts: dict[str, Any], key: str, size: int) -> tuple[str, ...]:
-    names = tuple(str(name) for name in facts.get(key, []))
+    names = tuple(facts.get(key, []))
+    if not all(isinstance(name, str) for name in names):
+        raise RunError(f"{path} has {key} that are not texts: it is damaged, train again")
     if names and len(names) != size:
         raise RunError(
             f"{path} has {len(names)} {key}, expected {size}: it is damaged, train again"
         )
     return names
-
-
-def _edge_fact(path: Path, facts: dict[str, Any], key: str) -> bool | None:
-    value = facts.get(key)
-    if not isinstance(value, bool | None):
-        raise RunError(
-            f"{path} has {value!r} for {key!r}, expected true or false: it is damaged, train again"
-        )
-    return value
 
 
 def _preparation(path: Path, facts: dict[str, Any]) -> Preparation | None:

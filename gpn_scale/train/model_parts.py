@@ -16,9 +16,14 @@ from gpn_scale.evaluation.known_calibration import PART_SCORES, KnownCalibration
 from gpn_scale.nn.model import GPN
 from gpn_scale.nn.opinion import Opinion
 from gpn_scale.train.checkpoint import check_tensors
+from gpn_scale.train.model_size import parameter_count
 from gpn_scale.train.new_trainer import new_network, new_opinion
 
 _CLUSTER_MEANS = "clusters.mean_PC"
+_LARGEST_TOTALS = "clusters.largest_total_P"
+"""Infinite before the clusters of a store are summarised."""
+_FREE_NUMBERS, _FREE_FACTOR = 10_000_000, 100
+"""A network of so many numbers, or of so many times those of a file, is made without asking."""
 _OPINION, _CALIBRATION = "opinion.", "calibration."
 
 
@@ -79,6 +84,7 @@ class ModelParts:
         Raises:
             RunError: the tensors belong to another model.
         """
+        _check_numbers(config, sizes, tensors, source)
         opinion_tensors = _below(_OPINION, tensors)
         calibration_tensors = _below(_CALIBRATION, tensors)
         is_plus = config.model == "GPN+"
@@ -98,6 +104,20 @@ class ModelParts:
         )
 
 
+def _check_numbers(
+    config: RunConfig, sizes: NetworkSizes, tensors: Mapping[str, Tensor], source: Path | str
+) -> None:
+    """Refuse sizes far beyond those of the tensors, before a network of them is made."""
+    needed = parameter_count(config, sizes.num_features, sizes.num_classes)
+    needed += sizes.num_clusters * sizes.num_classes
+    present = sum(tensor.numel() for tensor in tensors.values())
+    if needed > max(_FREE_NUMBERS, _FREE_FACTOR * present):
+        raise RunError(
+            f"{source} describes a model of {needed:,} numbers, but holds {present:,}: it is "
+            "damaged, train again"
+        )
+
+
 def _network(
     config: RunConfig,
     sizes: NetworkSizes,
@@ -108,6 +128,7 @@ def _network(
     prior_C = torch.full((sizes.num_classes,), 1.0 / sizes.num_classes)
     network = new_network(config, sizes.num_features, prior_C, sizes.num_clusters).to(dtype)
     check_tensors(source, tensors, network.state_dict())
+    _check_finite(tensors, source)
     network.load_state_dict(tensors)
     return network.eval()
 
@@ -124,8 +145,19 @@ def _opinion(
         shape = (sizes.num_clusters, sizes.num_classes + 1)
         opinion.cluster_PS = torch.zeros(shape, dtype=dtype)
     check_tensors(source, tensors, opinion.state_dict())
+    _check_finite(tensors, source)
     opinion.load_state_dict(tensors)
     return opinion.eval()
+
+
+def _check_finite(tensors: Mapping[str, Tensor], source: Path | str) -> None:
+    for name, tensor in tensors.items():
+        numbers = tensor.clamp_max(0) if name == _LARGEST_TOTALS else tensor
+        if not bool(torch.isfinite(numbers).all()):
+            raise RunError(
+                f"{source} has a tensor {name!r} whose numbers are not all finite: it is damaged, "
+                "train again"
+            )
 
 
 def _calibration(tensors: Mapping[str, Tensor], source: Path | str) -> KnownCalibration:

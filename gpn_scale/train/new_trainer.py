@@ -16,6 +16,7 @@ from gpn_scale.nn.model import GPN
 from gpn_scale.nn.opinion import Opinion
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.train.minibatch_task import MinibatchTask
+from gpn_scale.train.model_size import check_model_size
 from gpn_scale.train.objective import EvidenceObjective, OpinionObjective
 from gpn_scale.train.opinion_task import OpinionMinibatchTask
 from gpn_scale.train.task import AbstractTask, ExactTask, checked_split
@@ -47,9 +48,11 @@ def new_trainer(
     Raises:
         GraphError: the graph cannot be trained on.
         StoreError: the store is missing, or does not fit the graph or the diffusion.
-        ConfigError: the mode does not fit the diffusion or the number of processes.
+        ConfigError: the mode does not fit the diffusion or the number of processes, or the model
+            does not fit into memory.
     """
     graph = _prepared(config, graph)
+    check_model_size(config, graph.num_features, graph.num_classes)
     task = _new_task(config, graph, store, device, dtype, world)
     # Initial values are drawn on the CPU, so that a seed means the same on every device.
     generator = torch.Generator().manual_seed(config.train.rng_seed)

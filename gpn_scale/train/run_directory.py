@@ -1,6 +1,5 @@
 """The directory of one run: the names of its files, and whether they may be written."""
 
-import json
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -10,6 +9,7 @@ from typing import NamedTuple
 
 from gpn_scale.errors import RunError
 from gpn_scale.files import write_json
+from gpn_scale.reading import read_json
 
 _PLOT_SUFFIXES = (".svg", ".png")
 SERVED_SUFFIXES = (".arrow", ".json", ".lock", ".npy")
@@ -224,11 +224,11 @@ class RunDirectory:
         if not _is_present(self.written):
             return _WrittenList()
         try:
-            values = json.loads(self.written.read_text(encoding="utf-8"))
+            values = read_json(self.written)
             names, launch = values["files"], values.get("launch", "")
             if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
                 raise ValueError("its entry 'files' is not a list of names")
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise RunError(
                 f"{self.written} cannot be read ({type(error).__name__}: {error}), so it is not "
                 "known what the run has written: remove the directory, or choose another one",

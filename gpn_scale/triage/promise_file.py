@@ -1,13 +1,13 @@
 """A promise on disk, tied to the model that it was made for."""
 
 import hashlib
-import json
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 from gpn_scale.errors import RunError
 from gpn_scale.files import write_json
+from gpn_scale.reading import open_file, read_json
 from gpn_scale.triage.promise import PROMISE_CONDITION, Promise
 
 ORDER = "probability x sqrt(p_known, continued)"
@@ -53,11 +53,11 @@ def read_promise(path: Path, model: Path) -> Promise:
         RunError: the file is missing or damaged, or belongs to another model.
     """
     try:
-        values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        values: dict[str, Any] = read_json(path)
         kinds: dict[str, Any] = {field.name: field.type for field in fields(Promise)}
         promise = Promise(**{name: kind(values[name]) for name, kind in kinds.items()})
         made_for, order = values["model"], values["order"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
         message = f"{path} cannot be read ({type(error).__name__}: {error}): {_AGAIN}"
         raise RunError(message, arguments=("run",)) from error
     if made_for != model_fingerprint(model) or order != ORDER:
@@ -76,5 +76,5 @@ def model_fingerprint(model: Path) -> str:
     ...     len(model_fingerprint(Path(folder, "model.safetensors")))
     32
     """
-    with model.open("rb") as file:
+    with open_file(model) as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()

@@ -1,5 +1,7 @@
 """Options of training, and the configuration that they result in."""
 
+import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,6 +9,7 @@ import numpy as np
 import pytest
 
 from gpn_scale.cli.arguments import (
+    checked_pause,
     checked_timeout,
     completed,
     field_docs,
@@ -184,3 +187,16 @@ def test_help_explains_every_field_and_names_no_private_dataset():
     assert all(len(doc) > 10 for doc in docs.values())
     for key in field_types_by_key():
         assert f"  {key}\n" in text
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, math.inf, -math.inf, math.nan, 1e30])
+def test_numbers_of_options_are_bounded(value):
+    for check, flag in (
+        (checked_timeout, "--timeout-seconds"),
+        (checked_pause, "--checkpoint-seconds"),
+    ):
+        if check is checked_pause and value == 0:
+            assert checked_pause(value) == 0
+            continue
+        with pytest.raises(ConfigError, match=rf"{flag} is {re.escape(str(value))}, expected"):
+            check(value)

@@ -1,5 +1,6 @@
 """Exit codes, signals and the summary of a run."""
 
+import errno
 import os
 import signal
 from types import SimpleNamespace
@@ -34,6 +35,14 @@ def test_bad_input_is_one_sentence_with_the_flags_to_change(capsys):
 def test_other_ends_have_a_code_and_say_nothing(capsys, error, code):
     assert exit_code_of(raising(error)) == code
     assert capsys.readouterr().err == ""
+
+
+def test_errors_of_the_machine_are_one_sentence(capsys):
+    error = OSError(errno.EROFS, "Read-only file system", "run/config.json")
+    assert exit_code_of(raising(error)) == 2
+    assert capsys.readouterr().err == (
+        "error: run/config.json: Read-only file system: choose a folder that can be written\n"
+    )
 
 
 def test_success_is_zero_and_other_errors_are_not_hidden():

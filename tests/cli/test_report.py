@@ -122,7 +122,7 @@ def test_runs_of_other_versions_are_refused(copy, capsys):
         ("report.json", "nonsense", "report.json cannot be read"),
         ("report.json", '{"version": "0.1.0"}', "report.json is damaged or of another version"),
         ("metrics.jsonl", '{"epoch": 1}\n', "metrics.jsonl cannot be read .KeyError"),
-        ("metrics.jsonl", "5\n", "metrics.jsonl cannot be read .TypeError"),
+        ("metrics.jsonl", "5\n", "metrics.jsonl, line 1, is not the record of an epoch"),
         ("model.safetensors", "nonsense", "model.safetensors cannot be read"),
     ],
 )

@@ -1,3 +1,5 @@
+import math
+import re
 from pathlib import Path
 
 import pytest
@@ -72,3 +74,16 @@ def test_a_folder_is_made_and_its_files_are_kept(tmp_path):
     with pytest.raises(ConfigError, match=r"cannot be created \(Not a directory\)") as refusal:
         claim_folder(folder / "y.csv" / "c", ("x.csv",), overwrite=False)
     assert refusal.value.arguments == ("out",)
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, math.inf, -math.inf, math.nan, 1e30])
+def test_memory_budgets_are_bounded(value):
+    with pytest.raises(ConfigError, match=rf"--memory-budget is {re.escape(str(value))}, expected"):
+        memory_bytes(value)
+
+
+def test_threads_are_bounded():
+    assert checked_threads(3) == 3
+    for threads in (0, -1, 100_000, 10**30):
+        with pytest.raises(ConfigError, match=rf"--threads is {threads}, expected at "):
+            checked_threads(threads)

@@ -305,3 +305,19 @@ def test_rows_of_another_teleport_name_the_flags_with_values(tmp_path, small_gra
     capsys.readouterr()
     assert run(tmp_path / "run", "--ppr", str(rows), *data, dataset="mine") == 2
     assert_one_sentence(capsys, r"--self-loops on, --set diffusion\.self_loops=False\)$")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["minibatch.batch_size=100000"], r"minibatch\.batch_size is 100000, expected auto or at "),
+        (["encoder.hidden=1000000", "encoder.layers=9"], "the model would have .* parameters"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_before_rows_are_computed(
+    tmp_path, capsys, changes, message
+):
+    more = [text for change in changes for text in ("--set", change)]
+    assert run(tmp_path / "run", *more) == 2
+    assert_one_sentence(capsys, message)
+    assert not (tmp_path / "run" / "store").exists()

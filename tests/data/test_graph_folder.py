@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from gpn_scale import files
 from gpn_scale.data.building import build_graph
-from gpn_scale.data.graph import Graph
+from gpn_scale.data.graph import Graph, Split
 from gpn_scale.data.graph_folder import MANIFEST, open_graph, save_graph
 from gpn_scale.data.preparation import Preparation
 from gpn_scale.data.raw_columns import RawColumns
@@ -241,3 +241,30 @@ def test_damaged_columns_and_preparations_are_refused(tmp_path):
     only(tmp_path, "raw_columns-*.parquet").write_bytes(b"PAR1")
     with pytest.raises(GraphError, match=r"raw_columns-.*\.parquet is missing or damaged"):
         open_graph(tmp_path)
+
+
+def test_a_wrong_bit_in_any_array_is_found(tmp_path):
+    rng = np.random.default_rng(1)
+    graph = build_graph(
+        rng.integers(0, 9, 20),
+        rng.integers(0, 9, 20),
+        features=rng.normal(size=(9, 3)),
+        labels=np.arange(9) % 3,
+        node_names=[f"node {index}" for index in range(9)],
+        class_names=["a", "b", "c"],
+        feature_names=["x", "y", "z"],
+        split=Split(train=[0, 1, 2], val=[3], test=[4]),
+        marks={"odd": [7]},
+    )
+    save_graph(graph, tmp_path)
+    assert_same_graph(open_graph(tmp_path, verify=True), graph)
+    for path in sorted(tmp_path.glob("*.npy")):
+        whole = path.read_bytes()
+        for _ in range(10):
+            content = bytearray(whole)
+            content[rng.integers(128, len(whole))] ^= 1 << int(rng.integers(8))
+            path.write_bytes(content)
+            with pytest.raises(GraphError, match=r"damaged|split|node"):
+                open_graph(tmp_path, verify=True)
+        path.write_bytes(whole)
+    assert open_graph(tmp_path, verify=True).num_nodes == 9

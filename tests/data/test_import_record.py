@@ -63,7 +63,7 @@ def test_a_damaged_record_is_refused(folder, change):
 
 def test_a_missing_or_broken_record_is_refused(folder):
     (folder / RECORD).write_text("{")
-    with pytest.raises(GraphError, match=r"import\.json cannot be read \(JSONDecodeError"):
+    with pytest.raises(GraphError, match=r"import\.json cannot be read \(FileError: .*not JSON"):
         read_record(folder)
     (folder / RECORD).unlink()
     with pytest.raises(GraphError, match=r"\(No such file or directory\)") as error:

@@ -135,7 +135,7 @@ def test_a_file_that_may_not_be_read_is_refused(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     (tmp_path / "g.npz").touch()
-    monkeypatch.setattr(Path, "open", deny)  # root may read everything
+    monkeypatch.setattr(os, "open", deny)  # root may read everything
     with pytest.raises(GraphError, match=r"g\.npz cannot be opened .*denied.*: make it readable"):
         read_npz(tmp_path / "g.npz", "g")
 

@@ -1,5 +1,6 @@
 import gzip
 import os
+import pickle
 import sys
 import zipfile
 import zlib
@@ -7,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from gpn_scale import reading
 from gpn_scale.data import ogb
 from gpn_scale.data.ogb import load_ogbn_arxiv, ogbn_arxiv_url
 from gpn_scale.errors import GraphError
+from tests.data.raw_files import Marker
 
 FILES = {
     "raw/edge.csv.gz": "0,1\n1,2\n3,1\n",
@@ -165,3 +168,46 @@ def test_a_file_that_is_not_gzip_is_refused(tmp_path):
     (tmp_path / "ogbn_arxiv/raw/edge.csv.gz").write_bytes(b"0,1\n")
     with pytest.raises(GraphError, match=r"edge\.csv\.gz cannot be read .*download the file again"):
         load_ogbn_arxiv(tmp_path)
+
+
+def test_a_file_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "UNPACKED_BYTES", 1 << 20)
+    put_files(tmp_path, train="0\n" * (3 << 20))
+    with pytest.raises(
+        GraphError, match=r"train\.csv\.gz holds more than 1,2.* bytes when unpacked"
+    ):
+        load_ogbn_arxiv(tmp_path)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_file_is_run_and_a_pipe_is_refused(tmp_path, name):
+    path = put_files(tmp_path) / "ogbn_arxiv" / name
+    for content in (pickle.dumps(Marker(tmp_path / "marker")), b"\x1f\x8b\x08"):
+        for packed in (content, gzip.compress(content)):
+            path.write_bytes(packed)
+            with pytest.raises(GraphError, match=r"cannot be read|expected|empty field"):
+                load_ogbn_arxiv(tmp_path)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(GraphError, match=f"has no {name}"):
+        load_ogbn_arxiv(tmp_path)
+    assert not (tmp_path / "marker").exists()
+
+
+def test_caches_of_ogb_are_not_read(tmp_path):
+    put_files(tmp_path)
+    for folder in ("processed", "split/time"):
+        (tmp_path / "ogbn_arxiv" / folder).mkdir(parents=True, exist_ok=True)
+        for file in ("data_processed", "geometric_data_processed.pt", "split_dict.pt"):
+            path = tmp_path / "ogbn_arxiv" / folder / file
+            path.write_bytes(pickle.dumps(Marker(tmp_path / "marker")))
+    check(load_ogbn_arxiv(tmp_path))
+    assert not (tmp_path / "marker").exists()
+
+
+def test_a_zip_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "UNPACKED_BYTES", 1 << 20)
+    with zipfile.ZipFile(tmp_path / "arxiv.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("arxiv/raw/edge.csv.gz", bytes(64 << 20))
+    with pytest.raises(GraphError, match="the archive unpacks to 67,108,864 bytes"):
+        load_ogbn_arxiv(tmp_path / "root", (tmp_path / "arxiv.zip").as_uri())

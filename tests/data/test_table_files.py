@@ -151,7 +151,7 @@ def test_a_file_that_is_no_table_is_refused(tmp_path, content, advice):
 def test_a_missing_file_and_a_folder_are_refused(tmp_path):
     with pytest.raises(TableFaults, match=r"none\.csv .*\(No such file or directory\)"):
         open_table(tmp_path / "none.csv")
-    with pytest.raises(TableFaults, match=r"Is a directory"):
+    with pytest.raises(TableFaults, match=r"is a folder, expected a regular file"):
         open_table(tmp_path)
 
 

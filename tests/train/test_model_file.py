@@ -89,7 +89,7 @@ def test_the_contract_comes_back_with_its_preparation_and_its_kind_of_edges(tmp_
     def damage(key, value):
         return changed(path, tmp_path / "bad", lambda _, facts: facts.update({key: value}))
 
-    with pytest.raises(RunError, match="bad: the preparation of columns is damaged: it is 3, exp"):
+    with pytest.raises(RunError, match="bad has 3 for 'preparation', expected an object"):
         load_model(damage("preparation", 3))
     fewer = Preparation.fit(table.select(["age"])).to_dict()
     with pytest.raises(RunError, match="bad has a preparation of 2 features, expected 8: it is da"):

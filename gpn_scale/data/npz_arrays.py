@@ -1,0 +1,107 @@
+"""Arrays out of `.npz` archives that may hold anything."""
+
+import struct
+import tokenize
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy_format
+from numpy.typing import NDArray
+
+from gpn_scale.errors import FileError, GraphError
+from gpn_scale.reading import file_size, open_file, unpacked_limit
+
+UNREADABLE = (
+    *(OSError, ValueError, EOFError, RuntimeError, MemoryError, TypeError, OverflowError),
+    *(KeyError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
+)
+"""Errors of NumPy and of zipfile about damaged files; RecursionError is a RuntimeError."""
+
+
+def read_arrays(path: Path, is_wanted: Callable[[str], bool]) -> dict[str, NDArray[Any]]:
+    """Return those arrays of the archive `path` whose names are wanted; others are not read.
+
+    Sizes are checked before memory is taken: an archive that unpacks to far more than its own size,
+    or an array whose shape promises more numbers than the archive holds, is refused.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "mine.npz"
+    ...     np.savez(path, x=[1, 2], y=[0])
+    ...     read_arrays(path, lambda name: name == "x")
+    {'x': array([1, 2])}
+
+    Raises:
+        GraphError: the file is missing, damaged or too large, or a wanted array is pickled.
+    """
+    try:
+        file = open_file(path)  # opened here, because np.load leaves a damaged archive open
+    except FileError as error:
+        raise GraphError(f"{error}, with a graph in .npz format") from error
+    except OSError as error:
+        raise GraphError(f"{path} cannot be opened ({error}): make it readable") from error
+    with file:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter(
+                    "ignore"
+                )  # about headers that Python 2 wrote, or damaged ones
+                return _wanted_arrays(np.load(file, allow_pickle=False), path, is_wanted)
+        except GraphError:
+            raise
+        except UNREADABLE as error:
+            reason = str(error) or type(error).__name__
+            raise GraphError(
+                f"{path} cannot be read as .npz without pickle ({reason}); "
+                "expected a complete file of plain arrays: write it again with np.savez"
+            ) from error
+
+
+def _wanted_arrays(
+    opened: Any, path: Path, is_wanted: Callable[[str], bool]
+) -> dict[str, NDArray[Any]]:
+    if not isinstance(opened, np.lib.npyio.NpzFile):
+        raise GraphError(f"{path} holds one bare array, expected an .npz archive of several")
+    with opened:
+        assert opened.zip is not None  # it is while the archive is open
+        names = [name for name in opened.files if is_wanted(name)]
+        limit, total = unpacked_limit(file_size(path)), 0
+        for name in names:
+            total += _checked_bytes(opened.zip, name, path)
+        if total > limit:
+            raise GraphError(
+                f"{path} unpacks to {total:,} bytes, expected at most {limit:,} of a file of its "
+                "size: write it again with np.savez"
+            )
+        return {name: opened[name] for name in names}
+
+
+def _checked_bytes(archive: zipfile.ZipFile, name: str, path: Path) -> int:
+    """Return the unpacked size of an array, after checking it against the array's shape."""
+    members = archive.namelist()
+    member = archive.getinfo(f"{name}.npy" if f"{name}.npy" in members else name)
+    with archive.open(member) as stream:
+        version = npy_format.read_magic(stream)
+        read_header = {
+            (1, 0): npy_format.read_array_header_1_0,
+            (2, 0): npy_format.read_array_header_2_0,
+        }.get(version)
+        if read_header is None:  # version 3 has names of fields, which no graph has
+            raise ValueError(f"array {name!r} is of version {version[0]} of the .npy format")
+        shape, _, dtype = read_header(stream)
+    count = 1
+    for length in shape:
+        count *= length
+    if min(shape, default=0) < 0 or count * max(dtype.itemsize, 1) > member.file_size:
+        if dtype.hasobject:  # NumPy says that it is pickled
+            return member.file_size
+        raise GraphError(
+            f"{path}: array {name!r} of shape {shape} and type {dtype} does not fit the "
+            f"{member.file_size:,} bytes that the file holds of it: write it again with np.savez"
+        )
+    return member.file_size

@@ -1,0 +1,155 @@
+"""Errors of the machine, of files and of other packages, in one sentence for the user.
+
+A full disk, a missing right, too little memory or a damaged file is no fault of the program. Its
+own faults stay what they are.
+"""
+
+import errno
+import os
+import re
+import sys
+from concurrent.futures import BrokenExecutor
+from types import TracebackType
+
+from gpn_scale.errors import GpnScaleError, MachineError
+
+_NEXT_STEPS = {
+    errno.ENOSPC: "free space on this disk, or write to another one",
+    errno.EDQUOT: "free space, or write to a disk with a larger quota",
+    errno.EFBIG: "raise the limit on the size of files (ulimit -f), or write to another disk",
+    errno.EACCES: "give this user the right to it, or choose another path",
+    errno.EPERM: "give this user the right to it, or choose another path",
+    errno.EROFS: "choose a folder that can be written",
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.ENOENT: "check the path",
+    errno.ENOTDIR: "a file stands where a folder is expected: move it, or choose another path",
+    errno.EISDIR: "a folder stands where a file is expected: move it, or choose another path",
+    errno.EEXIST: "something of this name exists: move it, or choose another path",
+    errno.ENOTEMPTY: "the folder holds files: move them, or choose another path",
+    errno.ELOOP: "its links lead in a circle: replace them",
+    errno.EMFILE: "raise the limit on open files (ulimit -n)",
+    errno.ENFILE: "close other programs, which have too many files open",
+    errno.EIO: "check the disk, which fails to read or write",
+    errno.ENOMEM: "close other programs, or use a machine with more memory",
+}
+_ALLOCATION = (
+    "can't allocate memory",
+    "not enough memory",
+    "out of memory",
+    "unable to allocate",
+    "storage size calculation overflowed",
+    "integer multiplication overflow",
+    "invalid shape dimension",
+    "maximum allowed dimension exceeded",
+    "array is too big",
+    "failed to allocate",
+    "malloc of size",
+    "invalid buffer size",
+)
+"""Parts of the messages with which torch, NumPy and Arrow refuse to allocate memory."""
+_LONGEST_REASON = 300
+_SYSTEM_ERROR = re.compile(r"\(os error ([0-9]+)\)")
+
+
+def as_user_error(error: BaseException) -> GpnScaleError | None:
+    """Return an error that the user can do something about as one sentence; None for a fault.
+
+    >>> print(as_user_error(OSError(errno.ENOSPC, "No space left on device", "run/model")))
+    run/model: No space left on device: free space on this disk, or write to another one
+    >>> as_user_error(KeyError("epochs")) is None
+    True
+    """
+    if isinstance(error, GpnScaleError):
+        return error
+    if isinstance(error, BrokenPipeError) and error.filename is None:
+        return None  # the reader of standard output has gone, which is no error
+    reason = _reason(error)
+    if isinstance(error, MemoryError) or _is_about_memory(error):
+        return MachineError(
+            f"not enough memory ({reason}): make the model or the batches smaller, close other "
+            "programs, or use a machine with more memory"
+        )
+    if _is_from(error, "pyarrow", "ArrowException"):
+        return MachineError(f"a table cannot be read or written ({reason})")
+    if isinstance(error, OSError):
+        return MachineError(_os_sentence(error))
+    if _is_from(error, "safetensors", "SafetensorError"):
+        return MachineError(_tensor_sentence(error, reason))
+    if isinstance(error, ValueError) and "embedded null" in reason:
+        return MachineError("a path holds a zero byte, which no path may hold: choose another one")
+    if isinstance(error, UnicodeError):
+        return MachineError(f"a name or a text is not valid UTF-8 ({reason})")
+    if isinstance(error, RecursionError):
+        return MachineError("the data is nested too deeply to be read")
+    if isinstance(error, BrokenExecutor):
+        return MachineError(
+            f"a process of this command was ended from outside, perhaps for its memory ({reason})"
+        )
+    return None
+
+
+class Explained:
+    """Raises errors within a block as `as_user_error` explains them; faults stay what they are.
+
+    >>> with Explained():
+    ...     raise MemoryError("8 TiB")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    gpn_scale.errors.MachineError: not enough memory (8 TiB): make the model or the batches ...
+    """
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        problem = as_user_error(error) if isinstance(error, Exception) else None
+        if problem is not None and problem is not error:
+            raise problem from error
+
+
+def _os_sentence(error: OSError) -> str:
+    if error.errno is None:
+        return f"a file cannot be read or written ({_reason(error)})"
+    names = [str(name) for name in (error.filename, error.filename2) if name is not None]
+    return _sentence(_noted_path(error) or " and ".join(names), error.errno, str(error.strerror))
+
+
+def _sentence(path: str, number: int, reason: str) -> str:
+    parts = [path or "a file cannot be read or written", reason]
+    step = _NEXT_STEPS.get(number)
+    return ": ".join(parts if step is None else [*parts, step])
+
+
+def _noted_path(error: BaseException) -> str:
+    """Return the path that `files.replacing` has noted; "" if there is none."""
+    return "".join(getattr(error, "__notes__", [])[:1])
+
+
+def _tensor_sentence(error: BaseException, reason: str) -> str:
+    """Return what is wrong with a file of tensors; safetensors gives system errors as text."""
+    path = _noted_path(error)
+    number = _SYSTEM_ERROR.search(reason)
+    if number is not None:
+        return _sentence(path, int(number[1]), os.strerror(int(number[1])))
+    return f"{path or 'a model or checkpoint file'} cannot be read or written ({reason})"
+
+
+def _is_about_memory(error: BaseException) -> bool:
+    text = str(error).lower()
+    return isinstance(error, RuntimeError | ValueError) and any(
+        part in text for part in _ALLOCATION
+    )
+
+
+def _is_from(error: BaseException, package: str, name: str) -> bool:
+    """Return whether an error is of a class of a package, which is not imported for this."""
+    kind = getattr(sys.modules.get(package), name, None)
+    return kind is not None and isinstance(error, kind)
+
+
+def _reason(error: BaseException) -> str:
+    """Return the first line of the error's own text, or the name of its class."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0][:_LONGEST_REASON] if lines else type(error).__name__
