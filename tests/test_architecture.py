@@ -203,6 +203,8 @@ READS_WITHOUT_THE_GATE = {
     "gpn_scale/ppr/store.py": "checks its files itself",
     "gpn_scale/ppr/writer.py": "checks its files itself",
     "gpn_scale/reading.py": "is the gate",
+    "gpn_scale/serve/about_routes.py": "reads files of the package",
+    "gpn_scale/serve/documentation.py": "reads files of the package",
     "gpn_scale/scratch.py": "maps a file that it has just made",
     "precompute/arguments.py": "checks its files itself",
     "precompute/mpi.py": "reads /proc",

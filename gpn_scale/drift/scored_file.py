@@ -17,6 +17,7 @@ from gpn_scale.drift.scored_table import (
 from gpn_scale.errors import ConfigError
 from gpn_scale.evaluation.prediction_table import MARK, Origin
 from gpn_scale.evaluation.table_writers import SUFFIXES, table_facts, with_formulas
+from gpn_scale.reading import open_file
 
 _FORMULA_COLUMNS = ("node_name", "predicted_class_name", "reason")
 _JSON_BLOCK = 1 << 24
@@ -83,7 +84,7 @@ def _read(path: Path, name: str) -> ScoredTable:
 
 def _json_names(path: Path) -> list[str]:
     """Return the columns of JSON lines, which every line has."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         first = file.readline()
     if not first.strip():
         return []
@@ -97,7 +98,7 @@ def _read_json(path: Path, names: list[str]) -> pa.Table:
         is_number = name == "aleatoric" or name.startswith("p_")
         other = pa.bool_() if name.startswith(MARK) else pa.string()
         fields.append((name, _JSON_TYPES.get(name, pa.float64() if is_number else other)))
-    with path.open("rb") as file:
+    with open_file(path) as file:
         return _parsed(file, pa.schema(fields))
 
 

@@ -14,6 +14,7 @@ import pyarrow.parquet
 
 from gpn_scale.errors import ConfigError
 from gpn_scale.files import replacing
+from gpn_scale.reading import parse_json
 
 SUFFIXES = (".parquet", ".csv", ".jsonl")
 """Suffixes of tables."""
@@ -94,7 +95,9 @@ def table_facts(schema: pa.Schema) -> dict[str, str]:
     {'dataset': 'mine'}
     """
     try:
-        facts = json.loads((schema.metadata or {}).get(_FACTS, b"{}"))
+        facts = parse_json(
+            (schema.metadata or {}).get(_FACTS, b"{}"), "the description of the table"
+        )
     except ValueError:  # what another program has written under this name
         return {}
     is_own = isinstance(facts, dict) and all(isinstance(each, str) for each in facts.values())

@@ -15,8 +15,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from gpn_scale.errors import RunError
+from gpn_scale.errors import FileError, RunError
 from gpn_scale.messages import say
+from gpn_scale.reading import open_file, parse_json
 
 Kind = Literal["accept", "relabel", "skip"]
 """What was decided: the prediction is right, the node gets another label, or not now."""
@@ -126,7 +127,9 @@ class DecisionLog:
 
     def _write(self, decision: Decision) -> None:
         is_new = not self.path.exists()
-        with open(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
+        with os.fdopen(
+            os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK, 0o600), "r+b"
+        ) as file:
             fcntl.flock(file, fcntl.LOCK_EX)  # released when the file is closed
             end = self._cut_torn_line(file)
             lines = []
@@ -160,7 +163,7 @@ class DecisionLog:
     def _refresh(self) -> None:
         """Read complete lines that were appended since; start over if the file was replaced."""
         try:
-            with self.path.open("rb") as file:
+            with open_file(self.path) as file:
                 facts = os.fstat(file.fileno())
                 if facts.st_ino != self._inode or facts.st_size < self._offset:
                     self._offset, self._inode = 0, facts.st_ino
@@ -170,9 +173,10 @@ class DecisionLog:
         except FileNotFoundError:
             self._offset, self._inode = 0, -1
             self._decisions, self._latest = [], {}
-        except OSError as error:
+        except (OSError, FileError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
             raise RunError(
-                f"{self.path} cannot be read ({error.strerror})", arguments=("decisions",)
+                f"{self.path} cannot be read ({reason})", arguments=("decisions",)
             ) from error
 
     def _read(self, file: BinaryIO) -> None:
@@ -190,7 +194,7 @@ class DecisionLog:
 
     def _parsed(self, line: bytes) -> Decision:
         try:
-            values: dict[str, Any] = json.loads(line)
+            values: dict[str, Any] = parse_json(line, self.path.name)
             texts: dict[str, Any] = {
                 field.name: values.get(field.name) for field in fields(Decision)
             }
@@ -208,7 +212,7 @@ class DecisionLog:
 
     def _check_header(self, line: bytes) -> None:
         try:
-            header = json.loads(line)
+            header = parse_json(line, self.path.name)
             run, version = header["run"], header[_HEADER]
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise RunError(

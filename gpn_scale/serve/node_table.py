@@ -22,6 +22,7 @@ from gpn_scale.evaluation.prediction_table import VALUE_COLUMNS, class_names
 from gpn_scale.evaluation.reasons import reasons
 from gpn_scale.files import replacing
 from gpn_scale.inference.evidence import EvidenceSummary
+from gpn_scale.reading import check_file
 from gpn_scale.triage.trust import trust_of
 
 SUBSETS = ("train", "val", "test")
@@ -109,6 +110,7 @@ class NodeTable:
     def __init__(self, path: Path, reasons: Sequence[str]) -> None:
         self.reasons = tuple(reasons)
         # The map outlives this block: arrays made of it hold on to it.
+        check_file(path)
         with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
             batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
         self._blocks = [_arrays(batch) for batch in batches]

@@ -55,7 +55,7 @@ class Reloader:
         self._stamp = stamp  # a broken file is not tried again until it changes
         service = self._service
         try:
-            model = self._source.open(self._source.load_graph())
+            model = self._source.opened(self._source.load_graph())
         except (GpnScaleError, OSError) as error:
             service.reload_error = " ".join(str(error).split())
             service.metrics.count_reload("failed")

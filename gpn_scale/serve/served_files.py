@@ -6,7 +6,6 @@ holds a hash of every file: whatever is damaged, incomplete or of another versio
 """
 
 import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +24,7 @@ from gpn_scale.files import claimed, replacing, write_json
 from gpn_scale.inference.all_nodes import ProgressCallback
 from gpn_scale.inference.node_values import node_values_into, num_columns
 from gpn_scale.inference.similar import latent_into
+from gpn_scale.reading import open_file, read_json
 from gpn_scale.serve.ids import id_order
 from gpn_scale.serve.node_table import NodeTable, write_table
 from gpn_scale.train.run_directory import SERVED_SUFFIXES
@@ -169,7 +169,7 @@ def _opened(folder: Path, key: str, graph: Graph) -> ServedFiles | None:
     """Return the mapped files of a key; None if any is missing or damaged."""
     names = _names(key)
     try:
-        record: dict[str, Any] = json.loads((folder / f"{key}.json").read_text(encoding="utf-8"))
+        record: dict[str, Any] = read_json(folder / f"{key}.json")
         reasons, hashes = record["reasons"], record["hashes"]
         if any(_digest(folder / name) != hashes[name] for name in names):
             return None
@@ -185,5 +185,5 @@ def _opened(folder: Path, key: str, graph: Graph) -> ServedFiles | None:
 
 
 def _digest(path: Path) -> str:
-    with path.open("rb") as file:
+    with open_file(path) as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()

@@ -57,7 +57,7 @@ class ModelSource:
         paths += [] if self.store is None else [self.store / MANIFEST]
         return tuple(map(_stamp, paths))
 
-    def open(self, graph: Graph, progress: ProgressCallback | None = None) -> "ServedModel":
+    def opened(self, graph: Graph, progress: ProgressCallback | None = None) -> "ServedModel":
         """Return the model as it is on disk now.
 
         Args:

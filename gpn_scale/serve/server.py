@@ -67,7 +67,7 @@ def serve(request: ServeRequest, graph: Graph) -> None:
             _answer(request, bound, graph, announce=_announcement(settings, bound))
         else:
             with ProgressMeter("predict", "node", graph.num_nodes) as meter:
-                request.source.open(graph, meter.update)  # once, before the processes start
+                request.source.opened(graph, meter.update)  # once, before the processes start
             _supervise(request, bound)
 
 
@@ -112,7 +112,7 @@ def _answer(
     """Answer requests in this process until a signal arrives."""
     stamp = request.source.stamp()
     with ProgressMeter("predict", "node", graph.num_nodes, silent=silent) as meter:
-        model = request.source.open(graph, meter.update)
+        model = request.source.opened(graph, meter.update)
     torch.set_num_threads(request.threads)
     decisions = DecisionLog(request.decisions, request.run, request.graph)
     service = Service(model, decisions, request.settings)

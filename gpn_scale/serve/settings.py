@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpn_scale.errors import ConfigError
+from gpn_scale.reading import read_text
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 _LEAST_TOKEN = 16
+_TOKEN_BYTES = 1 << 16
 """Number of characters below which a token is easy to guess."""
 
 
@@ -81,8 +83,8 @@ def read_token(path: Path) -> str:
         ConfigError: the file cannot be read, or holds no token.
     """
     try:
-        token = path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
+        token = read_text(path, _TOKEN_BYTES).strip()
+    except (OSError, ValueError) as error:
         raise ConfigError(
             f"{path} cannot be read ({error}), expected a file with a token",
             arguments=("token_file",),

@@ -101,7 +101,7 @@ def served_source(served_run, tmp_path_factory):
 @pytest.fixture(scope="session")
 def model(served_source):
     """The opened model of the run."""
-    return served_source.open(served_source.load_graph())
+    return served_source.opened(served_source.load_graph())
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ def numbered(tmp_path_factory):
     graph = stratified_split(graph, train=0.2, val=0.3, rng_seed=1)
     GPNClassifier(epochs=2, random_state=1).fit(graph).save(folder / "model.safetensors")
     source = ModelSource(run=folder, load_graph=lambda: graph, folder=folder / "served")
-    return source.open(graph)
+    return source.opened(graph)
 
 
 def test_features_are_shown_by_number(numbered):

@@ -119,7 +119,7 @@ def numbered(request, tmp_path_factory):
     graph = stratified_split(graph, train=0.2, val=0.3, rng_seed=1)
     GPNClassifier(epochs=3, random_state=1).fit(graph).save(folder / "model.safetensors")
     source = ModelSource(run=folder, load_graph=lambda: graph, folder=folder / "served")
-    return source.open(graph)
+    return source.opened(graph)
 
 
 def test_features_without_names_have_numbers(numbered):

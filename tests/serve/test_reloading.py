@@ -20,13 +20,14 @@ from tests.serve.conftest import ADDRESS, source_of
 
 
 @pytest.fixture
-def watched(own_run, served_source, tmp_path):
+def watched(own_run, served_source, model, tmp_path):
     """A service of a run that a test may change, and its reloader."""
+    del model  # it has filled the folder
     folder = shutil.copytree(served_source.folder, tmp_path / "served")
     source = source_of(own_run, folder)
-    stamp, model = source.stamp(), source.open(source.load_graph())
+    stamp, opened = source.stamp(), source.opened(source.load_graph())
     log = DecisionLog(tmp_path / "d.jsonl", "run", "bank")
-    service = Service(model, log, ServeSettings(poll_seconds=0.02))
+    service = Service(opened, log, ServeSettings(poll_seconds=0.02))
     yield service, Reloader(service, source, stamp)
     service.work.close()
 

@@ -61,16 +61,16 @@ def test_a_promise_is_read_and_a_wrong_one_refused(own_run, served_source, tmp_p
     promise = Promise(error=0.05, confidence=0.9, threshold=0.4, **counts)
     write_promise(directory.promise, promise, directory.model)
     graph = source.load_graph()
-    assert source.open(graph).promise == promise
+    assert source.opened(graph).promise == promise
     directory.promise.write_text("{}")
     with pytest.raises(RunError, match=r"promise\.json cannot be read"):
-        source.open(graph)
+        source.opened(graph)
 
 
 def test_a_store_that_does_not_fit_is_refused(own_run, tmp_path):
     source = source_of(own_run, tmp_path / "served", store=tmp_path / "absent")
     with pytest.raises(GpnScaleError, match="is not a PPR store"):
-        source.open(source.load_graph())
+        source.opened(source.load_graph())
 
 
 def test_a_model_that_is_replaced_while_it_is_read_is_read_again(served_source, monkeypatch):
