@@ -77,8 +77,8 @@ class ClustersInReach:
     def of(self, nodes: NodeIds) -> NDArray[np.bool_]:
         """Return which clusters have nodes in the components of `nodes`, (R, P)."""
         cluster = np.arange(self.num_clusters)
-        words = self.bits[self.component_N[nodes]][:, cluster // _WORD]
-        return np.asarray((words >> (cluster % _WORD).astype(np.uint64)) % np.uint64(2) == 1)
+        packed = self.bits[self.component_N[nodes]][:, cluster // _WORD]
+        return np.asarray((packed >> (cluster % _WORD).astype(np.uint64)) % np.uint64(2) == 1)
 
 
 def mass_bounds(
@@ -168,8 +168,8 @@ def clusters_in_reach(
     root_N = np.arange(engine.num_nodes)
     _join_ends_into(np.asarray(engine.indptr), np.asarray(engine.indices), root_N)
     component_N = np.unique(root_N, return_inverse=True)[1]
-    words = -(-num_clusters // _WORD)
-    bits = np.zeros((int(component_N.max(initial=0)) + 1, words), np.uint64)
+    width = -(-num_clusters // _WORD)
+    bits = np.zeros((int(component_N.max(initial=0)) + 1, width), np.uint64)
     one = np.uint64(1) << (cluster_of_node % _WORD).astype(np.uint64)
     np.bitwise_or.at(bits, (component_N, cluster_of_node // _WORD), one)
     return ClustersInReach(component_N, bits, num_clusters)

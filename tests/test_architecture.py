@@ -10,7 +10,7 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[1]
 LAYERS = [
-    {"csr", "errors", "files", "memory", "messages", "rank_part"},
+    {"block_checksums", "csr", "errors", "files", "memory", "messages", "rank_part"},
     {"command_line", "field_types", "flags", "progress"},
     {"config_sections"},
     {"config", "device", "distributed", "scratch"},
@@ -40,6 +40,7 @@ SOLE_USERS = {
     "torch_geometric": {"gpn_scale/data/datasets.py"},
     "gpytorch": {"gpn_scale/baselines/gpytorch_process.py"},
     "torch_sparse": {"gpn_scale/nn/sparse.py"},
+    "xxhash": {"gpn_scale/block_checksums.py"},
     "tqdm": {"gpn_scale/progress.py"},
     "mpi4py": {"precompute/mpi.py"},
     "pymetis": {"gpn_scale/data/metis.py"},

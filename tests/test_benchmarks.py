@@ -18,7 +18,7 @@ from gpn_scale.data.splits import prepare_graph
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.experiments.request import MatrixRequest
 from gpn_scale.experiments.run_matrix import run_matrix
-from gpn_scale.ppr.store import SECONDS
+from gpn_scale.ppr.manifest import SECONDS
 from precompute import coarsening
 from precompute.build import build_store
 
