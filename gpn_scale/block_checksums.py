@@ -83,26 +83,29 @@ def block_checksums(chunks: Iterable[memoryview]) -> NDArray[np.uint64]:
     return np.array(table, np.uint64)
 
 
-def read_exactly(descriptor: int, offset: int, size: int) -> bytes | None:
-    """Return `size` bytes of an open file, or None if the file is too short.
+def read_exactly_into(descriptor: int, offset: int, buffer: memoryview) -> bool:
+    """Fill `buffer` from an open file, and return whether the file is long enough.
 
     A mapped file that was cut short kills the process with SIGBUS; reading it does not.
 
     >>> from tempfile import TemporaryFile
+    >>> buffer = bytearray(2)
     >>> with TemporaryFile() as file:
     ...     _ = file.write(b"abc"), file.flush()
-    ...     read_exactly(file.fileno(), 1, 2), read_exactly(file.fileno(), 2, 2)
-    (b'bc', None)
+    ...     is_read = [read_exactly_into(file.fileno(), at, memoryview(buffer)) for at in (1, 2)]
+    >>> is_read, buffer
+    ([True, False], bytearray(b'cc'))
+
+    Raises:
+        OSError: the file cannot be read.
     """
-    parts: list[bytes] = []
-    missing = size
-    while missing:
-        part = os.pread(descriptor, missing, offset + size - missing)
-        if not part:
-            return None
-        parts.append(part)
-        missing -= len(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    done = 0
+    while done < len(buffer):
+        count = os.preadv(descriptor, [buffer[done:]], offset + done)
+        if count == 0:
+            return False
+        done += count
+    return True
 
 
 def damaged_blocks(data: memoryview, table: Sequence[int] | NDArray[np.uint64]) -> list[int]:

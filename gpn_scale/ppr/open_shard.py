@@ -13,16 +13,30 @@ import weakref
 from collections.abc import Iterable
 from math import prod
 from pathlib import Path
+from threading import local
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpn_scale.block_checksums import BLOCK_BYTES, checksum_of, read_exactly
+from gpn_scale.block_checksums import BLOCK_BYTES, checksum_of, read_exactly_into
 from gpn_scale.errors import StoreError
 from gpn_scale.ppr.rows import Rows
 from gpn_scale.ppr.sealed import RESUME, RESUME_ARGUMENTS, checksum
 from gpn_scale.ppr.shard import FIELD_OF_ARRAY, ShardInfo
+
+_BLOCKS_AT_A_TIME = 4
+"""Largest number of blocks that are read together; they fit into a core's cache."""
+
+
+class _Buffer(local):
+    """Memory of one thread into which blocks are read."""
+
+    def __init__(self) -> None:
+        self.bytes = bytearray(_BLOCKS_AT_A_TIME * BLOCK_BYTES)
+
+
+_buffer = _Buffer()
 
 
 class OpenShard:
@@ -50,6 +64,14 @@ class OpenShard:
     def __init__(self, path: Path, info: ShardInfo, num_nodes: int) -> None:
         self.path, self.info, self.num_nodes = path, info, num_nodes
         self._layout = info.layout()
+        self._places = {
+            name: (
+                f"<u{np.dtype(dtype).itemsize}",
+                offset,
+                offset + prod(shape) * np.dtype(dtype).itemsize,
+            )
+            for name, (dtype, shape, offset) in self._layout.items()
+        }
         self._start, self._data_bytes = len(info.prefix()), info.data_bytes
         self._num_bytes = self._start + self._data_bytes + 8 * info.num_blocks
         try:
@@ -63,7 +85,8 @@ class OpenShard:
         self.identity = (status.st_dev, status.st_ino, status.st_mtime_ns)
         """What changes when the file is replaced or written to."""
         self.check_size()
-        table = self._read(self._start + self._data_bytes, 8 * info.num_blocks)
+        table = bytearray(8 * info.num_blocks)
+        self._read_into(self._start + self._data_bytes, memoryview(table))
         if (actual := checksum(table)) != info.checksum:
             raise StoreError(
                 f"{path} is corrupt: the checksum of its block table is {actual}, expected "
@@ -112,37 +135,52 @@ class OpenShard:
             raise self._damage(0, "row pointers are not in order")
 
     def check_blocks(self, blocks: Iterable[int]) -> None:
-        """Check the hashes of blocks, and that their numbers are within their ranges.
+        """Check the hashes of blocks, in order, and that their numbers are within their ranges.
 
         Raises:
             StoreError: a block is damaged; the message names the rows of which it holds parts.
         """
+        run: list[int] = []
         for block in blocks:
-            start = block * BLOCK_BYTES
-            stop = min(start + BLOCK_BYTES, self._data_bytes)
-            data = self._read(self._start + start, stop - start)
-            if checksum_of(data) != int(self._table[block]):
+            if run and (block != run[-1] + 1 or len(run) == _BLOCKS_AT_A_TIME):
+                self._check_run(run)
+                run = []
+            run.append(block)
+        if run:
+            self._check_run(run)
+
+    def _check_run(self, run: list[int]) -> None:
+        """Check consecutive blocks, which are read together."""
+        start = run[0] * BLOCK_BYTES
+        stop = min((run[-1] + 1) * BLOCK_BYTES, self._data_bytes)
+        data = memoryview(_buffer.bytes)[: stop - start]
+        self._read_into(self._start + start, data)
+        for place, block in enumerate(run):
+            part = data[place * BLOCK_BYTES : (place + 1) * BLOCK_BYTES]
+            if checksum_of(part) != int(self._table[block]):
                 raise self._damage(block, "its checksum is another than the stored one")
-            for name, (dtype, shape, offset) in self._layout.items():
-                end = offset + prod(shape) * np.dtype(dtype).itemsize
-                first, last = max(start, offset), min(stop, end)
-                # Arrays and blocks start at multiples of every item's size.
-                if first < last:
-                    values = np.frombuffer(data[first - start : last - start], dtype)
-                    if problem := self._problem(name, values):
-                        raise self._damage(block, problem)
+        for name, (dtype, offset, end) in self._places.items():
+            first, last = max(start, offset), min(stop, end)
+            if first < last:  # arrays and blocks start at multiples of every item's size
+                count = (last - first) // np.dtype(dtype).itemsize
+                values = np.frombuffer(data, dtype, count, first - start)
+                if problem := self._problem(name, values):
+                    wrong = first + int(values.argmax()) * values.itemsize
+                    raise self._damage(wrong // BLOCK_BYTES, problem)
 
     def _problem(self, name: str, values: NDArray[Any]) -> str:
-        """Return what is wrong with some numbers of an array; empty if nothing is."""
+        """Return what is wrong with some numbers of an array; empty if nothing is.
+
+        The numbers are the bits of integers, and negative ones and NaN are then the largest.
+        """
+        largest = values.max()
         if name == "ids":
-            in_range = values.min() >= 0 and values.max() < self.num_nodes
-            return "" if in_range else f"an id is out of the range [0, {self.num_nodes})"
+            problem = f"an id is out of the range [0, {self.num_nodes})"
+            return "" if largest < self.num_nodes else problem
         if name == "row_ptr":
-            in_range = values.min() >= 0 and values.max() <= self.info.entries
-            return "" if in_range else "a row pointer is out of range"
-        with np.errstate(invalid="ignore"):
-            in_range = values.min() >= 0 and values.max() < np.inf  # neither is true of NaN
-        return "" if in_range else f"a number of {name} is negative or not finite"
+            return "" if largest <= self.info.entries else "a row pointer is out of range"
+        infinity = 0x7C00 if values.itemsize == 2 else 0x7F800000
+        return "" if largest < infinity else f"a number of {name} is negative or not finite"
 
     def _damage(self, block: int, problem: str) -> StoreError:
         first, last = self.rows_of_block(block)
@@ -170,12 +208,11 @@ class OpenShard:
             first, last = min(first, max(low, 0)), max(last, min(high, self.info.rows - 1))
         return min(first, last), last
 
-    def _read(self, offset: int, size: int) -> bytes:
+    def _read_into(self, offset: int, buffer: memoryview) -> None:
         try:
-            data = read_exactly(self._descriptor, offset, size)
+            is_long_enough = read_exactly_into(self._descriptor, offset, buffer)
         except OSError as error:
             raise StoreError(f"{self.path} cannot be read ({error})") from error
-        if data is None:
+        if not is_long_enough:
             self.check_size()
             raise StoreError(f"{self.path} cannot be read to its end")
-        return data

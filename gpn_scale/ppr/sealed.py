@@ -89,7 +89,7 @@ def _flat(build: Mapping[str, Any]) -> dict[str, Any]:
     return flat | {f"parameter {key}": value for key, value in build["parameters"].items()}
 
 
-def checksum(data: bytes) -> str:
+def checksum(data: bytes | bytearray) -> str:
     """Return the blake2b-128 hash of `data`.
 
     >>> checksum(b"abc")

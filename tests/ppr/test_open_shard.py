@@ -117,6 +117,6 @@ def test_numbers_out_of_range_are_refused_even_with_the_right_checksum(
 def test_a_read_error_is_reported(tmp_path, monkeypatch):
     written(tmp_path / "shard", [2, 1])
     shard = opened(tmp_path / "shard")
-    monkeypatch.setattr(os, "pread", mock.Mock(side_effect=OSError(5, "Input/output error")))
+    monkeypatch.setattr(os, "preadv", mock.Mock(side_effect=OSError(5, "Input/output error")))
     with pytest.raises(StoreError, match=r"cannot be read \(.*Input/output error"):
         shard.check_blocks([0])
