@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from gpn_scale.config import PPRConfig
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.diffusion.transition import steps_to_tolerance, transition_matrix
-from gpn_scale.errors import ConfigError, GraphError
+from gpn_scale.errors import GraphError
 from gpn_scale.ppr.writer import Existing, StoreWriter
 from gpn_scale.progress import ProgressMeter
 from precompute.accuracy_targets import Target
 from precompute.clusters import partition_nodes
 from precompute.exact_mass import arriving_mass, diffused_columns, mass_by_cluster
+from precompute.limits import check_row_sizes
 from precompute.mass_bounds import mass_bounds
 from precompute.mpi import AbstractComm, SingleProcess
 from precompute.plan import Plan, plan_build
@@ -164,11 +165,7 @@ def _prepare(
 ) -> _Prepared:
     check_same_graph(graph, comm)
     k_is_given = target is None or target.kind != "mass"
-    if k_is_given and config.k > graph.num_nodes:
-        raise ConfigError(
-            f"k is {config.k}, expected at most {graph.num_nodes}, the number of nodes",
-            arguments=("k",),
-        )
+    check_row_sizes(config, graph.num_nodes, k_is_given=k_is_given)
     num_roots = graph.num_nodes if roots is None else len(roots)
     method = chosen_method(config, num_roots, graph.num_nodes)
     slots = plan_slots(

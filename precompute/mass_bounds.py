@@ -17,6 +17,8 @@ _ROUND_OFF = 2.0**-52
 """Twice the largest relative error of one float64 operation."""
 _FURTHER_OPERATIONS = 16
 """Operations per sum besides the additions: products, divisions and the last subtraction."""
+_SLACK = 1e-6
+"""Far above the rounding errors of weights and degrees, of which the largest mass is computed."""
 _WORD = 64
 
 
@@ -27,6 +29,7 @@ class MassBounds:
     >>> bounds = MassBounds(
     ...     relative=0.0,
     ...     absolute_N=np.array([0.25, 0.0]),
+    ...     largest_N=np.ones(2),
     ...     absorbing_N=np.array([False, True]),
     ...     within_reach=None,
     ... )
@@ -38,6 +41,8 @@ class MassBounds:
     """Relative error of every sum."""
     absolute_N: NDArray[np.float64]
     """Mass that sums of an unlimited diffusion may lack in addition, (N,)."""
+    largest_N: NDArray[np.float64]
+    """Mass that no row exceeds, (N,); at most sqrt(N), so that float16 can hold it."""
     absorbing_N: NDArray[np.bool_]
     """Nodes whose row is the node itself, exactly, (N,)."""
     within_reach: "ClustersInReach | None"
@@ -46,6 +51,7 @@ class MassBounds:
     def totals(self, nodes: NodeIds, totals: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return bounds on the mass of the full rows of `nodes`, (R,), from their computed mass."""
         bound = totals * (1.0 + self.relative) + self.absolute_N[nodes]
+        bound = np.minimum(bound, self.largest_N[nodes])
         return np.where(self.absorbing_N[nodes], 1.0, bound)
 
     def by_cluster(self, nodes: NodeIds, masses: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -56,7 +62,7 @@ class MassBounds:
         bound[absorbing] = np.rint(bound[absorbing])  # 1 in the node's own cluster, 0 elsewhere
         if self.within_reach is not None:
             bound += self.within_reach.of(nodes) * self.absolute_N[nodes, None]
-        return bound
+        return np.minimum(bound, self.largest_N[nodes, None])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,19 +114,21 @@ def mass_bounds(
     )
     per_step = _ROUND_OFF * (most_terms + config.k + _FURTHER_OPERATIONS)
     absorbing_N = _absorbing(engine)
+    largest_N = largest_row_mass(graph, engine) * (1.0 + _SLACK)
     absolute_N = np.zeros(num_nodes)
     within_reach = None
     if engine.steps == UNLIMITED:
         teleport = config.diffusion.teleport
         undistributed = (1.0 - teleport) ** steps
         rounded = per_step / teleport + _ROUND_OFF / (teleport * config.push_tolerance)
-        absolute_N = (undistributed + rounded) * largest_row_mass(graph, engine)
+        absolute_N = (undistributed + rounded) * largest_N
         absolute_N[absorbing_N] = 0.0
         if cluster_of_node is not None:
             within_reach = clusters_in_reach(engine, cluster_of_node, config.clusters)
     return MassBounds(
         relative=per_step * (steps + 2),
         absolute_N=absolute_N,
+        largest_N=largest_N,
         absorbing_N=absorbing_N,
         within_reach=within_reach,
     )
@@ -129,8 +137,8 @@ def mass_bounds(
 def largest_row_mass(graph: Graph, engine: RowEngine) -> NDArray[np.float64]:
     """Return a bound on the sum of every node's row of S^i for all i, (N,).
 
-    Rows of `rw` sum to 1. For `sym` of an undirected graph the sum is that of `rw` with factors
-    sqrt(d_v / d_u); for a directed graph, S has the norm 1.
+    Rows of `rw` sum to 1. For `sym`, S has the norm 1, so that no row sums to more than sqrt(N); of
+    an undirected graph, the sum is also that of `rw` with factors sqrt(d_v / d_u).
 
     >>> from gpn_scale import build_graph
     >>> from gpn_scale.config import PPRConfig
@@ -144,10 +152,11 @@ def largest_row_mass(graph: Graph, engine: RowEngine) -> NDArray[np.float64]:
     diffusion = engine.config.diffusion
     if diffusion.normalisation == "rw":
         return np.ones(engine.num_nodes)
+    of_norm_N = np.full(engine.num_nodes, np.sqrt(engine.num_nodes))
     if graph.directed:
-        return np.full(engine.num_nodes, np.sqrt(engine.num_nodes))
+        return of_norm_N
     inverse_root_N = transition_factors(graph, "sym", diffusion.self_loops).row_N
-    return np.asarray(inverse_root_N.max(initial=0.0) / inverse_root_N)
+    return np.asarray(np.minimum(of_norm_N, inverse_root_N.max(initial=0.0) / inverse_root_N))
 
 
 def clusters_in_reach(

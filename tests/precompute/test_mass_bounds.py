@@ -96,6 +96,18 @@ def interval_of(store, evidence):
     return (PRIOR + kept) * (1 - ROUND_OFF), (PRIOR + kept + cut) * (1 + ROUND_OFF)
 
 
+@pytest.mark.parametrize("steps", [10, "inf"])
+def test_masses_fit_whatever_the_weights(tmp_path, steps):
+    graph = build_graph([0, 1, 2], [1, 2, 3], edge_weight=[1e30, 1e-30, 1.0])
+    for number, self_loops in enumerate((True, False)):
+        diffusion = DiffusionConfig(teleport=2e-4, steps=steps, self_loops=self_loops)
+        config = PPRConfig(diffusion=diffusion, k=1, clusters=2, push_tolerance=1e-9)
+        resources = Resources(threads=1, memory_bytes=1 << 30)
+        build_store(graph, config, tmp_path / f"{number}", resources=resources)
+        rows = PPRStore.open(tmp_path / f"{number}").rows(np.arange(4))
+        assert (rows.cut_mass <= 2.01).all()
+
+
 def test_rows_that_lose_nothing_have_no_missing_mass(tmp_path):
     """Small components and isolated nodes keep a narrow interval, whatever others' evidence is."""
     graph = build_graph([0, 1, 3, 4, 5], [1, 2, 4, 5, 6], num_nodes=9)
