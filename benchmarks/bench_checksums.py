@@ -10,6 +10,7 @@ line: seconds of both (medians), and the median ratio of neighbouring runs, in w
 """
 
 import argparse
+import gc
 import json
 import os
 import statistics
@@ -70,7 +71,8 @@ class Bench:
         self.classifier.predict_nodes(self.graph, self.nodes, self.folder)
 
     def forget_files(self) -> None:
-        """Drop the store from the page cache."""
+        """Drop the store from the page cache; pages that are still mapped would stay."""
+        gc.collect()
         os.sync()
         for path in self.folder.iterdir():
             with path.open("rb") as file:
@@ -116,6 +118,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
     torch.set_num_threads(1)
+    if options.work is not None:
+        options.work.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=options.work) as folder:
         graph = load_graph(options.dataset, options.data_dir)
         bench = Bench(graph, Path(folder), options.nodes)

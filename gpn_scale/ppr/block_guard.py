@@ -107,11 +107,14 @@ class BlockGuard:
         first_B: NDArray[np.int64],
         stop_B: NDArray[np.int64],
     ) -> None:
+        checked = self._checked
+        if checked.all():
+            return
         stride, base_B = self._stride[name], self._first_block_S[shard_B]
         offset_B = self._offset_S[name][shard_B]
-        low_B = base_B + (offset_B + first_B * stride) // BLOCK_BYTES
-        high_B = base_B + (offset_B + stop_B * stride - 1) // BLOCK_BYTES
-        checked = self._checked
+        shift = BLOCK_BYTES.bit_length() - 1  # faster than a division
+        low_B = base_B + ((offset_B + first_B * stride) >> shift)
+        high_B = base_B + ((offset_B + stop_B * stride - 1) >> shift)
         if checked[low_B].all() and checked[high_B].all() and (high_B - low_B < 2).all():
             return
         touched = np.zeros(len(checked) + 1, np.int64)

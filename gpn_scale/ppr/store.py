@@ -87,7 +87,7 @@ class PPRStore:
         self.num_clusters = build.num_clusters
         self.k = build.k
         self._build = build
-        self._shard: Callable[[int], OpenShard] = lru_cache(_MAX_MAPPED)(self._open_shard)
+        self._shard = lru_cache(_MAX_MAPPED)(self._open_shard)
         self._guard = BlockGuard(self._infos, self._shard)
 
     @classmethod
@@ -201,6 +201,15 @@ class PPRStore:
                 the file is damaged where it holds their rows.
         """
         position_B = self._positions(nodes)
+        try:
+            return self._rows_at(position_B)
+        except StoreError:
+            # Files may have been repaired under new inodes since they were opened.
+            self._shard.cache_clear()
+            return self._rows_at(position_B)
+
+    def _rows_at(self, position_B: NDArray[np.int64]) -> Rows:
+        """Return the rows at positions in the list of roots."""
         shard_B = position_B // self._build.rows_per_shard
         local_B = position_B - shard_B * self._build.rows_per_shard
         # Roots of one shard are read together: `by_shard` holds positions in `nodes`.
