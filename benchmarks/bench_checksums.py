@@ -33,18 +33,17 @@ from gpn_scale.ppr import block_guard
 from gpn_scale.ppr.store import PPRStore
 from precompute.build import build_store
 
-BATCH = 1024
-
 
 class Bench:
     """A graph, its store and a trained model."""
 
-    def __init__(self, graph: Graph, folder: Path, nodes: int) -> None:
+    def __init__(self, graph: Graph, folder: Path, nodes: int, batch_size: int) -> None:
+        self.batch_size = batch_size
         self.config = RunConfig(
             model="GPN",
             mode="minibatch",
             train=TrainConfig(epochs=1, warmup_steps=0),
-            minibatch=MinibatchConfig(batch_size=BATCH, workers=0),
+            minibatch=MinibatchConfig(batch_size=batch_size, workers=0),
         )
         self.config = replace(self.config, split=replace(self.config.split, train=0.3, val=0.05))
         self.graph, self.folder = prepare_graph(graph, self.config), folder
@@ -58,8 +57,8 @@ class Bench:
     def rows(self) -> None:
         """Read the rows of random nodes, a batch at a time."""
         store = PPRStore.open(self.folder)
-        for start in range(0, len(self.nodes), BATCH):
-            store.rows(self.nodes[start : start + BATCH])
+        for start in range(0, len(self.nodes), self.batch_size):
+            store.rows(self.nodes[start : start + self.batch_size])
 
     def training(self) -> None:
         """Train one epoch."""
@@ -115,6 +114,7 @@ def main() -> None:
     parser.add_argument("--data-dir", type=Path, default=Path("data"))
     parser.add_argument("--work", type=Path, help="directory for the store, on a real disk")
     parser.add_argument("--nodes", type=int, default=20_000, help="predicted nodes")
+    parser.add_argument("--batch-size", type=int, default=1024)
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -122,7 +122,7 @@ def main() -> None:
         options.work.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=options.work) as folder:
         graph = load_graph(options.dataset, options.data_dir)
-        bench = Bench(graph, Path(folder), options.nodes)
+        bench = Bench(graph, Path(folder), options.nodes, options.batch_size)
         size = sum(path.stat().st_size for path in Path(folder).iterdir())
         result: dict[str, Any] = {"dataset": options.dataset, "store_mib": round(size / 2**20, 1)}
         for name in ("rows", "training", "prediction"):

@@ -120,8 +120,7 @@ def mass_bounds(
     if engine.steps == UNLIMITED:
         teleport = config.diffusion.teleport
         undistributed = (1.0 - teleport) ** steps
-        rounded = per_step / teleport + _ROUND_OFF / (teleport * config.push_tolerance)
-        absolute_N = (undistributed + rounded) * largest_N
+        absolute_N = (undistributed + per_step / teleport) * largest_N
         absolute_N[absorbing_N] = 0.0
         if cluster_of_node is not None:
             within_reach = clusters_in_reach(engine, cluster_of_node, config.clusters)

@@ -20,6 +20,23 @@ def rounded_down(value: float) -> np.float32:
     return nearest
 
 
+@njit(cache=True, nogil=True, inline="always")
+def sum_rounded_down(a: float, b: float) -> float:
+    """Return a float64 that is not above the exact sum of two non-negative ones; compiled.
+
+    Any number of such sums stays below the exact one.
+
+    >>> sum_rounded_down(0.25, 0.5), sum_rounded_down(1.0, 2.0**-53 * 1.5) == 1.0
+    (0.75, True)
+    """
+    total = a + b
+    rest = total - a
+    error = (a - (total - rest)) + (b - rest)  # total + error is the exact sum (Knuth's TwoSum)
+    if error < 0.0:
+        total = np.nextafter(total, 0.0)
+    return total
+
+
 def round_down_to_single(values: NDArray[np.float64]) -> NDArray[np.float32]:
     """Return the largest float32 that is not above each non-negative value.
 

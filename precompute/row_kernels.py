@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-from precompute.rounding import rounded_down
+from precompute.rounding import rounded_down, sum_rounded_down
 from precompute.top_k_kernels import partition_top_into
 
 _CHUNK = 16  # nodes that a slot takes at a time; small, because nearby nodes differ in cost
@@ -270,7 +270,7 @@ def push_node_into(node, indptr, indices, weight, teleport, tolerance, slot, wor
         for e in range(start, stop):
             if indices[e] == current:
                 gain = 1.0 / (1.0 - (1.0 - teleport) * weight[e])
-        mass[current] += teleport * gain * amount
+        mass[current] = sum_rounded_down(mass[current], teleport * gain * amount)
         scale = (1.0 - teleport) * gain * amount
         for e in range(start, stop):
             reached = indices[e]

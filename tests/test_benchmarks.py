@@ -26,7 +26,10 @@ REPOSITORY = Path(__file__).parents[1]
 SCRIPTS = sorted((REPOSITORY / "benchmarks").glob("*.py"))
 DATASET = "synthetic:nodes=600,classes=3,unseen_classes=0,features=8"
 WITH_JSON = {
-    "bench_checksums": (f"--dataset {DATASET} --nodes 50 --repeats 1 --work WORK", "store_mib"),
+    "bench_checksums": (
+        f"--dataset {DATASET} --nodes 50 --repeats 1 --work WORK --batch-size 32",
+        "store_mib",
+    ),
     "bench_clusters": (f"--dataset {DATASET} --clusters 4 --metis-edges 500", "cut"),
     "bench_exact_memory": (
         f"--dataset {DATASET} --epochs 1 --memory-mib 1",

@@ -1,3 +1,5 @@
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,6 +10,7 @@ from precompute.rounding import (
     round_up_to_half,
     round_up_to_single,
     rounded_down,
+    sum_rounded_down,
 )
 
 VALUES = st.lists(st.floats(0, 60_000), min_size=1).map(np.array)
@@ -33,6 +36,16 @@ def test_rounding_goes_to_the_next_number_in_one_direction(values):
 def test_the_compiled_rounding_is_the_same(values):
     single = [rounded_down(value) for value in values]
     np.testing.assert_array_equal(np.array(single, np.float32), round_down_to_single(values))
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_sums_are_never_above_the_exact_one(values):
+    total = 0.0
+    for value in values:
+        total = sum_rounded_down(total, value)
+    exact = sum(map(Fraction, values))
+    assert Fraction(total) <= exact
+    assert Fraction(total) >= exact * (1 - Fraction(len(values), 2**52))
 
 
 @pytest.mark.parametrize("value", [0.0, 0.5, 1.0])
