@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DATA_DIR ?= data
 DEMO := runs/demo
+RUNS ?= 2000
 MATRIX := runs/paper
 PAPER := $(if $(PAPER_DIR),--paper $(PAPER_DIR))
 EVALUATE := --processes $(shell nproc) --data-dir $(DATA_DIR) $(PAPER) --out $(MATRIX)
@@ -16,11 +17,12 @@ BOARD_MODELS ?= GPN+,GPN+-minibatch,GPN,APPNP,APPNP+GNNSafe,APPNP+GEBM,LP,LOP-GP
 BOARD_SPLITS ?= 5
 BOARD_SETS ?= 0,1,2,3,4
 
-.PHONY: help install demo test check coverage results comparison leaderboard clean
+.PHONY: help install demo test machine check coverage results comparison leaderboard clean
 
 help:
 	@echo "make demo           install, precompute, train on the embedded graph, show what the model does not know"
 	@echo "make test           install and run all tests"
+	@echo "make machine        try random histories of a store: builds, kills, damage, repairs, readers, writers (RUNS=2000)"
 	@echo "make check          install and run ruff and mypy"
 	@echo "make coverage       install, run all tests and print the covered lines of every package"
 	@echo "make results        train the matrix of docs/results.md and write it (DATA_DIR=$(DATA_DIR) PAPER_DIR=...)"
@@ -45,6 +47,9 @@ demo: install
 
 test: install
 	$(BIN)/python -m pytest -n auto
+
+machine: install
+	STORE_MACHINE_RUNS=$(RUNS) $(BIN)/python -m pytest tests/ppr/test_store_machine.py
 
 check: install
 	$(BIN)/ruff check .

@@ -20,7 +20,7 @@ import sys
 import time
 from pathlib import Path
 
-from gpn_scale.ppr.store import SECONDS
+from gpn_scale.ppr.manifest import SECONDS
 
 ROOT = Path(__file__).resolve().parent.parent
 SETTINGS = ["train.patience=1000", "minibatch.batch_size=64"]

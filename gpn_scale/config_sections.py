@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from gpn_scale.errors import ConfigError
 from gpn_scale.field_types import checks_fields, require
 
 FeatureScaling = Literal["none", "row_sum", "binary_row_sum"]
@@ -19,6 +20,10 @@ TailKind = Literal["clustered", "stationary", "renormalised", "truncated"]
 _BATCH_SIZE = 1024
 LARGEST_SEED = (1 << 63) - 1
 """Largest seed of a generator."""
+SMALLEST_TELEPORT, SMALLEST_TOLERANCE = 1e-6, 1e-12
+"""Below these, float64 sums of a diffusion no longer say anything."""
+MOST_STEPS, MOST_SWEEPS, MOST_CLUSTERS = 100_000, 10_000, 4096
+"""What ends within a day on small graphs; clusters are compared in pairs, 8 * (2 P)^2 bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,11 +158,13 @@ class DiffusionConfig:
     """
 
     teleport: float = 0.1
-    """Probability of returning to the root, in (0, 1)."""
+    """Probability of returning to the root, in (0, 1) and at least 1e-6."""
     normalisation: Normalisation = "sym"
     """Matrix S: `sym` is D^-1/2 A D^-1/2 (the authors' runs), `rw` is D^-1 A (the paper's text)."""
     steps: Steps = 10
-    """Number of power-iteration steps, or `inf` for personalised PageRank to `tolerance`."""
+    """Number of power-iteration steps, at most 100,000, or `inf` for personalised PageRank to
+    `tolerance`.
+    """
     tolerance: float = 1e-6
     """With `steps=inf`, the fraction of the diffusion's mass that may stay undistributed."""
     self_loops: bool = True
@@ -166,11 +173,24 @@ class DiffusionConfig:
     """What is diffused; `log_evidence` is the paper's ablation GPN-LOG, in exact mode only."""
 
     def __post_init__(self) -> None:
-        teleport = self.teleport
-        require(0.0 < teleport < 1.0, "diffusion.teleport", teleport, "a number in (0, 1)")
-        allowed = self.steps == "inf" or self.steps >= 0
-        require(allowed, "diffusion.steps", self.steps, "at least 0, or inf")
-        require(0.0 < self.tolerance < 1.0, "diffusion.tolerance", self.tolerance, "in (0, 1)")
+        teleport, tolerance, least = self.teleport, self.tolerance, SMALLEST_TELEPORT
+        expected = f"a number in (0, 1), at least {least:g}"
+        require(least <= teleport < 1.0, "diffusion.teleport", teleport, expected)
+        allowed = self.steps == "inf" or 0 <= self.steps <= MOST_STEPS
+        require(
+            allowed, "diffusion.steps", self.steps, f"at least 0 and at most {MOST_STEPS}, or inf"
+        )
+        least = SMALLEST_TOLERANCE
+        expected = f"in (0, 1), at least {least:g}"
+        require(least <= tolerance < 1.0, "diffusion.tolerance", tolerance, expected)
+        if self.steps == "inf" and tolerance < (1.0 - teleport) ** MOST_STEPS:
+            steps = math.ceil(math.log(tolerance) / math.log1p(-teleport))
+            raise ConfigError(
+                f"diffusion.steps is 'inf', which takes {steps:,} steps with a teleport of "
+                f"{teleport:g} and a tolerance of {tolerance:g}, expected at most {MOST_STEPS:,}: "
+                f"use a larger teleport or a number of steps",
+                arguments=("diffusion.teleport", "diffusion.steps"),
+            )
 
     @property
     def store_parameters(self) -> dict[str, Any]:
@@ -204,13 +224,16 @@ class PPRConfig:
     k: int = 64
     """Maximum number of entries in a stored row."""
     clusters: int = 32
-    """Number of graph clusters whose cut mass is stored with every row; 0 for none."""
+    """Number of graph clusters, at most 4096, whose cut mass is stored with every row; 0 for none.
+    """
     method: Literal["auto", "sweep", "push"] = "auto"
     """`sweep` builds all rows from their neighbours' rows; `push` computes each root by itself."""
     keep: int = 0
     """Number of entries of a row during sweeps, at least k; 0 for twice k."""
     sweeps: int = 0
-    """Number of sweeps of an unlimited diffusion; 0 to continue until `sweep_tolerance`."""
+    """Number of sweeps of an unlimited diffusion, at most 10,000; 0 to continue until
+    `sweep_tolerance`.
+    """
     sweep_tolerance: float = 8e-3
     """Sweeps end when the estimated missing mass, (1-t)/t times the last gain, is below this."""
     push_tolerance: float = 1e-6
@@ -218,13 +241,17 @@ class PPRConfig:
 
     def __post_init__(self) -> None:
         require(self.k >= 1, "k", self.k, "at least 1")
-        require(self.clusters >= 0, "clusters", self.clusters, "at least 0")
-        require(self.sweeps >= 0, "sweeps", self.sweeps, "at least 0")
-        tolerance = self.sweep_tolerance
-        require(0 < tolerance < 1, "sweep_tolerance", tolerance, "a number in (0, 1)")
-        tolerance = self.push_tolerance
-        require(0 < tolerance < 1, "push_tolerance", tolerance, "a number in (0, 1)")
+        require(self.k < 2**30, "k", self.k, f"below {2**30}")
+        for name, most in (("clusters", MOST_CLUSTERS), ("sweeps", MOST_SWEEPS)):
+            value = getattr(self, name)
+            require(value >= 0, name, value, "at least 0")
+            require(value <= most, name, value, f"at most {most}")
+        least = SMALLEST_TOLERANCE
+        for name in ("sweep_tolerance", "push_tolerance"):
+            value = getattr(self, name)
+            require(least <= value < 1, name, value, f"a number in (0, 1), at least {least:g}")
         require(self.keep == 0 or self.keep >= self.k, "keep", self.keep, "0, or at least k")
+        require(self.keep < 2**31, "keep", self.keep, f"below {2**31}")
 
     @property
     def working_entries(self) -> int:

@@ -18,6 +18,8 @@ from precompute.accuracy_targets import Target
 from precompute.mpi import AbstractComm
 from precompute.resources import Resources, default_resources, thread_limit
 
+_MOST_GIGABYTES, _MOST_DIGITS = 1_000_000, 18
+
 
 def ppr_parser() -> argparse.ArgumentParser:
     """Return the parser of the command `ppr`.
@@ -90,7 +92,8 @@ def _add_diffusion_options(group: argparse._ArgumentGroup) -> None:
         type=float,
         default=defaults.teleport,
         metavar="T",
-        help="probability of returning to the root in each step (default: %(default)s)",
+        help="probability of returning to the root in each step, from 1e-6 to below 1 "
+        "(default: %(default)s)",
     )
     add(
         "--normalisation",
@@ -102,7 +105,8 @@ def _add_diffusion_options(group: argparse._ArgumentGroup) -> None:
         "--steps",
         default=str(defaults.steps),
         metavar="K|inf",
-        help="number of steps, or inf for personalised PageRank (default: %(default)s)",
+        help="number of steps, at most 100000, or inf for personalised PageRank, which needs a "
+        "teleport of at least 0.0002 (default: %(default)s)",
     )
     add(
         "--self-loops",
@@ -118,15 +122,16 @@ def _add_row_options(group: argparse._ArgumentGroup) -> None:
         "--k",
         type=int,
         metavar="K",
-        help=f"largest number of entries of a row (default: {defaults.k})",
+        help="largest number of entries of a row, at most the number of nodes "
+        f"(default: {defaults.k})",
     )
     add(
         "--clusters",
         type=int,
         default=defaults.clusters,
         metavar="P",
-        help="number of graph clusters by which the cut mass of a row is stored; 0 for none "
-        "(default: %(default)s)",
+        help="number of graph clusters by which the cut mass of a row is stored, at most 4096; 0 "
+        "for none (default: %(default)s)",
     )
     add(
         "--target-mass",
@@ -158,14 +163,15 @@ def _add_engine_options(group: argparse._ArgumentGroup) -> None:
         type=int,
         default=defaults.keep,
         metavar="N",
-        help="number of entries of a row during sweeps; 0 for twice k (default: %(default)s)",
+        help="number of entries of a row during sweeps, from k to twice the number of nodes; 0 for "
+        "twice k (default: %(default)s)",
     )
     add(
         "--sweeps",
         type=int,
         default=defaults.sweeps,
         metavar="N",
-        help="number of sweeps with `--steps inf`; 0 to stop at --sweep-tolerance "
+        help="number of sweeps with `--steps inf`, at most 10000; 0 to stop at --sweep-tolerance "
         "(default: %(default)s)",
     )
     add(
@@ -173,7 +179,8 @@ def _add_engine_options(group: argparse._ArgumentGroup) -> None:
         type=float,
         default=defaults.sweep_tolerance,
         metavar="E",
-        help="sweeps end when further ones would add less than this to the mean mass of a row "
+        help="sweeps end when further ones would add less than this, from 1e-12 to below 1, to the "
+        "mean mass of a row "
         "(default: %(default)s)",
     )
     add(
@@ -181,7 +188,8 @@ def _add_engine_options(group: argparse._ArgumentGroup) -> None:
         type=float,
         default=defaults.push_tolerance,
         metavar="E",
-        help="pushes end when no node has a residual above this times its number of edges "
+        help="pushes end when no node has a residual above this, from 1e-12 to below 1, times its "
+        "number of edges "
         "(default: %(default)s)",
     )
     add("--threads", type=int, metavar="T", help="threads per rank (default: all cores)")
@@ -189,7 +197,7 @@ def _add_engine_options(group: argparse._ArgumentGroup) -> None:
         "--memory-budget",
         type=float,
         metavar="GB",
-        help="scratch memory per rank (default: 80 %% of the free memory)",
+        help="scratch memory per rank, at most a million (default: 80 %% of the free memory)",
     )
 
 
@@ -206,7 +214,7 @@ def ppr_config(options: argparse.Namespace) -> PPRConfig:
     """
     steps = options.steps
     if steps != "inf":
-        if not steps.isdecimal():
+        if not (steps.isdecimal() and len(steps) <= _MOST_DIGITS):
             raise ConfigError(f"--steps got {steps!r}, expected a whole number or inf")
         steps = int(steps)
     return PPRConfig(
@@ -267,9 +275,10 @@ def resources_of(options: argparse.Namespace, comm: AbstractComm) -> Resources:
             )
         resources = replace(resources, threads=options.threads)
     if options.memory_budget is not None:
-        if not options.memory_budget > 0:
+        if not 0 < options.memory_budget <= _MOST_GIGABYTES:
             raise ConfigError(
-                f"--memory-budget got {options.memory_budget}, expected a positive number of GB"
+                f"--memory-budget got {options.memory_budget}, expected a positive number of GB, "
+                f"at most {_MOST_GIGABYTES}"
             )
         resources = replace(resources, memory_bytes=int(options.memory_budget * 1e9))
     return resources

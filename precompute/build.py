@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from gpn_scale.config import PPRConfig
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.diffusion.transition import steps_to_tolerance, transition_matrix
-from gpn_scale.errors import ConfigError, GraphError
+from gpn_scale.errors import GraphError
 from gpn_scale.ppr.writer import Existing, StoreWriter
 from gpn_scale.progress import ProgressMeter
 from precompute.accuracy_targets import Target
 from precompute.clusters import partition_nodes
 from precompute.exact_mass import arriving_mass, diffused_columns, mass_by_cluster
+from precompute.limits import check_row_sizes
+from precompute.mass_bounds import mass_bounds
 from precompute.mpi import AbstractComm, SingleProcess
 from precompute.plan import Plan, plan_build
 from precompute.resources import Resources, default_resources
@@ -25,9 +27,9 @@ from precompute.row_engine import RowEngine, chosen_method, compiled_before
 from precompute.row_kernels import PaddedRows
 from precompute.scratch_memory import plan_slots
 
-ENGINE_VERSION = 2
+ENGINE_VERSION = 3
 """Part of a store's parameters; increased when the same parameters give different bytes."""
-MASS_TOLERANCE = 1e-6
+MASS_TOLERANCE = 1e-8
 """Mass that the exact sums of an unlimited diffusion may leave undistributed."""
 
 Say = Callable[[str], None]
@@ -131,7 +133,7 @@ def build_store(
     todo = _unfinished(writer, comm)
     if todo:
         clock.record()
-        _ShardBuilder(prepared, writer, roots, say, clock).write(todo)
+        _ShardBuilder(prepared, graph, writer, roots, say, clock).write(todo)
     comm.barrier()
     if comm.rank == 0:
         was_complete = writer.is_complete
@@ -163,11 +165,7 @@ def _prepare(
 ) -> _Prepared:
     check_same_graph(graph, comm)
     k_is_given = target is None or target.kind != "mass"
-    if k_is_given and config.k > graph.num_nodes:
-        raise ConfigError(
-            f"k is {config.k}, expected at most {graph.num_nodes}, the number of nodes",
-            arguments=("k",),
-        )
+    check_row_sizes(config, graph.num_nodes, k_is_given=k_is_given)
     num_roots = graph.num_nodes if roots is None else len(roots)
     method = chosen_method(config, num_roots, graph.num_nodes)
     slots = plan_slots(
@@ -180,8 +178,10 @@ def _prepare(
     diffusion = config.diffusion
     transition = transition_matrix(graph, diffusion.normalisation, diffusion.self_loops)
     engine = RowEngine(transition, config, comm, threads=slots)
-    del transition  # the engine keeps a copy in float32
+    del transition  # the engine keeps its weights as long as exact sums need them
     totals = _totals(engine)
+    if not config.clusters:
+        engine.release_exact_weight()
     plan = None
     if comm.rank == 0:  # so that all ranks build with the same numbers
         shard = rows_per_shard(num_roots)
@@ -211,11 +211,11 @@ def _totals(engine: RowEngine) -> NDArray[np.float64]:
     diffusion = engine.config.diffusion
     if diffusion.normalisation == "rw":
         return np.ones(engine.num_nodes)
-    matrix = (engine.indptr, engine.indices, engine.weight)
-    ones = np.ones((engine.num_nodes, 1), np.float32)
+    assert engine.exact_weight is not None
+    matrix = (engine.indptr, engine.indices, engine.exact_weight)
+    ones = np.ones((engine.num_nodes, 1))
     steps = _sum_steps(engine)
-    diffused = diffused_columns(*matrix, ones, teleport=diffusion.teleport, steps=steps)
-    return diffused[:, 0].astype(np.float64)
+    return diffused_columns(*matrix, ones, teleport=diffusion.teleport, steps=steps)[:, 0]
 
 
 def _total_mass(engine: RowEngine, roots: NodeIds | None) -> NDArray[np.float64]:
@@ -303,6 +303,7 @@ class _ShardBuilder:
     def __init__(
         self,
         prepared: _Prepared,
+        graph: Graph,
         writer: StoreWriter,
         roots: NodeIds | None,
         say: Say,
@@ -317,15 +318,23 @@ class _ShardBuilder:
         if self.mass_by_cluster is not None and self.config.diffusion.normalisation == "sym":
             # Use the sums over clusters, so that the cut masses add up to the missing mass.
             self.totals = np.asarray(self.mass_by_cluster.sum(1, dtype=np.float64))
+        self.engine.release_exact_weight()
+        self.bounds = mass_bounds(
+            self.engine,
+            graph,
+            steps=_sum_steps(self.engine),
+            cluster_of_node=self.cluster_of_node,
+        )
 
     def _mass_by_cluster(self) -> NDArray[np.float32] | None:
         if self.cluster_of_node is None:
             return None
         self.say(f"diffusing {self.config.clusters} clusters")
+        assert self.engine.exact_weight is not None
         return mass_by_cluster(
             self.engine.indptr,
             self.engine.indices,
-            self.engine.weight,
+            self.engine.exact_weight,
             self.cluster_of_node,
             self.config.clusters,
             teleport=self.config.diffusion.teleport,
@@ -365,6 +374,10 @@ class _ShardBuilder:
             rows = self.engine.push(nodes)
         else:
             rows = PaddedRows(all_rows.ids[nodes], all_rows.weights[nodes], all_rows.sizes[nodes])
-        masses = None if self.mass_by_cluster is None else self.mass_by_cluster[nodes]
-        finished = self.engine.finish(rows, self.totals[nodes], self.cluster_of_node, masses)
+        masses = None
+        if self.mass_by_cluster is not None:
+            masses = self.bounds.by_cluster(nodes, self.mass_by_cluster[nodes])
+        totals = self.bounds.totals(nodes, self.totals[nodes])
+        swept = None if all_rows is None else nodes
+        finished = self.engine.finish(rows, totals, self.cluster_of_node, masses, swept_roots=swept)
         self.writer.write_shard(index, finished)

@@ -52,6 +52,8 @@ def partition_nodes(graph: Graph, num_clusters: int) -> NDArray[np.int32]:
         return (nodes * num_clusters // graph.num_nodes).astype(np.int32)
     # Isolated nodes get no mass from other roots, so they need no clusters of their own.
     isolated = cluster < 0
+    # METIS may leave parts empty. Counted as clusters, they would be merged in place of real ones.
+    cluster[~isolated] = np.unique(cluster[~isolated], return_inverse=True)[1]
     cluster[~isolated] = _merged(indptr, indices, cluster, num_clusters)[cluster[~isolated]]
     fill_up(cluster, np.broadcast_to(np.int32(1), graph.num_nodes), num_clusters)
     return cluster
@@ -77,6 +79,7 @@ def _merged(
         tie += np.bincount(pair, root_N[row] * root_N[column], minlength=len(tie))
     tie_PP = tie.reshape(num_found, num_found)
     size = np.bincount(cluster[cluster >= 0], minlength=num_found).astype(float)
+    assert (size > 0).all()
     number = np.arange(num_found)
     for _ in range(num_found - wanted):
         density_PP = tie_PP / np.maximum(np.outer(size, size), 1.0)

@@ -4,15 +4,17 @@ Shapes: N nodes, P columns or clusters, B columns diffused at a time.
 """
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
 from precompute.mpi import AbstractComm
+from precompute.rounding import round_up_to_single
 
-COLUMNS_AT_A_TIME = 16
-"""B: one cache line of float32 per node; limits scratch memory to 2 N B floats."""
+COLUMNS_AT_A_TIME = 8
+"""B: one cache line of float64 per node; limits scratch memory to 2 N B numbers."""
 
 _NUM_TASKS = 256  # row ranges of equal cost for the threads; any number gives the same bytes
 
@@ -20,19 +22,19 @@ _NUM_TASKS = 256  # row ranges of equal cost for the threads; any number gives t
 def diffused_columns(
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
-    weight: NDArray[np.float32],
-    columns: NDArray[np.float32],
+    weight: NDArray[np.floating[Any]],
+    columns: NDArray[np.floating[Any]],
     *,
     teleport: float,
     steps: int,
-) -> NDArray[np.float32]:
+) -> NDArray[np.float64]:
     """Iterate Y <- (1 - t) S Y + t X from Y = X for K steps; return Y, (N, P), stored by column.
 
-    Sums run in float64, in the order of each row's edges, and are rounded to float32 once per step:
-    the bytes depend neither on the number of threads nor on the other columns.
+    Sums run in float64, in the order of each row's edges: the bytes depend neither on the number of
+    threads nor on the other columns.
 
-    >>> pair = np.array([0, 1, 2]), np.array([1, 0], np.int32), np.ones(2, np.float32)
-    >>> columns = np.array([[4.0], [0.0]], np.float32)
+    >>> pair = np.array([0, 1, 2]), np.array([1, 0], np.int32), np.ones(2)
+    >>> columns = np.array([[4.0], [0.0]])
     >>> diffused_columns(*pair, columns, teleport=0.75, steps=1).tolist()
     [[3.0], [1.0]]
 
@@ -44,7 +46,7 @@ def diffused_columns(
         teleport: t, in (0, 1).
         steps: K, at least 0; K -> infinity is personalised PageRank.
     """
-    result_PN = np.array(columns.T, np.float32, order="C")
+    result_PN = np.array(columns.T, np.float64, order="C")
     _diffuse_rows(indptr, indices, weight, result_PN, teleport, steps)
     return result_PN.T
 
@@ -52,7 +54,7 @@ def diffused_columns(
 def mass_by_cluster(
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
-    weight: NDArray[np.float32],
+    weight: NDArray[np.floating[Any]],
     cluster_of_node: NDArray[np.int32],
     num_clusters: int,
     *,
@@ -62,12 +64,12 @@ def mass_by_cluster(
 ) -> NDArray[np.float32]:
     """Return the mass of every node's full row on each cluster; (N, P), stored by cluster.
 
-    This is `diffused_columns` of the one-hot cluster matrix, with the columns divided among the
-    ranks. All ranks call it and get the same numbers; within a machine, in shared memory. A row
-    sums to the total mass of the node's row, which is 1 for a row-stochastic S.
+    This is `diffused_columns` of the one-hot cluster matrix, rounded up to float32. The columns are
+    divided among the ranks. All ranks call it and get the same numbers; within a machine, in shared
+    memory. A row sums to the total mass of the node's row, which is 1 for a row-stochastic S.
 
     >>> from precompute.mpi import SingleProcess
-    >>> pair = np.array([0, 1, 2]), np.array([1, 0], np.int32), np.ones(2, np.float32)
+    >>> pair = np.array([0, 1, 2]), np.array([1, 0], np.int32), np.ones(2)
     >>> options = {"teleport": 0.75, "steps": 1, "comm": SingleProcess()}
     >>> mass_by_cluster(*pair, np.array([0, 1], np.int32), 2, **options).tolist()
     [[0.75, 0.25], [0.25, 0.75]]
@@ -88,7 +90,7 @@ def mass_by_cluster(
 def arriving_mass(
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
-    weight: NDArray[np.float32],
+    weight: NDArray[np.floating[Any]],
     start: NDArray[np.float64],
     *,
     teleport: float,
@@ -115,8 +117,8 @@ def arriving_mass(
 def _diffuse_rows(
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
-    weight: NDArray[np.float32],
-    columns_PN: NDArray[np.float32],
+    weight: NDArray[np.floating[Any]],
+    columns_PN: NDArray[np.floating[Any]],
     teleport: float,
     steps: int,
 ) -> None:
@@ -127,24 +129,24 @@ def _diffuse_rows(
     cuts = np.searchsorted(cost, np.linspace(0, cost[-1], _NUM_TASKS + 1).astype(np.int64))
     for first in range(0, num_columns, COLUMNS_AT_A_TIME):
         start_BN = columns_PN[first : first + COLUMNS_AT_A_TIME]
-        now_NB = np.array(start_BN.T, order="C")
+        now_NB = np.array(start_BN.T, np.float64, order="C")
         next_NB = np.empty_like(now_NB)
         for _ in range(steps):
             _step_into(*matrix, cuts, teleport, start_BN, now_NB, next_NB)
             now_NB, next_NB = next_NB, now_NB
-        start_BN[:] = now_NB.T
+        start_BN[:] = now_NB.T if start_BN.dtype == np.float64 else round_up_to_single(now_NB.T)
 
 
 @njit(parallel=True, cache=True, nogil=True, fastmath=False)
 def _step_into(
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
-    weight: NDArray[np.float32],
+    weight: NDArray[np.floating[Any]],
     cuts: NDArray[np.int64],
     teleport: float,
-    start_BN: NDArray[np.float32],
-    now_NB: NDArray[np.float32],
-    next_NB: NDArray[np.float32],
+    start_BN: NDArray[np.floating[Any]],
+    now_NB: NDArray[np.float64],
+    next_NB: NDArray[np.float64],
 ) -> None:
     """Compute one step, (1 - t) S now + t start, into `next_NB`.
 
@@ -168,13 +170,13 @@ def _step_into(
 def _step_rows_into(
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
-    weight: NDArray[np.float32],
+    weight: NDArray[np.floating[Any]],
     first: int,
     last: int,
     teleport: float,
-    start_BN: NDArray[np.float32],
-    now_NB: NDArray[np.float32],
-    next_NB: NDArray[np.float32],
+    start_BN: NDArray[np.floating[Any]],
+    now_NB: NDArray[np.float64],
+    next_NB: NDArray[np.float64],
 ) -> None:
     """Compute one step for the rows [first, last); the cost is B times their edges."""
     num_columns = now_NB.shape[1]
@@ -195,7 +197,7 @@ def _step_rows_into(
 def _send_into(
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
-    weight: NDArray[np.float32],
+    weight: NDArray[np.floating[Any]],
     factor: float,
     now: NDArray[np.float64],
     arrived: NDArray[np.float64],

@@ -41,12 +41,14 @@ class MemoryEstimate:
     """Mass of every node's full row per cluster."""
     partition: int
     """Peak while clusters are computed and diffused, before there are rows."""
+    freed: int = 0
+    """Part of `present` that is freed before there are rows."""
 
     @property
     def peak(self) -> int:
         """Largest sum of what is in memory at the same time."""
         building = self.mass_by_cluster + self.rows + self.scratch + self.buffers
-        return max(self.reached, self.present + max(building, self.partition))
+        return max(self.reached, self.present + max(building - self.freed, self.partition))
 
 
 def estimate_memory(
@@ -73,7 +75,7 @@ def estimate_memory(
     present, reached = resident_bytes()
     keep = config.working_entries if method == "sweep" else config.k
     rows = row_bytes(num_nodes, keep) if method == "sweep" else 0
-    shard = row_bytes(shard_rows, keep + config.k) + shard_rows * (40 + 14 * clusters)
+    shard = row_bytes(shard_rows, keep + config.k) + shard_rows * (40 + 30 * clusters)
     scratch, buffers = PUSH_BYTES * num_nodes * engine.threads, shard
     if rows:
         scratch = sweep_scratch_bytes(engine, keep)
@@ -83,7 +85,7 @@ def estimate_memory(
         # Scratch memory is freed before rows are written to shards.
         buffers = max(block + former_rows, shard - scratch)
     masses = 4 * num_nodes * (clusters + 1) if clusters else 0
-    diffusion = masses + num_nodes * (8 * min(clusters, COLUMNS_AT_A_TIME) + 24)
+    diffusion = masses + num_nodes * (16 * min(clusters, COLUMNS_AT_A_TIME) + 24)
     clustering = partition_bytes(num_nodes, len(engine.indices)) if clusters > 1 else 0
     return MemoryEstimate(
         present=present,
@@ -95,6 +97,7 @@ def estimate_memory(
         buffers=buffers,
         mass_by_cluster=masses,
         partition=max(diffusion, clustering) if clusters else 0,
+        freed=0 if engine.exact_weight is None else engine.exact_weight.nbytes,
     )
 
 
@@ -115,11 +118,11 @@ def sweep_scratch_bytes(engine: RowEngine, keep: int) -> int:
     >>> from precompute.mpi import SingleProcess
     >>> S = transition_matrix(build_graph([0, 1], [1, 2]), "rw", self_loops=True)
     >>> engine = RowEngine(S, PPRConfig(k=2), SingleProcess(), threads=1)
-    >>> sweep_scratch_bytes(engine, keep=4)  # 16 bytes for each of 3 nodes
-    48
+    >>> sweep_scratch_bytes(engine, keep=4)  # 20 bytes for each of 3 nodes
+    60
     """
     longest = int(np.diff(engine.indptr).max(initial=0)) * keep + keep + 1
-    return engine.threads * (4 * engine.num_nodes + 12 * min(engine.num_nodes, longest))
+    return engine.threads * (8 * engine.num_nodes + 12 * min(engine.num_nodes, longest))
 
 
 def disk_bytes(

@@ -53,7 +53,7 @@ def subtract_clusters_into(ids, weights, sizes, cluster_of_node, mass_by_cluster
 
     >>> ids, weights = np.array([[0, 3]], np.int32), np.array([[0.5, 0.25]], np.float32)
     >>> sizes, cluster_of_node = np.array([2], np.int32), np.array([0, 0, 0, 1], np.int32)
-    >>> mass = np.array([[0.75, 0.25]], np.float32)
+    >>> mass = np.array([[0.75, 0.25]])
     >>> subtract_clusters_into(ids, weights, sizes, cluster_of_node, mass)
     >>> mass.tolist()
     [[0.25, 0.0]]
@@ -62,7 +62,7 @@ def subtract_clusters_into(ids, weights, sizes, cluster_of_node, mass_by_cluster
         for j in range(sizes[at]):
             mass_by_cluster[at, cluster_of_node[ids[at, j]]] -= weights[at, j]
         for cluster in range(mass_by_cluster.shape[1]):
-            mass_by_cluster[at, cluster] = max(mass_by_cluster[at, cluster], np.float32(0.0))
+            mass_by_cluster[at, cluster] = max(mass_by_cluster[at, cluster], 0.0)
 
 
 @njit(cache=True, nogil=True, parallel=True)
@@ -95,3 +95,48 @@ def pack_rows_into(ids, weights, sizes, row_ptr, packed_ids, packed_weights):
         for j in range(sizes[at]):
             packed_ids[row_ptr[at] + j] = ids[at, j]
             packed_weights[row_ptr[at] + j] = weights[at, j]
+
+
+@njit(cache=True, nogil=True)
+def find_whole_rows_into(roots, steps, indptr, indices, ids, sizes, state, whole):
+    """Write to `whole` whether each row keeps every node within `steps` steps of its root.
+
+    `state` (N,) is zero before and after. The cost is that of the edges of kept nodes, and much
+    less for a row that lacks a neighbour of its root.
+
+    >>> path = np.array([0, 1, 3, 4]), np.array([1, 0, 2, 1], np.int32)
+    >>> ids, sizes = np.array([[0, 1, 0], [1, 0, 0]], np.int32), np.array([2, 2], np.int32)
+    >>> whole = np.empty(2, np.bool_)
+    >>> find_whole_rows_into(np.array([0, 1]), 1, *path, ids, sizes, np.zeros(3, np.int8), whole)
+    >>> whole  # node 0 has one neighbour, node 1 has two
+    array([ True, False])
+    """
+    queue = np.empty(ids.shape[1], np.int32)
+    for at in range(len(sizes)):
+        for j in range(sizes[at]):
+            state[ids[at, j]] = 1  # kept
+        level_start, level_stop, complete = 0, 0, state[roots[at]] == 1
+        if complete:
+            queue[0] = roots[at]
+            state[roots[at]] = 2  # in the queue
+            level_stop = 1
+        for _ in range(steps):
+            end = level_stop
+            for place in range(level_start, level_stop):
+                if not complete:
+                    break
+                for e in range(indptr[queue[place]], indptr[queue[place] + 1]):
+                    reached = indices[e]
+                    if state[reached] == 0:
+                        complete = False
+                        break
+                    if state[reached] == 1:
+                        state[reached] = 2
+                        queue[end] = reached
+                        end += 1
+            level_start, level_stop = level_stop, end
+            if not complete or level_start == level_stop:
+                break
+        whole[at] = complete
+        for j in range(sizes[at]):
+            state[ids[at, j]] = 0

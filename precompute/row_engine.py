@@ -17,11 +17,13 @@ from precompute.mpi import AbstractComm
 from precompute.node_ranges import split_by_cost, sweep_blocks
 from precompute.padded_row_kernels import (
     copy_rows_into,
+    find_whole_rows_into,
     finish_rows_into,
     pack_rows_into,
     subtract_clusters_into,
     sum_rows_into,
 )
+from precompute.rounding import round_down_to_single, round_up_to_half, round_up_to_single
 from precompute.row_kernels import PaddedRows, Work, push_roots_into, sweep_block_into
 from precompute.scratch_memory import new_rows, new_work
 
@@ -34,6 +36,8 @@ SWEEP_FROM = 0.25
 """Fraction of all nodes from which sweeping all of them is cheaper than pushing each root."""
 MAX_SWEEPS = 500
 """Largest number of sweeps of an unlimited diffusion."""
+MAX_EXACT_STEPS = 32
+"""Number of steps up to which rounding takes less than 4e-6 of a weight: 2^-23 in each step."""
 UNLIMITED = -1
 """Value of `steps` that stands for an unlimited diffusion in the kernels."""
 
@@ -90,8 +94,13 @@ class RowEngine:
         self.num_nodes = transition.num_nodes
         self.indptr = transition.indptr
         self.indices = transition.indices
-        self.weight = transition.weight.astype(np.float32)
+        self.weight = round_down_to_single(transition.weight)
+        self.exact_weight: NDArray[np.float64] | None = transition.weight
         numba.set_num_threads(threads)
+
+    def release_exact_weight(self) -> None:
+        """Free the weights in float64, which only exact sums need."""
+        self.exact_weight = None
 
     @property
     def steps(self) -> int:
@@ -208,23 +217,34 @@ class RowEngine:
         rows: PaddedRows,
         totals: NDArray[np.float64],
         cluster_of_node: NDArray[np.int32] | None = None,
-        mass_by_cluster: NDArray[np.float32] | None = None,
+        mass_by_cluster: NDArray[np.float64] | None = None,
+        *,
+        swept_roots: NodeIds | None = None,
     ) -> Rows:
         """Return the rows cut to k entries and sorted, with the mass that is missing from them.
 
+        Missing and cut masses are rounded up.
+
         Args:
             rows: R rows, changed in place.
-            totals: Mass of each full row, (R,).
+            totals: Upper bound on the mass of each full row, (R,).
             cluster_of_node: Cluster of every node, (N,); None without clusters.
-            mass_by_cluster: Mass of each full row per cluster, (R, P); None without clusters.
+            mass_by_cluster: Upper bound on the mass of each full row per cluster, (R, P); None
+                without clusters.
+            swept_roots: The roots of rows that come from `sweep`, (R,). Rows of few steps that keep
+                every node within reach have then lost nothing but rounding errors, which are
+                relative to the kept weights, so that they have no missing mass.
         """
         finish_rows_into(self.config.k, *rows)
-        kept = row_sums(rows)
+        missing = np.maximum(totals - row_sums(rows), 0.0)
+        whole = self._whole_rows(rows, swept_roots)
+        missing[whole] = 0.0
         cut_mass = np.empty((len(rows.sizes), 0), np.float16)
         if cluster_of_node is not None and mass_by_cluster is not None:
-            exact = np.array(mass_by_cluster, np.float32, order="C")
-            subtract_clusters_into(*rows, cluster_of_node, exact)
-            cut_mass = round_up_to_half(exact)
+            left = np.array(mass_by_cluster, np.float64, order="C")
+            subtract_clusters_into(*rows, cluster_of_node, left)
+            left[whole] = 0.0
+            cut_mass = round_up_to_half(left)
         row_ptr = np.zeros(len(rows.sizes) + 1, np.int64)
         np.cumsum(rows.sizes, out=row_ptr[1:])
         ids = np.empty(row_ptr[-1], np.int32)
@@ -234,9 +254,24 @@ class RowEngine:
             row_ptr=row_ptr,
             ids=ids,
             weights=weights,
-            missing_mass=np.maximum(totals - kept, 0.0).astype(np.float32),
+            missing_mass=round_up_to_single(missing),
             cut_mass=cut_mass,
         )
+
+    def _whole_rows(self, rows: PaddedRows, swept_roots: NodeIds | None) -> NDArray[np.bool_]:
+        whole = np.zeros(len(rows.sizes), np.bool_)
+        if swept_roots is not None and 0 <= self.steps <= MAX_EXACT_STEPS:
+            find_whole_rows_into(
+                np.ascontiguousarray(swept_roots, np.int64),
+                self.steps,
+                self.indptr,
+                self.indices,
+                rows.ids,
+                rows.sizes,
+                np.zeros(self.num_nodes, np.int8),
+                whole,
+            )
+        return whole
 
 
 def row_sums(rows: PaddedRows) -> NDArray[np.float64]:
@@ -250,13 +285,3 @@ def row_sums(rows: PaddedRows) -> NDArray[np.float64]:
     sums = np.empty(len(rows.sizes))
     sum_rows_into(rows.weights, rows.sizes, sums)
     return sums
-
-
-def round_up_to_half(values: NDArray[np.float32]) -> NDArray[np.float16]:
-    """Return the smallest float16 not below each value, so that bounds stay bounds.
-
-    >>> round_up_to_half(np.array([0.5, 0.1], np.float32)) >= np.array([0.5, 0.1], np.float32)
-    array([ True,  True])
-    """
-    half = values.astype(np.float16)
-    return np.where(half < values, np.nextafter(half, np.float16(np.inf)), half)

@@ -8,18 +8,24 @@ passed in a tuple may be lost without an error (numba 0.68). They pass tuples on
 where such writes are safe.
 
 A slot of scratch memory belongs to one thread: `mass` (N,) is zero between calls, while `touched`,
-`candidate` and `candidate_mass` (N,) may be overwritten.
+`candidate` and `candidate_mass` (N,) may be overwritten. No node is listed twice in `touched`, even
+where a product underflows to 0, so that no list outgrows its array.
+
+Sums are float64. Rows are rounded down to float32, so that they stay lower bounds
+(docs/certificate.md).
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
+from precompute.rounding import rounded_down, sum_rounded_down
 from precompute.top_k_kernels import partition_top_into
 
 _CHUNK = 16  # nodes that a slot takes at a time; small, because nearby nodes differ in cost
+_TOUCHED, _WAITING = 1, 2  # states of a node in a push
 
 
 class PaddedRows(NamedTuple):
@@ -50,9 +56,9 @@ class Work(NamedTuple):
     (2, 5)
     """
 
-    mass: NDArray[np.float32]
+    mass: NDArray[np.float64]
     """Mass on each node, (slots, N); zero between calls."""
-    residual: NDArray[np.float32]
+    residual: NDArray[np.float64]
     """Mass not distributed yet, (slots, N); zero between calls, (slots, 0) for sweeps."""
     touched: NDArray[np.int32]
     """Nodes whose mass is not zero, (slots, N)."""
@@ -60,8 +66,20 @@ class Work(NamedTuple):
     """Nodes that wait for a push, (slots, N); (slots, 0) for sweeps."""
     candidate: NDArray[np.int32]
     """Nodes among which the largest are selected, (slots, N)."""
-    candidate_mass: NDArray[np.float32]
-    """Mass of the candidates, (slots, N)."""
+    candidate_mass: NDArray[np.floating[Any]]
+    """Mass of the candidates, (slots, N); float64 for pushes, which sum in it, else float32."""
+
+
+@njit(cache=True, nogil=True, inline="always")
+def is_absorbing(node, indptr, indices, weight):
+    """Return whether a node's only edge is a loop of weight 1: its row is itself, without rounding.
+
+    >>> alone = np.array([0, 1]), np.array([0], np.int32), np.ones(1, np.float32)
+    >>> is_absorbing(0, *alone)
+    True
+    """
+    start = indptr[node]
+    return indptr[node + 1] - start == 1 and indices[start] == node and weight[start] == 1.0
 
 
 @njit(cache=True, nogil=True)
@@ -83,7 +101,7 @@ def keep_top_into(num_touched, floor, keep, slot, work, ids, weights):
     count = 0
     for i in range(num_touched):
         node = touched[i]
-        value = mass[node]
+        value = rounded_down(mass[node])
         mass[node] = 0.0
         if value >= floor and value > 0.0:
             candidate[count] = node
@@ -103,9 +121,9 @@ def add_row_into(node, factor, rows, num_touched, mass, touched):
     """Add `factor` times the row of `node` to `mass`; return the new number of touched nodes.
 
     >>> from precompute.scratch_memory import new_rows
-    >>> rows, mass, touched = new_rows(1, entries=2), np.zeros(3, np.float32), np.zeros(3, np.int32)
+    >>> rows, mass, touched = new_rows(1, entries=2), np.zeros(3), np.zeros(3, np.int32)
     >>> rows.ids[0], rows.weights[0], rows.sizes[0] = [2, 1], [0.5, 0.25], 2
-    >>> add_row_into(0, np.float32(2.0), rows, 0, mass, touched), mass.tolist()
+    >>> add_row_into(0, 2.0, rows, 0, mass, touched), mass.tolist()
     (2, [0.0, 0.5, 1.0])
     """
     for j in range(rows.sizes[node]):
@@ -141,15 +159,18 @@ def sweep_node_into(node, indptr, indices, weight, teleport, hop, rows, slot, wo
     mass, touched = work.mass[slot], work.touched[slot]
     keep = rows.ids.shape[1]
     start, stop = indptr[node], indptr[node + 1]
-    gain = np.float32(1.0)
+    if is_absorbing(node, indptr, indices, weight):
+        ids[0] = node
+        weights[0] = 1.0
+        return 1
+    gain = 1.0
     if not hop:
         for e in range(start, stop):
             if indices[e] == node:
-                gain = np.float32(1.0 / (1.0 - (1.0 - teleport) * weight[e]))
-    mass[node] = np.float32(teleport) * gain
-    touched[0] = node
-    num_touched = 1
-    scale = np.float32(1.0 - teleport) * gain
+                gain = 1.0 / (1.0 - (1.0 - teleport) * weight[e])
+    mass[node] = teleport * gain
+    touched[0], num_touched = node, 1 if mass[node] > 0.0 else 0
+    scale = (1.0 - teleport) * gain
     for e in range(start, stop):
         if hop or indices[e] != node:
             factor = scale * weight[e]
@@ -159,10 +180,10 @@ def sweep_node_into(node, indptr, indices, weight, teleport, hop, rows, slot, wo
         smallest = np.float32(np.inf)
         for j in range(rows.sizes[node]):
             kept, former = rows.ids[node, j], rows.weights[node, j]
-            if mass[kept] == 0.0:
+            if mass[kept] == 0.0 and former > 0.0:
                 touched[num_touched] = kept
                 num_touched += 1
-            mass[kept] = max(mass[kept], former)
+            mass[kept] = max(mass[kept], np.float64(former))
             smallest = min(smallest, former)
         if rows.sizes[node] == keep:
             floor = smallest
@@ -214,22 +235,26 @@ def push_node_into(node, indptr, indices, weight, teleport, tolerance, slot, wor
 
     The invariant pi_v = mass + sum_x residual_x pi_x makes `mass` a lower bound. A node is pushed
     while its residual is at least `tolerance` times its number of out-edges; loops are solved for.
-    Leaves `mass` and the list of touched nodes for `keep_top_into`, and `residual` zero. Returns
-    the number of touched nodes. The queue is a ring in which a node waits at most once.
+    Leaves `mass` and the touched nodes for `keep_top_into`, and `residual` zero. Returns the number
+    of touched nodes. The queue is a ring in which a node waits at most once.
 
     >>> from precompute.scratch_memory import new_work
     >>> pair = np.array([0, 1, 2]), np.array([1, 0], np.int32), np.ones(2, np.float32)
     >>> work = new_work(2, 1, push=True)
     >>> push_node_into(0, *pair, 0.5, 1e-6, 0, work), work.mass[0].round(2)
-    (2, array([0.67, 0.33], dtype=float32))
+    (2, array([0.67, 0.33]))
     """
     mass, residual = work.mass[slot], work.residual[slot]
     touched, queue = work.touched[slot], work.queue[slot]
-    waiting = work.candidate[slot]  # 1 for nodes in the queue; zero between calls
+    if is_absorbing(node, indptr, indices, weight):
+        mass[node] = 1.0
+        touched[0] = node
+        return 1
+    state = work.candidate[slot]  # of each node: 0 until it is touched; zero between calls
     size = len(queue)
     residual[node] = 1.0
     queue[0] = node
-    waiting[node] = 1
+    state[node] = _WAITING
     head, length = 0, 1
     touched[0] = node
     num_touched = 1
@@ -237,34 +262,35 @@ def push_node_into(node, indptr, indices, weight, teleport, tolerance, slot, wor
         current = queue[head]
         head = head + 1 if head + 1 < size else 0
         length -= 1
-        waiting[current] = 0
+        state[current] = _TOUCHED
         amount = residual[current]
         residual[current] = 0.0
         start, stop = indptr[current], indptr[current + 1]
-        gain = np.float32(1.0)
+        gain = 1.0
         for e in range(start, stop):
             if indices[e] == current:
-                gain = np.float32(1.0 / (1.0 - (1.0 - teleport) * weight[e]))
-        mass[current] += np.float32(teleport) * gain * amount
-        scale = np.float32(1.0 - teleport) * gain * amount
+                gain = 1.0 / (1.0 - (1.0 - teleport) * weight[e])
+        mass[current] = sum_rounded_down(mass[current], teleport * gain * amount)
+        scale = (1.0 - teleport) * gain * amount
         for e in range(start, stop):
             reached = indices[e]
             if reached == current:
                 continue
-            before = residual[reached]
-            after = before + scale * weight[e]
-            if before == 0.0 and mass[reached] == 0.0 and after > 0.0:
+            after = residual[reached] + scale * weight[e]
+            if state[reached] == 0 and after > 0.0:
+                state[reached] = _TOUCHED
                 touched[num_touched] = reached
                 num_touched += 1
             residual[reached] = after
             degree = indptr[reached + 1] - indptr[reached]
-            if waiting[reached] == 0 and after >= tolerance * degree:
-                waiting[reached] = 1
+            if state[reached] == _TOUCHED and after >= tolerance * degree:
+                state[reached] = _WAITING
                 tail = head + length
                 queue[tail if tail < size else tail - size] = reached
                 length += 1
     for i in range(num_touched):
         residual[touched[i]] = 0.0
+        state[touched[i]] = 0
     return num_touched
 
 
@@ -285,6 +311,10 @@ def walk_node_into(node, indptr, indices, weight, teleport, steps, tolerance, sl
     mass, amount = work.mass[slot], work.residual[slot]
     touched, level = work.touched[slot], work.queue[slot]
     coming, following = work.candidate_mass[slot], work.candidate[slot]
+    if is_absorbing(node, indptr, indices, weight):
+        mass[node] = 1.0
+        touched[0] = node
+        return 1
     amount[node] = 1.0
     level[0] = node
     length = 1
@@ -295,13 +325,15 @@ def walk_node_into(node, indptr, indices, weight, teleport, steps, tolerance, sl
             current = level[i]
             value = amount[current]
             amount[current] = 0.0
-            if mass[current] == 0.0:
+            before = mass[current]
+            after = before + (value if step == steps else teleport * value)
+            if before == 0.0 and after > 0.0:
                 touched[num_touched] = current
                 num_touched += 1
-            mass[current] += value if step == steps else np.float32(teleport) * value
+            mass[current] = after
             if step == steps or value < tolerance:
                 continue
-            scale = np.float32(1.0 - teleport) * value
+            scale = (1.0 - teleport) * value
             for e in range(indptr[current], indptr[current + 1]):
                 reached = indices[e]
                 before = coming[reached]

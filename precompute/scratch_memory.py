@@ -7,10 +7,10 @@ import numpy as np
 from gpn_scale.errors import ConfigError
 from precompute.row_kernels import PaddedRows, Work
 
-SWEEP_BYTES = 16
+SWEEP_BYTES = 20
 """Bytes per node and slot: mass, touched, candidate and candidate mass."""
-PUSH_BYTES = 24
-"""Bytes per node and slot: those of a sweep, plus residual and queue."""
+PUSH_BYTES = 36
+"""Bytes per node and slot: those of a sweep, plus residual, queue and a larger candidate mass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def plan_slots(num_nodes: int, threads: int, budget_bytes: int, *, push: bool) -
     """Return as many slots as there are threads, or as fit into the budget.
 
     >>> plan_slots(1000, threads=8, budget_bytes=50_000, push=False)
-    SlotPlan(slots=3, bytes_per_slot=16000)
+    SlotPlan(slots=2, bytes_per_slot=20000)
 
     Raises:
         ConfigError: not even one slot fits.
@@ -59,12 +59,12 @@ def new_work(num_nodes: int, slots: int, *, push: bool) -> Work:
     """
     push_nodes = num_nodes if push else 0
     return Work(
-        mass=np.zeros((slots, num_nodes), np.float32),
-        residual=np.zeros((slots, push_nodes), np.float32),
+        mass=np.zeros((slots, num_nodes), np.float64),
+        residual=np.zeros((slots, push_nodes), np.float64),
         touched=np.zeros((slots, num_nodes), np.int32),
         queue=np.zeros((slots, push_nodes), np.int32),
         candidate=np.zeros((slots, num_nodes), np.int32),
-        candidate_mass=np.zeros((slots, num_nodes), np.float32),
+        candidate_mass=np.zeros((slots, num_nodes), np.float64 if push else np.float32),
     )
 
 

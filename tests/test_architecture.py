@@ -10,7 +10,7 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[1]
 LAYERS = [
-    {"csr", "errors", "files", "memory", "messages", "rank_part", "table_text"},
+    {"block_checksums", "csr", "errors", "files", "memory", "messages", "rank_part", "table_text"},
     {"explained", "field_types", "flags", "progress", "reading"},
     {"command_line", "config_sections"},
     {"config", "device", "distributed", "scratch"},
@@ -41,6 +41,7 @@ SOLE_USERS = {
     "torch_geometric": {"gpn_scale/data/benchmark_files.py"},
     "gpytorch": {"gpn_scale/baselines/gpytorch_process.py"},
     "torch_sparse": {"gpn_scale/nn/sparse.py"},
+    "xxhash": {"gpn_scale/block_checksums.py"},
     "tqdm": {"gpn_scale/progress.py"},
     "mpi4py": {"precompute/mpi.py"},
     "pymetis": {"gpn_scale/data/metis.py"},

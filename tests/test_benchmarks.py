@@ -18,7 +18,7 @@ from gpn_scale.data.splits import prepare_graph
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.experiments.request import MatrixRequest
 from gpn_scale.experiments.run_matrix import run_matrix
-from gpn_scale.ppr.store import SECONDS
+from gpn_scale.ppr.manifest import SECONDS
 from precompute import coarsening
 from precompute.build import build_store
 
@@ -26,6 +26,10 @@ REPOSITORY = Path(__file__).parents[1]
 SCRIPTS = sorted((REPOSITORY / "benchmarks").glob("*.py"))
 DATASET = "synthetic:nodes=600,classes=3,unseen_classes=0,features=8"
 WITH_JSON = {
+    "bench_checksums": (
+        f"--dataset {DATASET} --nodes 50 --repeats 1 --work WORK --batch-size 32",
+        "store_mib",
+    ),
     "bench_clusters": (f"--dataset {DATASET} --clusters 4 --metis-edges 500", "cut"),
     "bench_exact_memory": (
         f"--dataset {DATASET} --epochs 1 --memory-mib 1",

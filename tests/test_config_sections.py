@@ -26,7 +26,10 @@ from gpn_scale.field_types import parse_assignments
     [
         ("diffusion.teleport=0", r"diffusion.teleport is 0.0, expected a number in \(0, 1\)"),
         ("diffusion.teleport=1", "diffusion.teleport"),
-        ("diffusion.steps=-1", "diffusion.steps is -1, expected at least 0, or inf"),
+        (
+            "diffusion.steps=-1",
+            "diffusion.steps is -1, expected at least 0 and at most 100000, or inf",
+        ),
         ("diffusion.tolerance=0", "diffusion.tolerance"),
         ("split.train=0", "split.train"),
         ("split.val=1", "split.val"),

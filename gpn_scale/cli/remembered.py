@@ -8,7 +8,7 @@ from gpn_scale.data.splits import prepare_graph
 from gpn_scale.errors import RunError
 from gpn_scale.files import write_json
 from gpn_scale.page.run_record import RunRecord
-from gpn_scale.ppr.store import MANIFEST
+from gpn_scale.ppr.manifest import MANIFEST
 from gpn_scale.reading import read_json
 from gpn_scale.train.run_directory import RunDirectory
 

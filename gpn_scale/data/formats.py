@@ -46,7 +46,7 @@ FORMATS = (
     GraphFormat(
         suffix="",
         recognises=lambda path: isdir(path) and isfile(path / MANIFEST),
-        read=lambda path, name: replace(open_graph(path, verify=True), name=name),
+        read=lambda path, name: replace(open_graph(path), name=name),
         description=f"a folder {{}} of a saved graph ({MANIFEST})",
     ),
     GraphFormat(

@@ -3,7 +3,8 @@
 The folder holds one `.npy` file per array, raw columns as a `.parquet` file, and `graph.json`,
 which names them and holds the preparation of the columns. File names contain a hash of the content,
 and `graph.json` is replaced by one rename, so a save that is killed at any moment leaves the old
-graph or the new one, never a mixture.
+graph or the new one, never a mixture. `graph.json` holds a checksum of each file and of itself,
+which are checked when the graph is opened; folders of earlier versions have none.
 """
 
 import hashlib
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpn_scale.block_checksums import file_hash, text_checksum
 from gpn_scale.data.graph import CSRFeatures, Features, Graph, Split
 from gpn_scale.data.npz_arrays import UNREADABLE
 from gpn_scale.data.preparation import Preparation
@@ -25,7 +27,7 @@ from gpn_scale.reading import check_file, read_json
 
 FORMAT_VERSION = 1
 MANIFEST = "graph.json"
-_RAW_COLUMNS, _TOKEN = "raw_columns", "?" * 16
+_RAW_COLUMNS, _CHECKSUM, _TOKEN = "raw_columns", "checksum", "?" * 16
 
 _Arrays = Mapping[str, NDArray[Any]]
 
@@ -53,6 +55,7 @@ def save_graph(graph: Graph, directory: Path) -> None:
         with replacing(directory / file_name) as temporary, temporary.open("wb") as file:
             np.save(file, np.ascontiguousarray(array), allow_pickle=False)
         entries[key] = {"file": file_name, "dtype": array.dtype.str, "shape": list(array.shape)}
+        entries[key][_CHECKSUM] = file_hash(directory / file_name)
     sparse = isinstance(graph.features, CSRFeatures)
     manifest: dict[str, Any] = {
         "format_version": FORMAT_VERSION,
@@ -72,17 +75,19 @@ def save_graph(graph: Graph, directory: Path) -> None:
     if graph.raw_columns is not None:
         file_name = f"{_RAW_COLUMNS}-{graph.raw_columns.content_hash()}.parquet"
         graph.raw_columns.write(directory / file_name)
-        manifest[_RAW_COLUMNS] = {"file": file_name}
+        manifest[_RAW_COLUMNS] = {"file": file_name, _CHECKSUM: file_hash(directory / file_name)}
         kept.add(file_name)
-    write_json(directory / MANIFEST, manifest)
+    write_json(directory / MANIFEST, manifest | {_CHECKSUM: _manifest_checksum(manifest)})
     for pattern in (f"*-{_TOKEN}.npy", f"{_RAW_COLUMNS}-{_TOKEN}.parquet"):
         for path in directory.glob(pattern):
             if path.name not in kept:
                 path.unlink(missing_ok=True)
 
 
-def open_graph(directory: Path, *, verify: bool = False) -> Graph:
-    """Return the graph that `save_graph` wrote to `directory`; arrays are mapped, not read.
+def open_graph(directory: Path) -> Graph:
+    """Return the graph that `save_graph` wrote to `directory`; arrays are mapped.
+
+    All files are read once to check them, as a training does to know the graph's fingerprint.
 
     >>> from tempfile import TemporaryDirectory
     >>> from gpn_scale import build_graph
@@ -91,11 +96,6 @@ def open_graph(directory: Path, *, verify: bool = False) -> Graph:
     ...     open_graph(Path(folder))
     Graph('graph', nodes=3, edges=4, features=0, classes=2)
 
-    Args:
-        directory: The folder.
-        verify: Read every array once and compare all of them with the hash in their file names, so
-            that a single wrong bit is found; the arrays stay mapped.
-
     Raises:
         GraphError: `graph.json` or a file it names is missing or damaged, has another shape or
             type than stated, or the folder has another format version.
@@ -103,22 +103,9 @@ def open_graph(directory: Path, *, verify: bool = False) -> Graph:
     path = directory / MANIFEST
     manifest = _read_manifest(path)
     try:
-        graph = _graph_of(manifest, directory)
-        if verify:
-            _verify(graph, manifest, directory)
+        return _graph_of(manifest, directory)
     except (KeyError, TypeError, AttributeError) as error:
         raise GraphError(f"{path} is incomplete ({error!r}): save the graph again") from error
-    return graph
-
-
-def _verify(graph: Graph, manifest: Mapping[str, Any], directory: Path) -> None:
-    token = _content_token(graph, graph.fingerprint())
-    for key, entry in manifest["arrays"].items():
-        if entry["file"] != f"{key}-{token}.npy":
-            raise GraphError(
-                f"{directory} holds a damaged graph: its arrays have the hash {token}, but "
-                f"{entry['file']} was written with another: save the graph again"
-            )
 
 
 def _graph_of(manifest: Mapping[str, Any], directory: Path) -> Graph:
@@ -158,7 +145,10 @@ def _preparation(manifest: Mapping[str, Any], path: Path) -> Preparation | None:
 
 def _raw_columns(manifest: Mapping[str, Any], directory: Path) -> RawColumns | None:
     entry = manifest.get(_RAW_COLUMNS)
-    return None if entry is None else RawColumns(directory / entry["file"])
+    if entry is None:
+        return None
+    _check_file(directory / entry["file"], entry)
+    return RawColumns(directory / entry["file"])
 
 
 def _content_token(graph: Graph, fingerprint: str) -> str:
@@ -212,10 +202,34 @@ def _read_manifest(path: Path) -> dict[str, Any]:
             f"{path} has format version {version!r}, expected {FORMAT_VERSION}: "
             "save the graph again with this version of gpn_scale"
         )
+    if _CHECKSUM in manifest and manifest[_CHECKSUM] != _manifest_checksum(manifest):
+        raise GraphError(f"{path} is damaged: its checksum is wrong: save the graph again")
     return dict(manifest)
 
 
+def _manifest_checksum(manifest: Mapping[str, Any]) -> str:
+    rest = {key: value for key, value in manifest.items() if key != _CHECKSUM}
+    return text_checksum(json.dumps(rest, sort_keys=True))
+
+
+def _check_file(path: Path, entry: Mapping[str, Any]) -> None:
+    """Refuse a file whose checksum is not the one in `graph.json`."""
+    if (wanted := entry.get(_CHECKSUM)) is None:
+        return
+    try:
+        actual = file_hash(path)
+    except OSError as error:
+        raise GraphError(
+            f"{path} is missing or damaged ({error}), but graph.json names it: save the graph again"
+        ) from error
+    if actual != wanted:
+        raise GraphError(
+            f"{path} is damaged: its checksum is {actual}, expected {wanted}: save the graph again"
+        )
+
+
 def _open_array(path: Path, entry: Mapping[str, Any]) -> NDArray[Any]:
+    _check_file(path, entry)
     try:
         check_file(path)
         array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)

@@ -95,9 +95,12 @@ class ClusterEvidence(nn.Module):
         return means_PC
 
     def summarise(self, mean_PC: Tensor, largest_total_P: Tensor) -> None:
-        """Store the exact means and the largest total evidence of every cluster."""
+        """Store the exact means and the largest total evidence of every cluster, rounded up."""
         self.mean_PC.copy_(mean_PC)
         self.largest_total_P.copy_(largest_total_P)
+        next_P = self.largest_total_P.nextafter(torch.full_like(self.largest_total_P, torch.inf))
+        below_P = self.largest_total_P.to(largest_total_P.dtype) < largest_total_P
+        self.largest_total_P.copy_(torch.where(below_P, next_P, self.largest_total_P))
 
 
 def weighted_means(

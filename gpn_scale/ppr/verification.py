@@ -5,14 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gpn_scale.errors import StoreError
-from gpn_scale.ppr.shard import (
-    check_shard_data,
-    file_checksum,
-    read_sealed,
-    read_shard_info,
-    shard_name,
-)
-from gpn_scale.ppr.store import (
+from gpn_scale.ppr.manifest import (
     BUILD,
     MANIFEST,
     ROOTS,
@@ -20,6 +13,9 @@ from gpn_scale.ppr.store import (
     manifest_shard_info,
     read_manifest,
 )
+from gpn_scale.ppr.open_shard import OpenShard
+from gpn_scale.ppr.sealed import file_checksum, read_sealed
+from gpn_scale.ppr.shard import read_shard_info, shard_name
 
 
 def verify_store(path: Path | str) -> list[str]:
@@ -56,7 +52,7 @@ def _check_shard(directory: Path, stored: Mapping[str, Any], build: Build, index
     path = directory / shard_name(index)
     listed = "shards" in stored
     info = manifest_shard_info(directory, stored, build, index) if listed else read_shard_info(path)
-    check_shard_data(path, info)
+    OpenShard(path, info, build.num_nodes).check_all()
 
 
 def _check_file(path: Path, wanted: str) -> None:

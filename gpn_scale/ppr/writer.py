@@ -18,26 +18,7 @@ from numpy.typing import NDArray
 
 from gpn_scale.errors import StoreError
 from gpn_scale.files import write_json
-from gpn_scale.ppr.rows import Rows
-from gpn_scale.ppr.shard import (
-    REBUILD,
-    REBUILD_ARGUMENTS,
-    RESUME,
-    RESUME_ARGUMENTS,
-    ShardInfo,
-    check_shard_data,
-    checksum,
-    differences,
-    file_checksum,
-    map_shard,
-    read_sealed,
-    replacing_file,
-    sealed,
-    shard_entry,
-    shard_name,
-    write_shard,
-)
-from gpn_scale.ppr.store import (
+from gpn_scale.ppr.manifest import (
     BUILD,
     CLUSTERS,
     CUT,
@@ -48,6 +29,21 @@ from gpn_scale.ppr.store import (
     is_store,
     read_build_seconds,
 )
+from gpn_scale.ppr.open_shard import OpenShard
+from gpn_scale.ppr.rows import Rows
+from gpn_scale.ppr.sealed import (
+    REBUILD,
+    REBUILD_ARGUMENTS,
+    RESUME,
+    RESUME_ARGUMENTS,
+    checksum,
+    differences,
+    file_checksum,
+    read_sealed,
+    replacing_file,
+    sealed,
+)
+from gpn_scale.ppr.shard import ShardInfo, shard_entry, shard_name, write_shard
 
 Existing = Literal["refuse", "resume", "overwrite"]
 """What to do with a store that already exists in the directory."""
@@ -160,7 +156,7 @@ class StoreWriter:
         """Return whether shard `index` of this build exists and is intact; reads all of it."""
         try:
             info = self._build.shard_info(self.path, index, self._clusters)
-            check_shard_data(self.path / shard_name(index), info)
+            self._open_shard(index, info).check_all()
         except StoreError:
             return False
         return True
@@ -169,6 +165,8 @@ class StoreWriter:
         """Write the cluster of every node, (N,) in [0, P); invalidates shards of other clusters."""
         assert cluster_of_node.dtype == np.int32
         assert cluster_of_node.shape == (self._build.num_nodes,)
+        assert cluster_of_node.min(initial=0) >= 0
+        assert cluster_of_node.max(initial=0) < max(self._build.num_clusters, 1)
         assert self._build.num_clusters, "this build has no clusters"
         data = _npy(cluster_of_node)
         self.__dict__.pop("_clusters", None)  # may be the checksum of former clusters
@@ -199,6 +197,11 @@ class StoreWriter:
         counts = np.diff(rows.row_ptr)
         assert (rows.row_ptr[0], rows.row_ptr[-1]) == (0, rows.num_entries)
         assert ((counts >= 0) & (counts <= self._build.k)).all()
+        assert rows.ids.min(initial=0) >= 0
+        assert rows.ids.max(initial=-1) < self._build.num_nodes
+        for masses in (rows.weights, rows.missing_mass, rows.cut_mass):
+            assert masses.min(initial=0) >= 0
+            assert masses.max(initial=0) < np.inf
         info = ShardInfo(
             build=self._build.fingerprint,
             clusters=self._clusters,
@@ -253,17 +256,27 @@ class StoreWriter:
             )
         if total_mass is not None:
             self._write_cut(total_mass, infos)
-        text = sealed(_manifest_of(self.path, build, infos))
+        # An exact sum, which depends neither on the order of additions nor on the machine.
+        missing_mass = fsum(
+            mass
+            for index, info in enumerate(infos)
+            for mass in self._open_shard(index, info).rows.missing_mass.tolist()
+        )
+        text = sealed(_manifest_of(self.path, build, infos, missing_mass))
         _write_if_other(self.path / MANIFEST, text.encode())
 
     def _write_cut(self, total_mass: NDArray[np.float64], infos: list[ShardInfo]) -> None:
         assert total_mass.shape == (self._build.num_nodes,)
         cut_N = total_mass.astype(np.float64)
         for index, info in enumerate(infos):
-            shard = map_shard(self.path / shard_name(index), info)
-            np.subtract.at(cut_N, shard.ids, shard.weights)
+            shard = self._open_shard(index, info)
+            shard.check_all()
+            np.subtract.at(cut_N, shard.rows.ids, shard.rows.weights)
         data = _npy(np.maximum(cut_N, 0.0).astype(np.float32))
         _write_if_other(self.path / CUT, data)
+
+    def _open_shard(self, index: int, info: ShardInfo) -> OpenShard:
+        return OpenShard(self.path / shard_name(index), info, self._build.num_nodes)
 
     @cached_property
     def _clusters(self) -> str | None:
@@ -342,15 +355,11 @@ def _root_file(roots: NDArray[np.integer[Any]] | None, num_nodes: int) -> bytes 
     return None if len(roots) == num_nodes else _npy(roots.astype(np.int32))
 
 
-def _manifest_of(directory: Path, build: Build, infos: list[ShardInfo]) -> dict[str, Any]:
+def _manifest_of(
+    directory: Path, build: Build, infos: list[ShardInfo], missing_mass: float
+) -> dict[str, Any]:
     clustered = build.num_clusters > 0
     files = {ROOTS: build.roots is not None, CLUSTERS: clustered, CUT: clustered}
-    # An exact sum, which depends neither on the order of additions nor on the machine.
-    missing = fsum(
-        mass
-        for index, info in enumerate(infos)
-        for mass in map_shard(directory / shard_name(index), info).missing_mass.tolist()
-    )
     return asdict(build) | {
         "files": {
             name: {
@@ -362,7 +371,7 @@ def _manifest_of(directory: Path, build: Build, infos: list[ShardInfo]) -> dict[
         },
         "shards": [shard_entry(index, info) for index, info in enumerate(infos)],
         "entries": sum(info.entries for info in infos),
-        "mean_missing_mass": missing / build.num_roots if build.num_roots else None,
+        "mean_missing_mass": missing_mass / build.num_roots if build.num_roots else None,
     }
 
 

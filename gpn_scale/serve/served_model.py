@@ -22,7 +22,8 @@ from gpn_scale.inference.evidence import EvidenceSummary
 from gpn_scale.inference.live import LivePredictor
 from gpn_scale.inference.stored_rows import open_rows
 from gpn_scale.page.node_data import reason_kind
-from gpn_scale.ppr.store import MANIFEST, PPRStore
+from gpn_scale.ppr.manifest import MANIFEST
+from gpn_scale.ppr.store import PPRStore
 from gpn_scale.serve.ids import AbstractIds, ids_of
 from gpn_scale.serve.node_table import NodeTable
 from gpn_scale.serve.served_files import model_fingerprint, served_files, served_key

@@ -11,6 +11,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.optim import Optimizer
 
+from gpn_scale.block_checksums import text_checksum
 from gpn_scale.config import RunConfig
 from gpn_scale.errors import RunError
 from gpn_scale.field_types import shown
@@ -30,6 +31,7 @@ _FACTS: dict[str, tuple[type, ...]] = {
 }
 """Entries of a checkpoint besides its tensors, with their types."""
 _MOST_STEPS = 1 << 53
+_CHECKSUM = "checksum"
 _MAY_DIFFER = {"train.patience", "opinion.patience", "flow.memory_mib", "minibatch.workers"}
 """Fields that change length, memory or speed of training, but, up to round-off, not its steps."""
 
@@ -38,15 +40,19 @@ def save_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) 
     """Replace `path` atomically with the tensors, with `facts` as JSON in the file's header.
 
     Equal contents give equal bytes: the header has one entry, since safetensors would write several
-    in random order.
+    in random order. Part of it is a checksum of all tensors and facts.
     """
-    header = {"facts": json.dumps({"format": FORMAT, **facts})}
+    stored = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    facts = json.loads(json.dumps({"format": FORMAT, **facts}))
+    header = {"facts": json.dumps(facts | {_CHECKSUM: _checksum(stored, facts)})}
     with replacing(path) as temporary:
-        save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, temporary, header)
+        save_file(stored, temporary, header)
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return the tensors and facts that `save_tensors` wrote.
+
+    Files of earlier versions have no checksum and are not checked.
 
     Raises:
         RunError: the file is missing, damaged or of another format.
@@ -59,18 +65,34 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             )
             if not isinstance(facts, dict):
                 raise ValueError("its header is not an object")
-            stored_format = facts.pop("format", None)
+            stored_format = facts.get("format")
             if stored_format != FORMAT:
                 raise RunError(
                     f"{path} has format {stored_format!r}, expected {FORMAT!r}: "
                     "it was written by another version, train again"
                 )
-            names = file.keys()
-            return {name: file.get_tensor(name) for name in names}, facts
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        wanted = facts.pop(_CHECKSUM, None)
+        if wanted is not None and (actual := _checksum(tensors, facts)) != wanted:
+            raise RunError(
+                f"{path} is damaged: its checksum is {actual}, expected {wanted}; remove it and "
+                "train again"
+            )
+        del facts["format"]
+        return tensors, facts
     except FileNotFoundError:
         raise RunError(f"{path} does not exist, expected a file written by training") from None
     except (SafetensorError, OSError, KeyError, ValueError, RuntimeError, TypeError) as error:
         raise RunError(f"{path} cannot be read ({error}); remove it and train again") from error
+
+
+def _checksum(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> str:
+    """Return a hash of all names, types, shapes, values and facts."""
+    parts: list[str | memoryview] = [json.dumps(facts, sort_keys=True)]
+    for name, tensor in sorted(tensors.items()):
+        parts.append(f"{name} {_described(tensor)} ")
+        parts.append(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return text_checksum(*parts)
 
 
 def check_tensors(

@@ -4,7 +4,7 @@ import pytest
 
 from gpn_scale.cli.remembered import DEFAULT_DATA_DIR, data_dir_of, remember_inputs, store_of
 from gpn_scale.errors import RunError
-from gpn_scale.ppr.store import MANIFEST
+from gpn_scale.ppr.manifest import MANIFEST
 from gpn_scale.train.run_directory import RunDirectory
 
 

@@ -15,7 +15,8 @@ from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph_folder import save_graph
 from gpn_scale.distributed import World
 from gpn_scale.errors import ElsewhereError, StoreError
-from gpn_scale.ppr.store import MANIFEST, PPRStore
+from gpn_scale.ppr.manifest import MANIFEST
+from gpn_scale.ppr.store import PPRStore
 from tests.distributed.ranks import run_ranks
 
 SMALL = "synthetic:nodes=150,classes=3,features=4"

@@ -189,3 +189,12 @@ def test_weighted_means_of_no_clusters():
     )
     assert means_PC.shape == (0, 3)
     assert present_P.shape == (0,)
+
+
+def test_the_largest_evidence_is_never_rounded_down():
+    largest_P = torch.rand(100, dtype=torch.float64) * 1e7
+    clusters = ClusterEvidence(100, 2)
+    clusters.summarise(torch.zeros(100, 2), largest_P)
+    stored_P = clusters.largest_total_P.double()
+    assert (stored_P >= largest_P).all()
+    torch.testing.assert_close(stored_P, largest_P, rtol=2e-7, atol=0.0)

@@ -31,7 +31,7 @@ def write_store(
     parameters: dict[str, Any] | None = None,
 ) -> PPRStore:
     """The k heaviest entries of the exact rows; clusters are node ids modulo their number."""
-    exact = exact_rows(graph, diffusion)
+    exact = np.maximum(exact_rows(graph, diffusion), 0.0)  # an inverse may be off by round-off
     chosen = list(range(graph.num_nodes)) if roots is None else roots
     cluster_of_node = (np.arange(graph.num_nodes) % max(clusters, 1)).astype(np.int32)
     ids, weights, sizes, missing, cut = [], [], [], [], []

@@ -61,4 +61,4 @@ def test_a_damaged_manifest_does_not_hide_a_damaged_shard(built):
     flip(built / "shard-00002.ppr", -1)
     first, second = verify_store(built)
     assert "manifest.json" in first
-    assert "shard-00002.ppr is corrupt: its checksum is" in second
+    assert "shard-00002.ppr is corrupt: the checksum of its block table is" in second

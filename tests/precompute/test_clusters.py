@@ -56,6 +56,16 @@ def test_every_graph_has_clusters(graph, num_clusters):
     assert ((cluster >= 0) & (cluster < num_clusters)).all()
 
 
+def test_clusters_stay_in_range_where_metis_leaves_parts_empty():
+    """A number outside the range would lead compiled kernels out of their arrays."""
+    for rng_seed in range(300):
+        rng = np.random.default_rng(rng_seed)
+        num_nodes, num_clusters = int(rng.integers(5, 60)), int(rng.integers(2, 13))
+        ends = rng.integers(num_nodes, size=(2, num_nodes * int(rng.integers(1, 5))))
+        cluster = partition_nodes(build_graph(*ends, num_nodes=num_nodes), num_clusters)
+        assert ((cluster >= 0) & (cluster < num_clusters)).all(), rng_seed
+
+
 @pytest.mark.parametrize(("num_nodes", "num_clusters"), [(1, 1), (1, 4), (5, 1), (40, 39), (3, 99)])
 def test_more_clusters_than_nodes_and_other_corners(num_nodes, num_clusters):
     graph = build_graph(

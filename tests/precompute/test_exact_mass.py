@@ -52,7 +52,7 @@ def test_diffused_columns_are_those_of_the_dense_matrix(
     matrix = matrix_of(graph, normalisation, self_loops)
     got = diffused_columns(*matrix, columns, teleport=teleport, steps=steps)
     dense = dense_diffusion(dense_transition(graph, normalisation, self_loops), teleport, steps)
-    assert got.dtype == np.float32
+    assert got.dtype == np.float64
     assert got.shape == columns.shape
     # Rows of sym can sum to more than 1, up to the root of the largest ratio of weights.
     np.testing.assert_allclose(

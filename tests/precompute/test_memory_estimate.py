@@ -21,23 +21,26 @@ def test_the_pieces_of_memory(monkeypatch):
     graph = random_graph(2048)
     config = config_of(k=8, clusters=0)
     engine = engine_of(graph, config, threads=2)
+    engine.release_exact_weight()
     edges = len(engine.indices)
     memory = estimate_memory(engine, config, "sweep", 256)
     assert memory.transition == 8 * 2049 + (4 + 4) * edges
     assert memory.totals == 8 * 2048
     assert memory.rows == (8 * 16 + 4) * 2048
     longest = int(np.diff(engine.indptr).max()) * 16 + 17
-    assert memory.scratch == 2 * (4 * 2048 + 12 * longest)
+    assert memory.scratch == 2 * (8 * 2048 + 12 * longest)
     assert memory.buffers == (8 * 16 + 4) * 1024 + 8 * 2048  # two blocks of 1024 nodes
     assert memory.mass_by_cluster == memory.partition == 0
     assert memory.peak == 1000 + memory.rows + memory.scratch + memory.buffers
 
     hops = config_of(k=8, steps=3, clusters=0)
-    twice = estimate_memory(engine_of(graph, hops, 2), hops, "sweep", 256)
-    assert twice.peak == memory.peak + memory.rows
+    holding = engine_of(graph, hops, 2)
+    twice = estimate_memory(holding, hops, "sweep", 256)
+    assert twice.freed == 8 * edges
+    assert twice.peak == memory.peak + memory.rows - twice.freed
 
     push = estimate_memory(engine, config, "push", 256)
-    assert (push.rows, push.scratch) == (0, 24 * 2048 * 2)
+    assert (push.rows, push.scratch) == (0, 36 * 2048 * 2)
 
     clusters = estimate_memory(engine, replace(config, clusters=32), "sweep", 256)
     assert clusters.mass_by_cluster == 4 * 2048 * 33

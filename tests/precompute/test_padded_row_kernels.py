@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from precompute.padded_row_kernels import (
     copy_rows_into,
+    find_whole_rows_into,
     finish_rows_into,
     pack_rows_into,
     subtract_clusters_into,
@@ -14,6 +15,7 @@ from precompute.padded_row_kernels import (
 from precompute.row_kernels import PaddedRows
 from precompute.scratch_memory import new_rows
 from tests.precompute.engines import padded
+from tests.strategies import graphs
 
 
 def pairs_of(rows):
@@ -66,3 +68,24 @@ def test_kept_mass_is_taken_out_of_its_cluster_but_not_below_zero():
     masses = np.array([[0.75, 0.125], [0.5, 0.5]], np.float32)
     subtract_clusters_into(*rows, np.array([0, 0, 0, 1], np.int32), masses)
     assert masses.tolist() == [[0.25, 0.0], [0.5, 0.5]]
+
+
+@given(graph=graphs(), steps=st.integers(0, 4), data=st.data())
+def test_whole_rows_keep_every_node_within_reach(graph, steps, data):
+    nodes = np.arange(graph.num_nodes)
+    drawn = st.lists(st.sampled_from(nodes.tolist()), unique=True)
+    lists = [[(node, 0.5) for node in data.draw(drawn)] for _ in nodes]
+    rows, state = padded(lists, graph.num_nodes), np.zeros(graph.num_nodes, np.int8)
+    whole = np.empty(graph.num_nodes, np.bool_)
+    matrix = np.asarray(graph.indptr), np.asarray(graph.indices)
+    find_whole_rows_into(nodes, steps, *matrix, rows.ids, rows.sizes, state, whole)
+    assert not state.any()
+    for root, pairs in enumerate(lists):
+        reached = {root}
+        for _ in range(steps):
+            reached |= {
+                int(other)
+                for node in reached
+                for other in graph.indices[graph.indptr[node] : graph.indptr[node + 1]]
+            }
+        assert whole[root] == (reached <= {node for node, _ in pairs})

@@ -4,6 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 from gpn_scale.config import RunConfig, TrainConfig
@@ -16,6 +18,7 @@ from gpn_scale.train.checkpoint import (
     save_checkpoint,
     save_tensors,
 )
+from tests.ppr.cases import flip
 
 CONFIG = RunConfig(model="GPN", train=TrainConfig(epochs=6, warmup_steps=2))
 
@@ -98,6 +101,30 @@ def test_equal_contents_are_equal_bytes(tmp_path):
         save_tensors(tmp_path / str(number), tensors, facts)
     assert len({path.read_bytes() for path in tmp_path.iterdir()}) == 1
     assert load_tensors(tmp_path / "0")[1] == facts
+
+
+@given(data=st.data())
+def test_no_flipped_bit_escapes(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("tensors") / "c"
+    tensors = {"b": torch.ones(2), "a": torch.zeros((3, 2), dtype=torch.int64), "c": torch.ones(())}
+    facts = {"config": {"x": 1}, "epoch": 4}
+    save_tensors(path, tensors, facts)
+    flip(path, data.draw(st.integers(0, path.stat().st_size - 1)), data.draw(st.integers(0, 7)))
+    try:
+        loaded, loaded_facts = load_tensors(path)
+    except RunError as error:
+        message = str(error)
+        assert str(path) in message
+    else:
+        assert {name: loaded_facts[name] for name in facts} == facts
+        assert all(torch.equal(loaded[name], tensors[name]) for name in tensors)
+        assert loaded.keys() == tensors.keys()
+
+
+def test_files_of_earlier_versions_have_no_checksum(tmp_path):
+    facts = {"facts": '{"format": 1, "epoch": 4}'}
+    save_file({"a": torch.ones(2)}, tmp_path / "c", facts)
+    assert load_tensors(tmp_path / "c")[1] == {"epoch": 4}
 
 
 @pytest.mark.parametrize(

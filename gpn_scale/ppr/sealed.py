@@ -1,0 +1,149 @@
+"""JSON files of a store that contain their own checksum, and how all its files are replaced."""
+
+import errno
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from gpn_scale.errors import StoreError
+from gpn_scale.files import replacing
+
+FORMAT = "gpn_scale.ppr"
+FORMAT_VERSION = 3
+REBUILD = "build the store again with existing='overwrite'"
+RESUME = "continue the build with existing='resume'"
+REBUILD_ARGUMENTS, RESUME_ARGUMENTS = ("existing=overwrite",), ("existing=resume",)
+"""Names under which `gpn_scale.flags` knows the commands for `REBUILD` and `RESUME`."""
+
+
+def sealed(value: Mapping[str, Any]) -> str:
+    """Return `value` as JSON text with its own checksum in it; equal values give equal texts.
+
+    >>> sorted(json.loads(sealed({"k": 32})))
+    ['checksum', 'k']
+    """
+    bare = {key: part for key, part in value.items() if key != "checksum"}
+    return _to_json(bare | {"checksum": checksum(_to_json(bare).encode())})
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """Return the value of a file whose text is from `sealed`.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> value = {"format": FORMAT, "format_version": FORMAT_VERSION, "k": 32}
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "facts.json").write_text(sealed(value))
+    ...     read_sealed(Path(folder) / "facts.json")["k"]
+    32
+
+    Raises:
+        StoreError: it is missing, damaged, of another kind or of another format version.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        value = json.loads(text)
+    except OSError as error:
+        raise StoreError(f"{path} is missing or cannot be read ({error})") from error
+    except ValueError as error:
+        raise StoreError(f"{path} is corrupt or not part of a PPR store ({error})") from error
+    if not isinstance(value, dict) or value.get("format") != FORMAT:
+        raise StoreError(f"{path} is corrupt or not part of a PPR store")
+    if (version := value.get("format_version")) != FORMAT_VERSION:
+        raise StoreError(
+            f"{path}: format version: stored {version!r}, wanted {FORMAT_VERSION}; {REBUILD}",
+            arguments=REBUILD_ARGUMENTS,
+        )
+    if text != sealed(value):
+        raise StoreError(
+            f"{path} is corrupt: wrong checksum; to repair it, {RESUME}",
+            arguments=RESUME_ARGUMENTS,
+        )
+    return value
+
+
+def differences(
+    stored: Mapping[str, Any], wanted: Mapping[str, Any], *, exact: bool = False
+) -> str:
+    """Return a clause that says where `stored` differs from `wanted`; empty if it does not.
+
+    With `exact`, entries of `stored` that `wanted` does not have count as well, and 1 differs from
+    1.0.
+
+    >>> differences({"k": 32, "parameters": {"steps": "10"}}, {"parameters": {"steps": "inf"}})
+    "parameter steps: stored '10', wanted 'inf'"
+    """
+    left, right = _flat(stored), _flat(wanted)
+    clauses = []
+    for name in sorted(left.keys() | right.keys() if exact else right.keys()):
+        old, new = (repr(side[name]) if name in side else "nothing" for side in (left, right))
+        if old != new and (exact or name not in left or left[name] != right[name]):
+            clauses.append(f"{name}: stored {old}, wanted {new}")
+    return "; ".join(clauses)
+
+
+def _flat(build: Mapping[str, Any]) -> dict[str, Any]:
+    flat = {key.replace("_", " "): value for key, value in build.items() if key != "parameters"}
+    return flat | {f"parameter {key}": value for key, value in build["parameters"].items()}
+
+
+def checksum(data: bytes | bytearray) -> str:
+    """Return the blake2b-128 hash of `data`.
+
+    >>> checksum(b"abc")
+    'cf4ab791c62b8d2b2109c90275287816'
+    """
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def file_checksum(path: Path, start: int = 0) -> str:
+    """Return the blake2b-128 hash of the bytes of `path` from offset `start` to the end.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "data").write_bytes(b"head:abc")
+    ...     file_checksum(Path(folder) / "data", start=5) == checksum(b"abc")
+    True
+
+    Raises:
+        StoreError: the file is missing or cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            file.seek(start)
+            digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16))
+    except OSError as error:
+        raise StoreError(f"{path} is missing or cannot be read ({error})") from error
+    return digest.hexdigest()
+
+
+@contextmanager
+def replacing_file(path: Path, num_bytes: int) -> Iterator[BinaryIO]:
+    """Yield a file of `num_bytes` that replaces `path` if the block ends without an error.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     with replacing_file(Path(folder) / "data", num_bytes=3) as file:
+    ...         _ = file.write(b"abc")
+    ...     (Path(folder) / "data").read_bytes()
+    b'abc'
+
+    Raises:
+        StoreError: the disk is full or not writable; no temporary file is left.
+    """
+    try:
+        with replacing(path) as temporary, temporary.open("wb") as file:
+            yield file
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StoreError(
+                f"disk full while writing {path}: free {num_bytes} bytes, then {RESUME}",
+                arguments=RESUME_ARGUMENTS,
+            ) from error
+        raise StoreError(f"{path} cannot be written ({error})") from error
+
+
+def _to_json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, indent=2, sort_keys=True, allow_nan=False) + "\n"
