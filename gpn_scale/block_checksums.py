@@ -12,6 +12,8 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
+from gpn_scale.reading import open_file
+
 BLOCK_BYTES = 1 << 16
 """Size of a block; the last one of a file may be smaller."""
 HASH = "xxh3_64"
@@ -53,7 +55,7 @@ def file_hash(path: Path) -> str:
         OSError: the file cannot be read.
     """
     digest = xxhash.xxh3_64()
-    with path.open("rb", buffering=0) as file:
+    with open_file(path) as file:
         while part := file.read(_READ_BYTES):
             digest.update(part)
     return str(digest.hexdigest())

@@ -1,6 +1,5 @@
 """What a store says about itself: the files `build.json` and `manifest.json`."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -17,6 +16,7 @@ from gpn_scale.ppr.sealed import (
     sealed,
 )
 from gpn_scale.ppr.shard import ShardInfo, read_shard_info, shard_entry, shard_name
+from gpn_scale.reading import JSON_BYTES, read_bytes, read_json
 
 BUILD, MANIFEST, ROOTS = "build.json", "manifest.json", "roots.npy"
 CLUSTERS, CUT = "clusters.npy", "cut.npy"
@@ -125,7 +125,7 @@ def read_build_seconds(directory: Path) -> float:
     0.0
     """
     try:
-        return float(json.loads((directory / SECONDS).read_bytes())["seconds"])
+        return float(read_json(directory / SECONDS)["seconds"])
     except (OSError, ValueError, KeyError, TypeError):
         return 0.0
 
@@ -138,7 +138,7 @@ def is_store(directory: Path) -> bool:
     """
     signature = f'"format": "{FORMAT}"'.encode()
     paths = [directory / BUILD, directory / MANIFEST]
-    return any(path.is_file() and signature in path.read_bytes() for path in paths)
+    return any(path.is_file() and signature in read_bytes(path, JSON_BYTES) for path in paths)
 
 
 def manifest_shard_info(

@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpn_scale.errors import StoreError
+from gpn_scale.errors import FileError, StoreError
 from gpn_scale.ppr.sealed import RESUME, RESUME_ARGUMENTS, checksum
+from gpn_scale.reading import read_bytes
+
+_HEADER_BYTES = 1 << 16
 
 
 def read_node_file(path: Path, wanted: str, dtype: str, size: int, *, below: float) -> NDArray[Any]:
@@ -36,8 +39,8 @@ def read_node_file(path: Path, wanted: str, dtype: str, size: int, *, below: flo
         StoreError: the file is missing, damaged, or not such a vector.
     """
     try:
-        data = path.read_bytes()
-    except OSError as error:
+        data = read_bytes(path, _HEADER_BYTES + 16 * size)
+    except (OSError, FileError) as error:
         raise StoreError(
             f"{path} is missing or cannot be read ({error}); to repair it, {RESUME}",
             arguments=RESUME_ARGUMENTS,

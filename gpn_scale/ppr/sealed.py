@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from gpn_scale.errors import StoreError
+from gpn_scale.errors import FileError, StoreError
 from gpn_scale.files import replacing
+from gpn_scale.reading import open_file, parse_json, read_text
 
 FORMAT = "gpn_scale.ppr"
 FORMAT_VERSION = 3
@@ -43,8 +44,8 @@ def read_sealed(path: Path) -> dict[str, Any]:
         StoreError: it is missing, damaged, of another kind or of another format version.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-        value = json.loads(text)
+        text = read_text(path)
+        value = parse_json(text, "its text", allow_nan=True)
     except OSError as error:
         raise StoreError(f"{path} is missing or cannot be read ({error})") from error
     except ValueError as error:
@@ -111,10 +112,10 @@ def file_checksum(path: Path, start: int = 0) -> str:
         StoreError: the file is missing or cannot be read.
     """
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             file.seek(start)
             digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16))
-    except OSError as error:
+    except (OSError, FileError) as error:
         raise StoreError(f"{path} is missing or cannot be read ({error})") from error
     return digest.hexdigest()
 

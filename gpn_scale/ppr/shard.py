@@ -24,6 +24,7 @@ from gpn_scale.block_checksums import BLOCK_BYTES, HASH, block_checksums
 from gpn_scale.errors import StoreError
 from gpn_scale.ppr.rows import Rows
 from gpn_scale.ppr.sealed import checksum, replacing_file
+from gpn_scale.reading import open_file, parse_json
 
 _ALIGNMENT = 64
 _MAX_HEADER_BYTES = 1 << 16  # so that a damaged length does not make a reader load the whole file
@@ -188,11 +189,11 @@ def read_shard_info(path: Path) -> ShardInfo:
         StoreError: the file is missing, its header is damaged, or its size is not as stated.
     """
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             size = os.fstat(file.fileno()).st_size
             length = int.from_bytes(file.read(8), "little")
             prefix = length.to_bytes(8, "little") + file.read(min(length, _MAX_HEADER_BYTES))
-        info = _parse(json.loads(prefix[8:]))
+        info = _parse(parse_json(prefix[8:], "its header"))
         intact = info.prefix() == prefix
     except OSError as error:
         raise StoreError(f"{path} is missing or cannot be read ({error})") from error

@@ -43,7 +43,7 @@ def save_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) 
     in random order. Part of it is a checksum of all tensors and facts.
     """
     stored = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    facts = json.loads(json.dumps({"format": FORMAT, **facts}))
+    facts = parse_json(json.dumps({"format": FORMAT, **facts}), "facts", allow_nan=True)
     header = {"facts": json.dumps(facts | {_CHECKSUM: _checksum(stored, facts)})}
     with replacing(path) as temporary:
         save_file(stored, temporary, header)

@@ -82,7 +82,7 @@ def test_runs_of_other_versions_are_refused(directory):
     [
         ("config", "{", r"config.json cannot be read"),
         ("config", "[]", r"config.json holds list, expected an object"),
-        ("metrics", "5\n", r"metrics.jsonl cannot be read \(TypeError"),
+        ("metrics", "5\n", r"metrics.jsonl, line 1, is not the record of an epoch"),
     ],
 )
 def test_damaged_files_are_refused(directory, name, content, message):
