@@ -234,10 +234,10 @@ def test_features_shorter_than_the_graph_says_are_refused(folder, small_graph, s
     whole = path.read_bytes()
     path.write_bytes(whole[:-64])
     assert run(folder.parent / "run", "--ppr", str(store), **options) == 2
-    assert_one_sentence(capsys, r"x-\w+\.npy is missing or damaged \(.*\).*: save the graph again")
+    assert_one_sentence(capsys, r"x-\w+\.npy is damaged: its checksum is.*: save the graph again")
     np.save(path, small_graph.features[:-1])
     assert run(folder.parent / "run", "--ppr", str(store), **options) == 2
-    assert_one_sentence(capsys, r"holds <f4 of shape \[299, 8\], graph.json says .*\[300, 8\]")
+    assert_one_sentence(capsys, r"x-\w+\.npy is damaged: its checksum is")
     edit(folder, lambda manifest: manifest["arrays"]["x"].update(shape=[299, 8]))
     assert run(folder.parent / "run", "--ppr", str(store), **options) == 2
     assert_one_sentence(capsys, r"features has shape \(299, 8\), expected \(300, 8\)")
