@@ -225,6 +225,9 @@ def edit(folder, change):
     path = folder / "graph.json"
     manifest = json.loads(path.read_text())
     change(manifest)
+    manifest.pop("checksum", None)  # a folder of an earlier version has none
+    for entry in manifest["arrays"].values():
+        entry.pop("checksum", None)
     path.write_text(json.dumps(manifest))
 
 
@@ -236,8 +239,9 @@ def test_features_shorter_than_the_graph_says_are_refused(folder, small_graph, s
     assert run(folder.parent / "run", "--ppr", str(store), **options) == 2
     assert_one_sentence(capsys, r"x-\w+\.npy is damaged: its checksum is.*: save the graph again")
     np.save(path, small_graph.features[:-1])
+    edit(folder, lambda manifest: None)
     assert run(folder.parent / "run", "--ppr", str(store), **options) == 2
-    assert_one_sentence(capsys, r"x-\w+\.npy is damaged: its checksum is")
+    assert_one_sentence(capsys, r"holds <f4 of shape \[299, 8\], graph.json says .*\[300, 8\]")
     edit(folder, lambda manifest: manifest["arrays"]["x"].update(shape=[299, 8]))
     assert run(folder.parent / "run", "--ppr", str(store), **options) == 2
     assert_one_sentence(capsys, r"features has shape \(299, 8\), expected \(300, 8\)")
