@@ -221,13 +221,14 @@ def folder(small_graph, tmp_path):
     return tmp_path / "mine"
 
 
-def edit(folder, change):
+def edit(folder, change=None):
+    """Change the description of a graph, without checksums, as earlier versions wrote it."""
     path = folder / "graph.json"
     manifest = json.loads(path.read_text())
-    change(manifest)
-    manifest.pop("checksum", None)  # a folder of an earlier version has none
-    for entry in manifest["arrays"].values():
-        entry.pop("checksum", None)
+    for each in (manifest, *manifest["arrays"].values()):
+        each.pop("checksum", None)
+    if change is not None:
+        change(manifest)
     path.write_text(json.dumps(manifest))
 
 
@@ -239,7 +240,7 @@ def test_features_shorter_than_the_graph_says_are_refused(folder, small_graph, s
     assert run(folder.parent / "run", "--ppr", str(store), **options) == 2
     assert_one_sentence(capsys, r"x-\w+\.npy is damaged: its checksum is.*: save the graph again")
     np.save(path, small_graph.features[:-1])
-    edit(folder, lambda manifest: None)
+    edit(folder)
     assert run(folder.parent / "run", "--ppr", str(store), **options) == 2
     assert_one_sentence(capsys, r"holds <f4 of shape \[299, 8\], graph.json says .*\[300, 8\]")
     edit(folder, lambda manifest: manifest["arrays"]["x"].update(shape=[299, 8]))
@@ -309,3 +310,19 @@ def test_rows_of_another_teleport_name_the_flags_with_values(tmp_path, small_gra
     capsys.readouterr()
     assert run(tmp_path / "run", "--ppr", str(rows), *data, dataset="mine") == 2
     assert_one_sentence(capsys, r"--self-loops on, --set diffusion\.self_loops=False\)$")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["minibatch.batch_size=100000"], r"minibatch\.batch_size is 100000, expected auto or at "),
+        (["encoder.hidden=1000000", "encoder.layers=9"], "the model would have .* parameters"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_before_rows_are_computed(
+    tmp_path, capsys, changes, message
+):
+    more = [text for change in changes for text in ("--set", change)]
+    assert run(tmp_path / "run", *more) == 2
+    assert_one_sentence(capsys, message)
+    assert not (tmp_path / "run" / "store").exists()
