@@ -16,8 +16,9 @@ from gpn_scale.data.graph import NodeIds
 from gpn_scale.diffusion.transition import steps_to_tolerance
 from gpn_scale.errors import ConfigError
 from precompute.padded_row_kernels import finish_rows_into
+from precompute.push_kernels import push_roots_into
 from precompute.row_engine import UNLIMITED, Method, RowEngine
-from precompute.row_kernels import PaddedRows, push_roots_into
+from precompute.row_kernels import PaddedRows
 from precompute.scratch_memory import new_rows, new_work
 
 SAMPLE_ROOTS, FEWEST_ROOTS = 64, 32

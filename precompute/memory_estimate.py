@@ -111,18 +111,18 @@ def row_bytes(count: int, entries: int) -> int:
 
 
 def sweep_scratch_bytes(engine: RowEngine, keep: int) -> int:
-    """Return the bytes that sweeps touch: `mass`, and lists as long as the longest row.
+    """Return the bytes that sweeps touch: `place`, and lists as long as the longest row.
 
     >>> from gpn_scale import build_graph
     >>> from gpn_scale.diffusion.transition import transition_matrix
     >>> from precompute.mpi import SingleProcess
     >>> S = transition_matrix(build_graph([0, 1], [1, 2]), "rw", self_loops=True)
     >>> engine = RowEngine(S, PPRConfig(k=2), SingleProcess(), threads=1)
-    >>> sweep_scratch_bytes(engine, keep=4)  # 20 bytes for each of 3 nodes
-    60
+    >>> sweep_scratch_bytes(engine, keep=4)  # 16 bytes for each of 3 nodes
+    48
     """
     longest = int(np.diff(engine.indptr).max(initial=0)) * keep + keep + 1
-    return engine.threads * (8 * engine.num_nodes + 12 * min(engine.num_nodes, longest))
+    return engine.threads * (4 * engine.num_nodes + 12 * min(engine.num_nodes, longest))
 
 
 def disk_bytes(

@@ -23,8 +23,9 @@ from precompute.padded_row_kernels import (
     subtract_clusters_into,
     sum_rows_into,
 )
+from precompute.push_kernels import push_roots_into
 from precompute.rounding import round_down_to_single, round_up_to_half, round_up_to_single
-from precompute.row_kernels import PaddedRows, Work, push_roots_into, sweep_block_into
+from precompute.row_kernels import PaddedRows, Work, sweep_block_into
 from precompute.scratch_memory import new_rows, new_work
 
 Method = Literal["sweep", "push"]

@@ -7,25 +7,24 @@ Parallel kernels take their output as plain arrays: inside `prange`, a write to 
 passed in a tuple may be lost without an error (numba 0.68). They pass tuples on to serial kernels,
 where such writes are safe.
 
-A slot of scratch memory belongs to one thread: `mass` (N,) is zero between calls, while `touched`,
-`candidate` and `candidate_mass` (N,) may be overwritten. No node is listed twice in `touched`, even
-where a product underflows to 0, so that no list outgrows its array.
+A slot of scratch memory belongs to one thread. A sweep lists the nodes that it touches, each once,
+and sums their mass beside the list; `place` (N,), which is zero between calls, tells where. This
+stays in the cache, which float64 sums by node would not, and no list can outgrow its array.
 
 Sums are float64. Rows are rounded down to float32, so that they stay lower bounds
 (docs/certificate.md).
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-from precompute.rounding import rounded_down, sum_rounded_down
+from precompute.rounding import rounded_down
 from precompute.top_k_kernels import partition_top_into
 
 _CHUNK = 16  # nodes that a slot takes at a time; small, because nearby nodes differ in cost
-_TOUCHED, _WAITING = 1, 2  # states of a node in a push
 
 
 class PaddedRows(NamedTuple):
@@ -52,22 +51,22 @@ class Work(NamedTuple):
     """Scratch memory of all slots; row s of each array belongs to slot s.
 
     >>> from precompute.scratch_memory import new_work
-    >>> new_work(num_nodes=5, slots=2, push=True).mass.shape
+    >>> new_work(num_nodes=5, slots=2, push=True).place.shape
     (2, 5)
     """
 
-    mass: NDArray[np.float64]
-    """Mass on each node, (slots, N); zero between calls."""
-    residual: NDArray[np.float64]
-    """Mass not distributed yet, (slots, N); zero between calls, (slots, 0) for sweeps."""
     touched: NDArray[np.int32]
-    """Nodes whose mass is not zero, (slots, N)."""
+    """Nodes that a row reaches, each once, (slots, N)."""
+    value: NDArray[np.float64]
+    """Mass of the touched nodes in this order, (slots, N); zero between calls of pushes."""
+    place: NDArray[np.int32]
+    """1 + place of a node in `touched`, or its state in a push, (slots, N); zero between calls."""
+    mass: NDArray[np.float64]
+    """Mass on each node, (slots, N); zero between calls, (slots, 0) for sweeps."""
+    residual: NDArray[np.float64]
+    """Mass not distributed yet, like `mass`."""
     queue: NDArray[np.int32]
     """Nodes that wait for a push, (slots, N); (slots, 0) for sweeps."""
-    candidate: NDArray[np.int32]
-    """Nodes among which the largest are selected, (slots, N)."""
-    candidate_mass: NDArray[np.floating[Any]]
-    """Mass of the candidates, (slots, N); float64 for pushes, which sum in it, else float32."""
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -84,56 +83,58 @@ def is_absorbing(node, indptr, indices, weight):
 
 @njit(cache=True, nogil=True)
 def keep_top_into(num_touched, floor, keep, slot, work, ids, weights):
-    """Write the `keep` largest touched entries of at least `floor`, and clear the slot's mass.
+    """Write the `keep` largest touched entries of at least `floor`, and clear their places.
 
     Returns the number of written entries, in O(num_touched).
 
     >>> from precompute.scratch_memory import new_rows, new_work
     >>> work, rows = new_work(3, 1, push=False), new_rows(1, entries=2)
-    >>> work.mass[0], work.touched[0] = [0.25, 0.5, 0.125], [0, 1, 2]
+    >>> work.value[0], work.touched[0] = [0.25, 0.5, 0.125], [0, 1, 2]
     >>> keep_top_into(3, np.float32(0.0), 2, 0, work, rows.ids[0], rows.weights[0])
     2
     >>> sorted(rows.ids[0].tolist())
     [0, 1]
     """
-    mass, touched = work.mass[slot], work.touched[slot]
-    candidate, candidate_mass = work.candidate[slot], work.candidate_mass[slot]
+    touched, value, place = work.touched[slot], work.value[slot], work.place[slot]
     count = 0
     for i in range(num_touched):
-        node = touched[i]
-        value = rounded_down(mass[node])
-        mass[node] = 0.0
-        if value >= floor and value > 0.0:
-            candidate[count] = node
-            candidate_mass[count] = value
+        node, mass = touched[i], rounded_down(value[i])
+        place[node] = 0
+        if mass >= floor and mass > 0.0:  # these move to the front of both lists
+            touched[count] = node
+            value[count] = mass
             count += 1
     if count > keep:
-        partition_top_into(candidate, candidate_mass, count, keep)
+        partition_top_into(touched, value, count, keep)
         count = keep
     for i in range(count):
-        ids[i] = candidate[i]
-        weights[i] = candidate_mass[i]
+        ids[i] = touched[i]
+        weights[i] = value[i]
     return count
 
 
 @njit(cache=True, nogil=True)
-def add_row_into(node, factor, rows, num_touched, mass, touched):
-    """Add `factor` times the row of `node` to `mass`; return the new number of touched nodes.
+def add_row_into(node, factor, rows, num_touched, touched, value, place):
+    """Add `factor` times the row of `node` to `value`; return the new number of touched nodes.
 
     >>> from precompute.scratch_memory import new_rows
-    >>> rows, mass, touched = new_rows(1, entries=2), np.zeros(3), np.zeros(3, np.int32)
+    >>> rows, value = new_rows(1, entries=2), np.zeros(3)
+    >>> touched, place = np.zeros(3, np.int32), np.zeros(3, np.int32)
     >>> rows.ids[0], rows.weights[0], rows.sizes[0] = [2, 1], [0.5, 0.25], 2
-    >>> add_row_into(0, 2.0, rows, 0, mass, touched), mass.tolist()
-    (2, [0.0, 0.5, 1.0])
+    >>> add_row_into(0, 2.0, rows, 0, touched, value, place), touched[:2], value[:2]
+    (2, array([2, 1], dtype=int32), array([1. , 0.5]))
     """
     for j in range(rows.sizes[node]):
         reached = rows.ids[node, j]
-        before = mass[reached]
-        after = before + factor * rows.weights[node, j]
-        if before == 0.0 and after > 0.0:  # after an underflow to 0, the node may be added later
+        added = factor * rows.weights[node, j]
+        at = place[reached]
+        if at == 0:
             touched[num_touched] = reached
+            value[num_touched] = added
             num_touched += 1
-        mass[reached] = after
+            place[reached] = num_touched
+        else:
+            value[at - 1] += added
     return num_touched
 
 
@@ -156,7 +157,7 @@ def sweep_node_into(node, indptr, indices, weight, teleport, hop, rows, slot, wo
     >>> new.ids.tolist(), new.weights.tolist()  # one step from node 0
     ([[0, 1]], [[0.75, 0.25]])
     """
-    mass, touched = work.mass[slot], work.touched[slot]
+    touched, value, place = work.touched[slot], work.value[slot], work.place[slot]
     keep = rows.ids.shape[1]
     start, stop = indptr[node], indptr[node + 1]
     if is_absorbing(node, indptr, indices, weight):
@@ -168,22 +169,23 @@ def sweep_node_into(node, indptr, indices, weight, teleport, hop, rows, slot, wo
         for e in range(start, stop):
             if indices[e] == node:
                 gain = 1.0 / (1.0 - (1.0 - teleport) * weight[e])
-    mass[node] = teleport * gain
-    touched[0], num_touched = node, 1 if mass[node] > 0.0 else 0
+    touched[0], value[0], place[node], num_touched = node, teleport * gain, 1, 1
     scale = (1.0 - teleport) * gain
     for e in range(start, stop):
         if hop or indices[e] != node:
             factor = scale * weight[e]
-            num_touched = add_row_into(indices[e], factor, rows, num_touched, mass, touched)
+            num_touched = add_row_into(indices[e], factor, rows, num_touched, touched, value, place)
     floor = np.float32(0.0)
     if not hop:
         smallest = np.float32(np.inf)
         for j in range(rows.sizes[node]):
             kept, former = rows.ids[node, j], rows.weights[node, j]
-            if mass[kept] == 0.0 and former > 0.0:
-                touched[num_touched] = kept
+            if place[kept] == 0:
+                touched[num_touched], value[num_touched] = kept, former
                 num_touched += 1
-            mass[kept] = max(mass[kept], np.float64(former))
+                place[kept] = num_touched
+            else:
+                value[place[kept] - 1] = max(value[place[kept] - 1], np.float64(former))
             smallest = min(smallest, former)
         if rows.sizes[node] == keep:
             floor = smallest
@@ -227,174 +229,3 @@ def sweep_block_into(
                     ids[at],
                     weights[at],
                 )
-
-
-@njit(cache=True, nogil=True)
-def push_node_into(node, indptr, indices, weight, teleport, tolerance, slot, work):
-    """Push forward from one root (Andersen et al., 2006), in first-in, first-out order.
-
-    The invariant pi_v = mass + sum_x residual_x pi_x makes `mass` a lower bound. A node is pushed
-    while its residual is at least `tolerance` times its number of out-edges; loops are solved for.
-    Leaves `mass` and the touched nodes for `keep_top_into`, and `residual` zero. Returns the number
-    of touched nodes. The queue is a ring in which a node waits at most once.
-
-    >>> from precompute.scratch_memory import new_work
-    >>> pair = np.array([0, 1, 2]), np.array([1, 0], np.int32), np.ones(2, np.float32)
-    >>> work = new_work(2, 1, push=True)
-    >>> push_node_into(0, *pair, 0.5, 1e-6, 0, work), work.mass[0].round(2)
-    (2, array([0.67, 0.33]))
-    """
-    mass, residual = work.mass[slot], work.residual[slot]
-    touched, queue = work.touched[slot], work.queue[slot]
-    if is_absorbing(node, indptr, indices, weight):
-        mass[node] = 1.0
-        touched[0] = node
-        return 1
-    state = work.candidate[slot]  # of each node: 0 until it is touched; zero between calls
-    size = len(queue)
-    residual[node] = 1.0
-    queue[0] = node
-    state[node] = _WAITING
-    head, length = 0, 1
-    touched[0] = node
-    num_touched = 1
-    while length > 0:
-        current = queue[head]
-        head = head + 1 if head + 1 < size else 0
-        length -= 1
-        state[current] = _TOUCHED
-        amount = residual[current]
-        residual[current] = 0.0
-        start, stop = indptr[current], indptr[current + 1]
-        gain = 1.0
-        for e in range(start, stop):
-            if indices[e] == current:
-                gain = 1.0 / (1.0 - (1.0 - teleport) * weight[e])
-        mass[current] = sum_rounded_down(mass[current], teleport * gain * amount)
-        scale = (1.0 - teleport) * gain * amount
-        for e in range(start, stop):
-            reached = indices[e]
-            if reached == current:
-                continue
-            after = residual[reached] + scale * weight[e]
-            if state[reached] == 0 and after > 0.0:
-                state[reached] = _TOUCHED
-                touched[num_touched] = reached
-                num_touched += 1
-            residual[reached] = after
-            degree = indptr[reached + 1] - indptr[reached]
-            if state[reached] == _TOUCHED and after >= tolerance * degree:
-                state[reached] = _WAITING
-                tail = head + length
-                queue[tail if tail < size else tail - size] = reached
-                length += 1
-    for i in range(num_touched):
-        residual[touched[i]] = 0.0
-        state[touched[i]] = 0
-    return num_touched
-
-
-@njit(cache=True, nogil=True)
-def walk_node_into(node, indptr, indices, weight, teleport, steps, tolerance, slot, work):
-    """Compute K diffusion steps from one root, level by level; amounts below `tolerance` stop.
-
-    `mass` is a lower bound on the root's row of t sum_{i<K} (1-t)^i S^i + (1-t)^K S^K. `queue`
-    holds the nodes of the current level; `candidate` collects those of the next. Returns the number
-    of touched nodes.
-
-    >>> from precompute.scratch_memory import new_work
-    >>> pair = np.array([0, 1, 2]), np.array([1, 0], np.int32), np.ones(2, np.float32)
-    >>> work = new_work(2, 1, push=True)
-    >>> walk_node_into(0, *pair, 0.75, 1, 0.0, 0, work), work.mass[0].tolist()
-    (2, [0.75, 0.25])
-    """
-    mass, amount = work.mass[slot], work.residual[slot]
-    touched, level = work.touched[slot], work.queue[slot]
-    coming, following = work.candidate_mass[slot], work.candidate[slot]
-    if is_absorbing(node, indptr, indices, weight):
-        mass[node] = 1.0
-        touched[0] = node
-        return 1
-    amount[node] = 1.0
-    level[0] = node
-    length = 1
-    num_touched = 0
-    for step in range(steps + 1):
-        num_next = 0
-        for i in range(length):
-            current = level[i]
-            value = amount[current]
-            amount[current] = 0.0
-            before = mass[current]
-            after = before + (value if step == steps else teleport * value)
-            if before == 0.0 and after > 0.0:
-                touched[num_touched] = current
-                num_touched += 1
-            mass[current] = after
-            if step == steps or value < tolerance:
-                continue
-            scale = (1.0 - teleport) * value
-            for e in range(indptr[current], indptr[current + 1]):
-                reached = indices[e]
-                before = coming[reached]
-                after = before + scale * weight[e]
-                if before == 0.0 and after > 0.0:
-                    following[num_next] = reached
-                    num_next += 1
-                coming[reached] = after
-        for i in range(num_next):
-            reached = following[i]
-            level[i] = reached
-            amount[reached] = coming[reached]
-            coming[reached] = 0.0
-        length = num_next
-    return num_touched
-
-
-@njit(cache=True, nogil=True, parallel=True)
-def push_roots_into(
-    roots, indptr, indices, weight, teleport, steps, tolerance, work, ids, weights, sizes
-):
-    """Compute rows of `roots` by push (`steps` < 0) or in K steps, cut to M entries each.
-
-    Only slot s uses row s of `work`; `work.mass`, `work.residual` and, for pushes, `work.candidate`
-    are zero on return. The result does not depend on the number of slots.
-
-    >>> from precompute.scratch_memory import new_rows, new_work
-    >>> pair = np.array([0, 1, 2]), np.array([1, 0], np.int32), np.ones(2, np.float32)
-    >>> rows, work = new_rows(1, entries=2), new_work(2, 1, push=True)
-    >>> push_roots_into(np.array([1]), *pair, 0.75, 1, 0.0, work, *rows)
-    >>> rows.ids.tolist(), rows.weights.tolist()
-    ([[1, 0]], [[0.75, 0.25]])
-    """
-    slots = work.mass.shape[0]
-    keep = ids.shape[1]
-    num_chunks = (len(roots) + _CHUNK - 1) // _CHUNK
-    for slot in prange(slots):
-        for chunk in range(slot, num_chunks, slots):
-            for i in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, len(roots))):
-                if steps < 0:
-                    count = push_node_into(
-                        roots[i], indptr, indices, weight, teleport, tolerance, slot, work
-                    )
-                else:
-                    count = walk_node_into(
-                        roots[i], indptr, indices, weight, teleport, steps, tolerance, slot, work
-                    )
-                sizes[i] = keep_top_into(
-                    count, np.float32(0.0), keep, slot, work, ids[i], weights[i]
-                )
-                clear_into(work.candidate[slot], work.candidate_mass[slot], count)
-
-
-@njit(cache=True, nogil=True)
-def clear_into(candidate, candidate_mass, count):
-    """Set the first `count` candidates, which `keep_top_into` has used, to zero.
-
-    >>> candidate, candidate_mass = np.array([4, 7, 2], np.int32), np.ones(3, np.float32)
-    >>> clear_into(candidate, candidate_mass, 2)
-    >>> candidate.tolist(), candidate_mass.tolist()
-    ([0, 0, 2], [0.0, 0.0, 1.0])
-    """
-    candidate[:count] = 0
-    candidate_mass[:count] = 0.0

@@ -7,10 +7,10 @@ import numpy as np
 from gpn_scale.errors import ConfigError
 from precompute.row_kernels import PaddedRows, Work
 
-SWEEP_BYTES = 20
-"""Bytes per node and slot: mass, touched, candidate and candidate mass."""
+SWEEP_BYTES = 16
+"""Bytes per node and slot: touched nodes, their values and places."""
 PUSH_BYTES = 36
-"""Bytes per node and slot: those of a sweep, plus residual, queue and a larger candidate mass."""
+"""Bytes per node and slot: those of a sweep, plus mass, residual and queue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def plan_slots(num_nodes: int, threads: int, budget_bytes: int, *, push: bool) -
     """Return as many slots as there are threads, or as fit into the budget.
 
     >>> plan_slots(1000, threads=8, budget_bytes=50_000, push=False)
-    SlotPlan(slots=2, bytes_per_slot=20000)
+    SlotPlan(slots=3, bytes_per_slot=16000)
 
     Raises:
         ConfigError: not even one slot fits.
@@ -54,17 +54,17 @@ def new_work(num_nodes: int, slots: int, *, push: bool) -> Work:
     """Return zeroed scratch memory of `slots` slots.
 
     >>> work = new_work(num_nodes=5, slots=2, push=False)
-    >>> work.mass.shape, work.queue.shape
+    >>> work.place.shape, work.queue.shape
     ((2, 5), (2, 0))
     """
     push_nodes = num_nodes if push else 0
     return Work(
-        mass=np.zeros((slots, num_nodes), np.float64),
-        residual=np.zeros((slots, push_nodes), np.float64),
         touched=np.zeros((slots, num_nodes), np.int32),
+        value=np.zeros((slots, num_nodes), np.float64),
+        place=np.zeros((slots, num_nodes), np.int32),
+        mass=np.zeros((slots, push_nodes), np.float64),
+        residual=np.zeros((slots, push_nodes), np.float64),
         queue=np.zeros((slots, push_nodes), np.int32),
-        candidate=np.zeros((slots, num_nodes), np.int32),
-        candidate_mass=np.zeros((slots, num_nodes), np.float64 if push else np.float32),
     )
 
 

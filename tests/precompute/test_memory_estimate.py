@@ -28,7 +28,7 @@ def test_the_pieces_of_memory(monkeypatch):
     assert memory.totals == 8 * 2048
     assert memory.rows == (8 * 16 + 4) * 2048
     longest = int(np.diff(engine.indptr).max()) * 16 + 17
-    assert memory.scratch == 2 * (8 * 2048 + 12 * longest)
+    assert memory.scratch == 2 * (4 * 2048 + 12 * longest)
     assert memory.buffers == (8 * 16 + 4) * 1024 + 8 * 2048  # two blocks of 1024 nodes
     assert memory.mass_by_cluster == memory.partition == 0
     assert memory.peak == 1000 + memory.rows + memory.scratch + memory.buffers

@@ -145,7 +145,8 @@ def test_pushes_leave_the_scratch_clean(hub_nodes):
     work = engine._push_work
     assert not work.mass.any()
     assert not work.residual.any()
-    assert not work.candidate.any()
+    assert not work.place.any()
+    assert not work.value.any()
 
 
 def test_directed_pushes_follow_out_edges_and_stay_at_dead_ends():

@@ -8,7 +8,7 @@ from tests.precompute.engines import config_of, engine_of, random_graph
 @pytest.mark.parametrize("num_nodes", [1, 20, 3000])
 def test_the_timed_sweep_stays_inside_its_scratch(monkeypatch, num_nodes):
     def check(first, last, indptr, indices, weight, teleport, hop, rows, work, *block):
-        assert 0 <= first < last <= num_nodes == work.mass.shape[1]  # nodes and entries index it
+        assert 0 <= first < last <= num_nodes == work.place.shape[1]  # nodes and entries index it
         assert rows.ids.max() < num_nodes
         assert indices.max(initial=0) < len(rows.sizes)
         assert last <= len(rows.sizes)
