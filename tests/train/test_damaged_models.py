@@ -50,10 +50,15 @@ def model_bytes(kind):
 
 
 def parts_of(content):
-    """Return the header, the facts and the rest of a model file."""
+    """Return the header, the facts and the rest of a model file.
+
+    The checksum is left out, as in files of earlier versions: it would hide all other checks.
+    """
     (size,) = struct.unpack("<Q", content[:8])
     header = json.loads(content[8 : 8 + size])
-    return header, json.loads(header["__metadata__"]["facts"]), content[8 + size :]
+    facts = json.loads(header["__metadata__"]["facts"])
+    del facts["checksum"]
+    return header, facts, content[8 + size :]
 
 
 def joined(header, facts, rest):
