@@ -92,8 +92,9 @@ class Connection:
         head = await self._reader.readuntil(b"\r\n\r\n")
         if not head.startswith(b"HTTP/1.1 200"):
             raise SystemExit(f"unexpected answer: {head.decode()}")
-        length = int(re.search(rb"content-length: (\d+)", head)[1])  # type: ignore[index]
-        return await self._reader.readexactly(length)
+        length = re.search(rb"content-length: (\d+)", head)
+        assert length is not None
+        return await self._reader.readexactly(int(length[1]))
 
     def get(self, path: str) -> bytes:
         """Return the bytes of a GET request."""

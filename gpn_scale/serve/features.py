@@ -5,8 +5,6 @@ Raw columns are shown as the user gave them. A graph without raw columns shows i
 Shapes: F columns, T training nodes.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -49,8 +47,7 @@ def node_features(model: ServedModel, node: int) -> Answer:
 
 def usual_columns(model: ServedModel) -> UsualColumns | None:
     """Return the usual values of raw columns, computed once; None for a graph without any."""
-    usual: UsualColumns | None = model.once("usual columns", lambda: UsualColumns.of(model.graph))
-    return usual
+    return model.once("usual columns", lambda: UsualColumns.of(model.graph))
 
 
 def _raw_answers(usual: UsualColumns, node: int) -> list[Answer]:
@@ -77,7 +74,7 @@ def _feature_values(model: ServedModel, node: int) -> list[Answer]:
     return [_feature(graph, int(columns[i]), float(values[i]), usual_F) for i in order]
 
 
-def _feature(graph: Graph, column: int, value: float, usual_F: Sequence[float]) -> Answer:
+def _feature(graph: Graph, column: int, value: float, usual_F: NDArray[np.float64]) -> Answer:
     return {
         "name": feature_name(graph, column),
         "value": finite(value),

@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gpn_scale import __version__
+from gpn_scale.block_checksums import file_hash
 from gpn_scale.data.graph import Graph
 from gpn_scale.errors import RunError
 from gpn_scale.estimator import GPNClassifier
@@ -24,12 +25,12 @@ from gpn_scale.files import claimed, replacing, write_json
 from gpn_scale.inference.all_nodes import ProgressCallback
 from gpn_scale.inference.node_values import node_values_into, num_columns
 from gpn_scale.inference.similar import latent_into
-from gpn_scale.reading import open_file, read_json
+from gpn_scale.reading import read_json
 from gpn_scale.serve.ids import id_order
 from gpn_scale.serve.node_table import NodeTable, write_table
 from gpn_scale.train.run_directory import SERVED_SUFFIXES
 
-_FORMAT = 1
+_FORMAT = 2
 """Version of the files; others are made again."""
 _LOCK = "served.lock"
 
@@ -45,20 +46,6 @@ class ServedFiles:
     """What all nodes diffuse, (N, W), for predictions of new nodes."""
     order: NDArray[np.int32] | None
     """Nodes in the order of their ids, (N,); None for a graph without ids."""
-
-
-def model_fingerprint(path: Path) -> str:
-    """Return the hash of a model file.
-
-    Raises:
-        RunError: the file cannot be read.
-    """
-    try:
-        return _digest(path)
-    except OSError as error:
-        raise RunError(
-            f"{path} cannot be read ({error.strerror}), expected a model file", arguments=("run",)
-        ) from error
 
 
 def served_key(model: str, graph: Graph) -> str:
@@ -138,7 +125,7 @@ def _write(
     ordered = id_order(graph)
     with replacing(order) as temporary, temporary.open("wb") as file:
         np.save(file, np.empty(0, np.int32) if ordered is None else ordered)
-    hashes = {path.name: _digest(path) for path in paths}
+    hashes = {path.name: file_hash(path) for path in paths}
     write_json(folder / f"{key}.json", {"reasons": list(reasons), "hashes": hashes})
 
 
@@ -171,7 +158,7 @@ def _opened(folder: Path, key: str, graph: Graph) -> ServedFiles | None:
     try:
         record: dict[str, Any] = read_json(folder / f"{key}.json")
         reasons, hashes = record["reasons"], record["hashes"]
-        if any(_digest(folder / name) != hashes[name] for name in names):
+        if any(file_hash(folder / name) != hashes[name] for name in names):
             return None
         table = NodeTable(folder / names[0], reasons)
         latent, values, order = (np.load(folder / name, mmap_mode="r") for name in names[1:])
@@ -182,8 +169,3 @@ def _opened(folder: Path, key: str, graph: Graph) -> ServedFiles | None:
         return None
     own_order = None if graph.node_names is None else order
     return ServedFiles(table=table, latent=latent, values=values, order=own_order)
-
-
-def _digest(path: Path) -> str:
-    with open_file(path) as file:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,13 +26,14 @@ from gpn_scale.ppr.manifest import MANIFEST
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.serve.ids import AbstractIds, ids_of
 from gpn_scale.serve.node_table import NodeTable
-from gpn_scale.serve.served_files import model_fingerprint, served_files, served_key
+from gpn_scale.serve.served_files import served_files, served_key
 from gpn_scale.train.run_directory import RunDirectory
 from gpn_scale.triage.label_next import unused_nodes
 from gpn_scale.triage.node_reasons import UsualValues
 from gpn_scale.triage.promise import Promise
-from gpn_scale.triage.promise_file import read_promise
+from gpn_scale.triage.promise_file import model_fingerprint, read_promise
 
+Value = TypeVar("Value")
 Stamp = tuple[tuple[int, int, int] | None, ...]
 """Times, sizes and numbers of the watched files; None for a file that is missing."""
 
@@ -152,19 +153,19 @@ class ServedModel:
         """The kind of each reason of the table, by its code."""
         return tuple(map(reason_kind, self.table.reasons))
 
-    def once(self, name: str, compute: Callable[[], Any]) -> Any:
+    def once(self, name: str, compute: Callable[[], Value]) -> Value:
         """Return a value that is computed at the first call of this name; other calls wait."""
         with self._lock:
             own = self._locks.setdefault(name, threading.Lock())
         with own:
             if name not in self._cached:
                 self._cached[name] = compute()
-            return self._cached[name]
+            value: Value = self._cached[name]
+            return value
 
     def evidence(self) -> EvidenceSummary:
         """Return the feature evidence of all nodes."""
-        summary: EvidenceSummary = self.once("evidence", self.table.evidence)
-        return summary
+        return self.once("evidence", self.table.evidence)
 
     def live(self) -> LivePredictor:
         """Return what predicts new nodes and changes.
@@ -172,19 +173,19 @@ class ServedModel:
         Raises:
             ConfigError: the model diffuses logarithms of evidence.
         """
-        return self.once("live", self._live)  # type: ignore[no-any-return]
+        return self.once("live", self._live)
 
     def usual(self) -> UsualValues:
         """Return the medians of the validation nodes."""
-        return self.once("usual", self._usual)  # type: ignore[no-any-return]
+        return self.once("usual", self._usual)
 
     def unused_by_trust(self) -> NodeIds:
         """Return the nodes outside training and validation, the least trusted first."""
-        return self.once("unused", self._unused_by_trust)  # type: ignore[no-any-return]
+        return self.once("unused", self._unused_by_trust)
 
     def ordered(self, name: str) -> NDArray[np.integer]:
         """Return all nodes in increasing order of a column, `degree` or `id`; (N,)."""
-        return self.once(f"order {name}", lambda: self._ordered(name))  # type: ignore[no-any-return]
+        return self.once(f"order {name}", lambda: self._ordered(name))
 
     def _ordered(self, name: str) -> NDArray[np.integer]:
         if name == "id":

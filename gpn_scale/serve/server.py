@@ -19,7 +19,7 @@ import uvicorn
 
 from gpn_scale.data.graph import Graph
 from gpn_scale.errors import RunError
-from gpn_scale.messages import say
+from gpn_scale.messages import Level, say
 from gpn_scale.progress import ProgressMeter
 from gpn_scale.serve.application import application
 from gpn_scale.serve.decisions import DecisionLog
@@ -169,8 +169,8 @@ class _Messages(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Print a warning or an error."""
         if "Exception in ASGI application" not in record.getMessage():
-            level = "error" if record.levelno >= logging.ERROR else "warning"
-            say("server", record.getMessage(), level=level)  # type: ignore[arg-type]
+            level: Level = "error" if record.levelno >= logging.ERROR else "warning"
+            say("server", record.getMessage(), level=level)
 
 
 def _log_messages() -> None:

@@ -49,8 +49,7 @@ def triage_page(
 
 def nodes_to_label(model: ServedModel) -> NodeIds:
     """Return the nodes whose labels would teach most, in the order of choice; computed once."""
-    nodes: NodeIds = model.once("label_next", lambda: _chosen(model))
-    return nodes
+    return model.once("label_next", lambda: _chosen(model))
 
 
 def _num_decided(model: ServedModel, decisions: DecisionLog, nodes: NodeIds | None) -> int:

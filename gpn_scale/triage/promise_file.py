@@ -5,7 +5,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from gpn_scale.errors import RunError
+from gpn_scale.errors import FileError, RunError
 from gpn_scale.files import write_json
 from gpn_scale.reading import open_file, read_json
 from gpn_scale.triage.promise import PROMISE_CONDITION, Promise
@@ -75,6 +75,15 @@ def model_fingerprint(model: Path) -> str:
     ...     _ = Path(folder, "model.safetensors").write_bytes(b"weights")
     ...     len(model_fingerprint(Path(folder, "model.safetensors")))
     32
+
+    Raises:
+        RunError: the file cannot be read.
     """
-    with open_file(model) as file:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+    try:
+        with open_file(model) as file:
+            return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+    except (OSError, FileError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise RunError(
+            f"{model} cannot be read ({reason}), expected a model file", arguments=("run",)
+        ) from error

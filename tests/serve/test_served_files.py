@@ -9,7 +9,7 @@ import pytest
 from gpn_scale.errors import RunError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.inference.all_nodes import DEFAULT_MEMORY_BYTES
-from gpn_scale.serve.served_files import model_fingerprint, served_files, served_key
+from gpn_scale.serve.served_files import served_files, served_key
 from gpn_scale.train.run_directory import RunDirectory
 
 
@@ -101,9 +101,7 @@ def test_the_key_depends_on_model_graph_and_names(loaded):
     assert served_key("m", graph) == others[0]
 
 
-def test_what_cannot_be_read_or_written_is_one_sentence(loaded, tmp_path):
-    with pytest.raises(RunError, match="cannot be read"):
-        model_fingerprint(tmp_path / "absent")
+def test_what_cannot_be_written_is_one_sentence(loaded, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(RunError, match="cannot be written"):
         served_files(tmp_path / "file", "key", *loaded, memory_bytes=DEFAULT_MEMORY_BYTES)

@@ -4,7 +4,7 @@ import pytest
 
 from gpn_scale.errors import RunError
 from gpn_scale.triage.promise import Promise
-from gpn_scale.triage.promise_file import read_promise, write_promise
+from gpn_scale.triage.promise_file import model_fingerprint, read_promise, write_promise
 
 PROMISE = Promise(
     error=0.05,
@@ -60,3 +60,9 @@ def test_a_damaged_file_is_refused(files, text):
 def test_a_file_that_cannot_be_written_is_an_error_of_the_run(files, tmp_path):
     with pytest.raises(RunError, match="cannot be written"):
         write_promise(tmp_path / "missing" / "promise.json", PROMISE, files[1])
+
+
+def test_a_model_that_cannot_be_read_is_one_sentence(tmp_path):
+    for path in (tmp_path / "absent", tmp_path):
+        with pytest.raises(RunError, match=r"cannot be read \(.*\), expected a model file"):
+            model_fingerprint(path)
