@@ -8,6 +8,7 @@ import fcntl
 import hashlib
 import json
 import os
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -122,6 +123,60 @@ def claimed(path: Path, *, wait: bool) -> Iterator[bool]:
         else:
             acquired = True
         yield acquired
+
+
+class InUse:
+    """A mark of this process on a file, which `is_in_use` sees; it ends with the object or process.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "rows"
+    ...     _ = path.write_bytes(b"")
+    ...     mark = InUse(path)
+    ...     before = is_in_use(path)
+    ...     mark.end()
+    ...     before, is_in_use(path)
+    (True, False)
+
+    Args:
+        path: An existing file. On a file system without locks, the mark has no effect.
+
+    Raises:
+        OSError: the file cannot be opened.
+        BlockingIOError: another process is about to remove the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        self.end = weakref.finalize(self, os.close, descriptor)
+        """Remove the mark."""
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.end()
+            raise
+        except OSError:
+            pass  # without locks, nobody can tell that the file is free, so it is not removed
+
+
+def is_in_use(path: Path) -> bool:
+    """Return whether any process has an `InUse` mark on the file `path`, or it cannot be told.
+
+    >>> is_in_use(Path("no_file"))
+    False
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(descriptor)
 
 
 def _open_at_once(path: str, flags: int) -> int:

@@ -19,8 +19,15 @@ from gpn_scale.ppr.shard import ShardInfo, read_shard_info, shard_entry, shard_n
 from gpn_scale.reading import JSON_BYTES, read_bytes, read_json
 
 BUILD, MANIFEST, ROOTS = "build.json", "manifest.json", "roots.npy"
-CLUSTERS, CUT = "clusters.npy", "cut.npy"
-SECONDS = "build_seconds.json"
+CLUSTERS, CUT, MOVED = "clusters.npy", "cut.npy", "moved.npy"
+SECONDS, LOCK = "build_seconds.json", "update.lock"
+OWN_FILES = (
+    r"(manifest\.json|build\.json|build_seconds\.json|roots\.npy|clusters\.npy|cut\.npy|moved\.npy"
+    r"|graph_(indptr|indices|weight)\.npy|shard-\d{5,}\.ppr)"
+)
+"""Pattern of the names of all files that belong to a generation of a store."""
+LEFT_OVER_FILES = rf"\.{OWN_FILES}\.\d+\.tmp"
+"""Pattern of the temporary files of killed processes, see `files.replacing`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +60,8 @@ class Build:
     """Largest number of entries of a row."""
     num_clusters: int
     """Number of clusters P; 0 without clusters."""
+    graph: Mapping[str, Any] | None = None
+    """What `StoredGraph` needs besides its arrays; None if the store does not hold its graph."""
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> "Build":

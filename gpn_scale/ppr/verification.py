@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gpn_scale.errors import StoreError
+from gpn_scale.ppr.generations import listed_generations
 from gpn_scale.ppr.manifest import (
     BUILD,
     MANIFEST,
@@ -37,7 +38,13 @@ def verify_store(path: Path | str) -> list[str]:
     if problems and (len(problems) > 1 or record.name == MANIFEST):
         return problems
     stored = read_sealed(record)
-    build = Build.of(stored)
+    for folder, listed in listed_generations(stored):
+        problems += _generation_problems(directory / folder, listed)
+    return problems
+
+
+def _generation_problems(directory: Path, stored: Mapping[str, Any]) -> list[str]:
+    build, problems = Build.of(stored), []
     files = {name: facts["checksum"] for name, facts in stored.get("files", {}).items()}
     expected = {BUILD: build.fingerprint, ROOTS: build.roots} | files
     for name, wanted in expected.items():

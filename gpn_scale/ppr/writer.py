@@ -3,7 +3,6 @@
 Several processes may write shards of one store; the module `store` describes its files.
 """
 
-import io
 import json
 import re
 from collections.abc import Mapping
@@ -16,19 +15,26 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from gpn_scale.data.graph import Graph
 from gpn_scale.errors import StoreError
 from gpn_scale.files import write_json
+from gpn_scale.ppr.generations import is_generation_folder, remove_generation, was_updated
 from gpn_scale.ppr.manifest import (
     BUILD,
     CLUSTERS,
     CUT,
+    LEFT_OVER_FILES,
+    LOCK,
     MANIFEST,
+    MOVED,
+    OWN_FILES,
     ROOTS,
     SECONDS,
     Build,
     is_store,
     read_build_seconds,
 )
+from gpn_scale.ppr.node_file import npy_bytes, write_node_file
 from gpn_scale.ppr.open_shard import OpenShard
 from gpn_scale.ppr.rows import Rows
 from gpn_scale.ppr.sealed import (
@@ -39,20 +45,16 @@ from gpn_scale.ppr.sealed import (
     checksum,
     differences,
     file_checksum,
+    holds,
     read_sealed,
-    replacing_file,
     sealed,
+    write_if_other,
 )
 from gpn_scale.ppr.shard import ShardInfo, shard_entry, shard_name, write_shard
+from gpn_scale.ppr.stored_graph import graph_arrays, graph_facts, graph_files
 
 Existing = Literal["refuse", "resume", "overwrite"]
 """What to do with a store that already exists in the directory."""
-
-_OWN = (
-    r"(manifest\.json|build\.json|build_seconds\.json|roots\.npy|clusters\.npy|cut\.npy"
-    r"|shard-\d{5,}\.ppr)"
-)
-_LEFT_OVER = rf"\.{_OWN}\.\d+\.tmp"  # temporary file of a killed process, see `files.replacing`
 
 
 class StoreWriter:
@@ -95,6 +97,8 @@ class StoreWriter:
         rows_per_shard: int,
         k: int,
         existing: Existing = "refuse",
+        graph: Graph | None = None,
+        node_names: str | None = None,
     ) -> "StoreWriter":
         """Claim the directory `path` (created if missing) for a build, and return its writer.
 
@@ -111,6 +115,9 @@ class StoreWriter:
             k: Largest number of entries of a row.
             existing: What to do with a store in `path`: `refuse` it, `resume` it if it is of the
                 same build, or `overwrite` it; other files are never touched.
+            graph: The graph, whose structure is kept so that the store can be updated; None for a
+                store that cannot.
+            node_names: `names_checksum` of the nodes, for a `graph` that has lost their names.
 
         Raises:
             StoreError: the directory is not empty and not a store, holds a store that `existing`
@@ -131,11 +138,15 @@ class StoreWriter:
             rows_per_shard=rows_per_shard,
             k=k,
             num_clusters=num_clusters,
+            graph=None if graph is None else graph_facts(graph, node_names),
         )
         _claim(directory, build, existing)
-        _write_if_other(directory / BUILD, build.text.encode())
+        write_if_other(directory / BUILD, build.text.encode())
         if root_file is not None:
-            _write_if_other(directory / ROOTS, root_file)
+            write_if_other(directory / ROOTS, root_file)
+        if graph is not None:
+            for name, array in graph_arrays(graph):
+                write_node_file(directory / name, array)
         return cls(directory, build)
 
     @classmethod
@@ -168,11 +179,11 @@ class StoreWriter:
         assert cluster_of_node.min(initial=0) >= 0
         assert cluster_of_node.max(initial=0) < max(self._build.num_clusters, 1)
         assert self._build.num_clusters, "this build has no clusters"
-        data = _npy(cluster_of_node)
+        data = npy_bytes(cluster_of_node)
         self.__dict__.pop("_clusters", None)  # may be the checksum of former clusters
-        if not _holds(self.path / CLUSTERS, data):
+        if not holds(self.path / CLUSTERS, data):
             (self.path / MANIFEST).unlink(missing_ok=True)
-            _write_if_other(self.path / CLUSTERS, data)
+            write_if_other(self.path / CLUSTERS, data)
 
     @property
     def cluster_of_node(self) -> NDArray[np.int32] | None:
@@ -229,12 +240,18 @@ class StoreWriter:
         """Record the time of the build so far, former processes included; called by one process."""
         write_json(self.path / SECONDS, {"seconds": seconds})
 
-    def finish(self, total_mass: NDArray[np.float64] | None = None) -> None:
+    def finish(
+        self,
+        total_mass: NDArray[np.float64] | None = None,
+        moved: NDArray[np.float32] | None = None,
+    ) -> None:
         """Write the manifest, which completes the store; called by one process after all others.
 
         Args:
             total_mass: Mass that the full rows of all roots together put on every node, (N,);
                 required with clusters, None without.
+            moved: Mass by which each row of the store that this generation belongs to may differ
+                from the true one, on top of its missing mass; None if none differs.
 
         Raises:
             StoreError: shards or the clusters are missing or not of this build.
@@ -256,14 +273,19 @@ class StoreWriter:
             )
         if total_mass is not None:
             self._write_cut(total_mass, infos)
+        if moved is not None:
+            write_node_file(self.path / MOVED, moved)
         # An exact sum, which depends neither on the order of additions nor on the machine.
         missing_mass = fsum(
             mass
             for index, info in enumerate(infos)
             for mass in self._open_shard(index, info).rows.missing_mass.tolist()
         )
-        text = sealed(_manifest_of(self.path, build, infos, missing_mass))
-        _write_if_other(self.path / MANIFEST, text.encode())
+        names = [CLUSTERS, CUT] if build.num_clusters else []
+        names += [ROOTS] if build.roots is not None else []
+        names += [*graph_files(build.graph), *([MOVED] if moved is not None else [])]
+        text = sealed(_manifest_of(self.path, build, infos, missing_mass, names))
+        write_if_other(self.path / MANIFEST, text.encode())
 
     def _write_cut(self, total_mass: NDArray[np.float64], infos: list[ShardInfo]) -> None:
         assert total_mass.shape == (self._build.num_nodes,)
@@ -272,8 +294,8 @@ class StoreWriter:
             shard = self._open_shard(index, info)
             shard.check_all()
             np.subtract.at(cut_N, shard.rows.ids, shard.rows.weights)
-        data = _npy(np.maximum(cut_N, 0.0).astype(np.float32))
-        _write_if_other(self.path / CUT, data)
+        data = npy_bytes(np.maximum(cut_N, 0.0).astype(np.float32))
+        write_if_other(self.path / CUT, data)
 
     def _open_shard(self, index: int, info: ShardInfo) -> OpenShard:
         return OpenShard(self.path / shard_name(index), info, self._build.num_nodes)
@@ -293,7 +315,7 @@ def _claim(directory: Path, build: Build, existing: Existing) -> None:
             f"{directory} cannot hold a store ({error}): choose another directory",
             arguments=("out",),
         ) from error
-    kept = [name for name in names if not re.fullmatch(_LEFT_OVER, name)]
+    kept = [name for name in names if not re.fullmatch(LEFT_OVER_FILES, name) and name != LOCK]
     if kept and not is_store(directory):
         raise StoreError(
             f"{directory} is not empty and not a PPR store (it contains {kept[0]}): choose another "
@@ -312,14 +334,23 @@ def _claim(directory: Path, build: Build, existing: Existing) -> None:
     overwrite = existing == "overwrite"
     if overwrite:
         (directory / MANIFEST).unlink(missing_ok=True)
+        for name in filter(is_generation_folder, names):
+            remove_generation(directory / name)
     for name in names:
         # build.json stays until the new one replaces it, so the directory is always a store.
-        old = overwrite and name != BUILD and re.fullmatch(_OWN, name)
-        if old or re.fullmatch(_LEFT_OVER, name):
+        old = overwrite and name != BUILD and re.fullmatch(OWN_FILES, name)
+        if old or re.fullmatch(LEFT_OVER_FILES, name):
             (directory / name).unlink(missing_ok=True)
 
 
 def _check_resumable(directory: Path, build: Build) -> None:
+    if was_updated(directory):
+        raise StoreError(
+            f"{directory} was updated since it was built, so that its build cannot be resumed: "
+            "update it with its newest graph, which repairs damaged rows, or build it again with "
+            "existing='overwrite'",
+            arguments=("update_store", "existing=overwrite"),
+        )
     try:
         stored = Build.of(read_sealed(directory / BUILD))
     except StoreError as error:  # damaged; the manifest, if there is one, contains the same
@@ -352,40 +383,21 @@ def _root_file(roots: NDArray[np.integer[Any]] | None, num_nodes: int) -> bytes 
     if len(roots) and not (roots[0] >= 0 and roots[-1] < num_nodes):
         wrong = roots[0] if roots[0] < 0 else roots[-1]
         raise StoreError(f"root {wrong} is out of range, expected ids in [0, {num_nodes})")
-    return None if len(roots) == num_nodes else _npy(roots.astype(np.int32))
+    return None if len(roots) == num_nodes else npy_bytes(roots.astype(np.int32))
 
 
 def _manifest_of(
-    directory: Path, build: Build, infos: list[ShardInfo], missing_mass: float
+    directory: Path, build: Build, infos: list[ShardInfo], missing_mass: float, names: list[str]
 ) -> dict[str, Any]:
-    clustered = build.num_clusters > 0
-    files = {ROOTS: build.roots is not None, CLUSTERS: clustered, CUT: clustered}
     return asdict(build) | {
         "files": {
             name: {
                 "bytes": (directory / name).stat().st_size,
                 "checksum": file_checksum(directory / name),
             }
-            for name, used in files.items()
-            if used
+            for name in names
         },
         "shards": [shard_entry(index, info) for index, info in enumerate(infos)],
         "entries": sum(info.entries for info in infos),
         "mean_missing_mass": missing_mass / build.num_roots if build.num_roots else None,
     }
-
-
-def _write_if_other(path: Path, data: bytes) -> None:
-    if not _holds(path, data):
-        with replacing_file(path, len(data)) as file:
-            file.write(data)
-
-
-def _holds(path: Path, data: bytes) -> bool:
-    return path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data
-
-
-def _npy(array: NDArray[Any]) -> bytes:
-    buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=False)
-    return buffer.getvalue()
