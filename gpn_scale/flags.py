@@ -58,8 +58,10 @@ FLAGS = {
     "studies": "--studies A,B",
     "sweep_tolerance": "--sweep-tolerance E",
     "sweeps": "--sweeps N",
+    "tolerance": "--tolerance E",
     "train.epochs": "--epochs E",
     "train.rng_seed": "--seed S",
+    "update_store": "python -m precompute update STORE --dataset NEW",
 }
 """Flag or command for each argument; other configuration fields (`section.field`) have `--set`."""
 

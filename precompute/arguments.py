@@ -34,7 +34,9 @@ def ppr_parser() -> argparse.ArgumentParser:
         "write them to a store on disk, which `launch/train.py --mode minibatch --ppr STORE` reads."
         " Run it with mpiexec to divide the work among several ranks.",
         epilog="Further commands: `python -m precompute info STORE` describes a store, "
-        "`python -m precompute verify STORE` checks all of its files.",
+        "`python -m precompute verify STORE` checks all of its files, "
+        "`python -m precompute update STORE --dataset NEW` follows a graph that has changed, "
+        "`python -m precompute compact STORE` folds its updates.",
     )
     _add_graph_options(parser.add_argument_group("graph and store"))
     _add_diffusion_options(parser.add_argument_group("diffusion"))
@@ -192,6 +194,18 @@ def _add_engine_options(group: argparse._ArgumentGroup) -> None:
         "number of edges "
         "(default: %(default)s)",
     )
+    add_machine_options(group)
+
+
+def add_machine_options(group: argparse._ActionsContainer) -> None:
+    """Add the options of threads and memory, which `resources_of` reads.
+
+    >>> parser = argparse.ArgumentParser()
+    >>> add_machine_options(parser)
+    >>> parser.parse_args(["--threads", "2"]).threads
+    2
+    """
+    add = group.add_argument
     add("--threads", type=int, metavar="T", help="threads per rank (default: all cores)")
     add(
         "--memory-budget",

@@ -1,4 +1,4 @@
-"""Command line of precompute: `ppr` (the default), `verify` and `info`. It does not load torch."""
+"""Command line of precompute: `ppr` (the default) and commands for a store; it loads no torch."""
 
 import argparse
 import signal
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gpn_scale.command_line import BAD_INPUT, FAULT, SIGNALLED, CommandParser, run_parsed
 from gpn_scale.data.datasets import load_graph
-from gpn_scale.errors import GpnScaleError
+from gpn_scale.errors import ConfigError, GpnScaleError
 from gpn_scale.flags import PRECOMPUTE_FLAGS, with_flags
 from gpn_scale.messages import say
 from gpn_scale.ppr.store import PPRStore
@@ -26,9 +26,12 @@ from precompute.arguments import (
     target_of,
 )
 from precompute.build import build_store, plan_store
-from precompute.mpi import abort_all_ranks_on_error, world
+from precompute.compact import compact_store
+from precompute.mpi import SingleProcess, abort_all_ranks_on_error, world
+from precompute.update import update_store
+from precompute.update_arguments import update_parser
 
-COMMANDS = ("ppr", "verify", "info")
+COMMANDS = ("ppr", "update", "compact", "verify", "info")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,12 +42,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     remaining = list(sys.argv[1:] if arguments is None else arguments)
     command = remaining.pop(0) if remaining and remaining[0] in COMMANDS else "ppr"
-    if command == "ppr":
-        return run_parsed(ppr_parser, lambda options: _exit_code(_ppr, options), remaining)
-    run = _verify if command == "verify" else _info
+    if command in ("ppr", "update"):
+        parser, run = (ppr_parser, _ppr) if command == "ppr" else (update_parser, _update)
+        return run_parsed(parser, lambda options: _exit_code(run, options), remaining)
+    run_on_store = {"verify": _verify, "info": _info, "compact": _compact}[command]
     return run_parsed(
         partial(_store_parser, command),
-        lambda options: _exit_code(lambda options: run(options.store), options),
+        lambda options: _exit_code(lambda options: run_on_store(options.store), options),
         remaining,
     )
 
@@ -100,6 +104,60 @@ def _ppr(options: argparse.Namespace) -> int:
     return 0
 
 
+def _update(options: argparse.Namespace) -> int:
+    if world().size > 1:
+        raise ConfigError("an update runs in one process with several threads, got several ranks")
+
+    def say_rows(text: str) -> None:
+        say("rows", text)
+
+    graph = load_graph(options.dataset, options.data_dir)
+    say_rows(f"{graph.name}: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges")
+    roots = None
+    if options.roots is not None:
+        roots = chosen_roots(graph, options.dataset, options.roots, options.split_seed)
+    plan = update_store(
+        options.store,
+        graph,
+        tolerance=options.tolerance,
+        roots=roots,
+        resources=resources_of(options, SingleProcess()),
+        plan_only=options.plan_only,
+        say=say_rows,
+    )
+    if not options.plan_only:
+        message = f"{options.store}: {plan.changes.summary}, {plan.computed_rows:,} rows computed"
+        say(
+            "updated",
+            message,
+            result=True,
+            path=options.store,
+            rows=plan.num_roots,
+            computed_rows=plan.computed_rows,
+            largest_movement=plan.largest_movement,
+        )
+    return 0
+
+
+def _compact(path: Path) -> int:
+    left = compact_store(path)
+    size = store_bytes(path)
+    message = f"{path}: one generation, {size / 2**20:,.1f} MiB"
+    if left:
+        message += f"; still read by other processes, remove later: {', '.join(left)}"
+    say("compacted", message, result=True, path=path, bytes=size, left=left)
+    return 0
+
+
+def store_bytes(path: Path) -> int:
+    """Return the size of all files of a store, those of its updates included.
+
+    >>> store_bytes(Path("no_store"))
+    0
+    """
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+
+
 def _verify(path: Path) -> int:
     problems = verify_store(path)
     for problem in problems:
@@ -111,13 +169,14 @@ def _verify(path: Path) -> int:
 
 def _info(path: Path) -> int:
     store = PPRStore.open(path)
-    rows, size = store.num_roots, sum(file.stat().st_size for file in path.iterdir())
+    rows, size = store.num_roots, store_bytes(path)
     mean_entries = store.manifest["entries"] / max(rows, 1)
     title = f"{path}: {rows:,} rows of {store.num_nodes:,} nodes, {size / 2**20:,.1f} MiB"
     lines = [title, f"  entries per row up to {store.k}, mean {mean_entries:.1f}"]
     lines.append(f"  clusters        {store.num_clusters}")
     lines.append(f"  build time      {store.build_seconds:.1f} s")
     lines += [f"  {name:<15} {value}" for name, value in store.parameters.items()]
+    lines += _history_lines(store)
     missing = np.asarray(store.missing_mass, np.float64)
     lines += _missing_mass_lines(missing, str(store.parameters.get("normalisation")))
     say(
@@ -134,9 +193,24 @@ def _info(path: Path) -> int:
         clusters=store.num_clusters,
         build_seconds=store.build_seconds,
         parameters=store.parameters,
+        updates=store.history,
         mean_missing_mass=missing.mean() if rows else None,
     )
     return 0
+
+
+def _history_lines(store: PPRStore) -> list[str]:
+    """Return a line about the updates of a store, and one about how far its rows may have moved."""
+    if not (history := store.history):
+        return []
+    added = sum(record["edges_added"] for record in history)
+    removed = sum(record["edges_removed"] for record in history)
+    moved = store.moved(store.roots)
+    largest, mean = moved.max(initial=0.0), moved.mean() if len(moved) else 0.0
+    return [
+        f"  updates         {len(history)}, {added:,} edges added, {removed:,} removed",
+        f"  moved mass      at most {largest:.3g} of a row, {mean:.3g} on average",
+    ]
 
 
 def _missing_mass_lines(missing: NDArray[np.float64], normalisation: str) -> list[str]:
@@ -159,6 +233,8 @@ def _store_parser(command: str) -> argparse.ArgumentParser:
     description = {
         "verify": "Check the checksums of all files of a store.",
         "info": "Print size, parameters and missing mass of a store.",
+        "compact": "Fold the generations that updates have added into one, and remove the old "
+        "ones, apart from those that a process still reads.",
     }[command]
     parser = CommandParser(prog=f"python -m precompute {command}", description=description)
     parser.add_argument("store", type=Path, metavar="STORE", help="directory of the store")

@@ -21,7 +21,7 @@ class EdgeCounts:
     """How many nodes and edges came, went, or got another weight.
 
     >>> EdgeCounts(nodes_added=0, added=3, removed=1, reweighted=0).summary
-    '3 edges added, 1 removed'
+    '3 edges added, 1 edge removed'
     """
 
     nodes_added: int
@@ -37,14 +37,14 @@ class EdgeCounts:
     @property
     def summary(self) -> str:
         """The changes in words."""
-        clauses = [f"{self.nodes_added:,} nodes added"] if self.nodes_added else []
-        counts = {"added": self.added, "removed": self.removed, "reweighted": self.reweighted}
-        some = [f"{count:,} {name}" for name, count in counts.items() if count]
-        if some:
-            first, *rest = some
-            number, name = first.split(" ")
-            clauses.append(", ".join([f"{number} edges {name}", *rest]))
+        clauses = [_counted(self.nodes_added, "node", "added")] if self.nodes_added else []
+        edges = {"added": self.added, "removed": self.removed, "reweighted": self.reweighted}
+        clauses += [_counted(count, "edge", name) for name, count in edges.items() if count]
         return ", ".join(clauses) or "nothing changed"
+
+
+def _counted(count: int, what: str, how: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'} {how}"
 
 
 def edge_counts(old: Graph, new: Graph) -> EdgeCounts:

@@ -60,7 +60,10 @@ SOLE_USERS = {
     "uvicorn": {"gpn_scale/serve/server.py"},
     "prometheus_client": {"gpn_scale/serve/metrics.py"},
 }
-CALLS_UP = {"gpn_scale/estimator.py": {"gpn_scale.page.classifier_report"}}
+CALLS_UP = {
+    "gpn_scale/estimator.py": {"gpn_scale.page.classifier_report"},
+    "gpn_scale/ppr/store.py": {"precompute.update"},
+}
 """Imports of a higher layer, each inside of one method that its user asks for by name."""
 UNTESTED = {
     "__init__.py": "holds a docstring; that of gpn_scale is tested by test_init.py",

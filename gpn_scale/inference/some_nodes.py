@@ -63,7 +63,7 @@ class NodesPrediction:
     prediction: Prediction
     """Prediction of these nodes, in this order."""
     alpha_0_lower: NDArray[np.float64]
-    """Lower bound on the exact alpha_0: prior plus kept evidence, less what may have moved, (B,)."""
+    """Lower bound on the exact alpha_0: prior and kept evidence, less what may have moved, (B,)."""
     alpha_0_upper: NDArray[np.float64]
     """Upper bound: adds the cut mass times the largest evidence of each cluster, (B,)."""
     contributors: Contributors | None

@@ -175,6 +175,25 @@ class PPRStore:
         """What each update of the store did, oldest first."""
         return list(self.manifest.get(HISTORY, []))
 
+    def update(self, graph: Graph, *, tolerance: float = 0.01) -> "PPRStore":
+        """Make the rows on disk those of a graph that has changed, and return the updated store.
+
+        This object goes on with the old rows. `precompute.update.update_store` has further
+        arguments and says what was done.
+
+        Args:
+            graph: The new graph, whose first nodes are those of the store's graph.
+            tolerance: Rows that may have moved by more mass than this are computed again.
+
+        Raises:
+            ConfigError: the tolerance is not a number of at least 0.
+            StoreError: the graph is not a later version of the store's, or the store is damaged.
+        """
+        from precompute.update import update_store
+
+        update_store(self.path, graph, tolerance=tolerance)
+        return PPRStore.open(self.path)
+
     def stored_graph(self) -> Graph:
         """Return the structure of the graph of the rows, without features and labels.
 

@@ -281,10 +281,10 @@ class StoreWriter:
             for index, info in enumerate(infos)
             for mass in self._open_shard(index, info).rows.missing_mass.tolist()
         )
-        names = [CLUSTERS, CUT] if build.num_clusters else []
-        names += [ROOTS] if build.roots is not None else []
-        names += [*graph_files(build.graph), *([MOVED] if moved is not None else [])]
-        text = sealed(_manifest_of(self.path, build, infos, missing_mass, names))
+        files = [CLUSTERS, CUT] if build.num_clusters else []
+        files += [ROOTS] if build.roots is not None else []
+        files += [*graph_files(build.graph), *([MOVED] if moved is not None else [])]
+        text = sealed(_manifest_of(self.path, build, infos, missing_mass, files))
         write_if_other(self.path / MANIFEST, text.encode())
 
     def _write_cut(self, total_mass: NDArray[np.float64], infos: list[ShardInfo]) -> None:

@@ -47,7 +47,9 @@ def test_only_blocks_that_rows_lie_in_are_checked_and_each_once(tmp_path, small_
         store.rows([5, 5])
         check.assert_not_called()
         store.rows(np.arange(60))
-        assert store._guard.num_checked == sum(info.num_blocks for info in (each.info for each in store._places.shards))
+        assert store._guard.num_checked == sum(
+            info.num_blocks for info in (each.info for each in store._places.shards)
+        )
 
 
 @settings(max_examples=60, deadline=None)

@@ -6,8 +6,10 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+from gpn_scale.ppr.store import PPRStore
 from precompute.cli import main
 from tests.precompute.command import PUSH, REPOSITORY, arguments, build, content
 
@@ -181,3 +183,28 @@ def test_messages_as_json(data, tmp_path, capsys):
     assert "--resume or --overwrite" in error["message"]
     assert main(["verify", str(tmp_path / "s"), "--log-format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["problems"] == 0
+
+
+def test_update_and_compact(tmp_path, capsys):
+    folder, store = tmp_path / "data", tmp_path / "store"
+    folder.mkdir()
+    source, target = np.arange(30), (np.arange(30) + 1) % 30
+    np.savez(folder / "old.npz", edge_index=np.stack([source, target]), num_nodes=30)
+    edges = np.stack([np.append(source, 30), np.append(target, 4)])
+    np.savez(folder / "new.npz", edge_index=edges, num_nodes=31)
+    assert (
+        main(["--dataset", "old", "--data-dir", str(folder), "--k", "4", "--out", str(store)]) == 0
+    )
+    new = ["--dataset", "new", "--data-dir", str(folder)]
+    assert main(["update", str(store), *new, "--plan-only"]) == 0
+    assert PPRStore.open(store).num_nodes == 30
+    assert main(["update", str(store), *new, "--tolerance", "0.05"]) == 0
+    assert "1 node added, 1 edge added" in capsys.readouterr().out
+    assert PPRStore.open(store).history[0]["tolerance"] == 0.05
+    assert main(["info", str(store)]) == 0
+    assert "updates         1, 1 edges added, 0 removed" in capsys.readouterr().out
+    assert main(["compact", str(store)]) == 0
+    assert main(["verify", str(store)]) == 0
+    assert main(["update", str(store), *new, "--tolerance", "-1"]) == 2
+    assert "--tolerance E" in capsys.readouterr().err
+    assert main(["update", str(tmp_path / "none"), *new]) == 2

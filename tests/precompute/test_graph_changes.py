@@ -44,5 +44,5 @@ def test_a_summary_names_what_changed():
     assert EdgeCounts(**counts).summary == "nothing changed"
     assert EdgeCounts(**counts | {"nodes_added": 1200}).summary == "1,200 nodes added"
     some = EdgeCounts(**counts | {"nodes_added": 2, "removed": 3, "reweighted": 4})
-    assert some.summary == "2 nodes added, 3 edges removed, 4 reweighted"
+    assert some.summary == "2 nodes added, 3 edges removed, 4 edges reweighted"
     assert some.any

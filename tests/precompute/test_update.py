@@ -171,7 +171,7 @@ def test_the_plan_writes_nothing(tmp_path):
     texts = []
     plan = updated(folder, with_edges(graph, [0], [30]), plan_only=True, say=texts.append)
     assert plan.changes.added == 1
-    assert texts[0].startswith("update\n  changes      1 edges added")
+    assert texts[0].startswith("update\n  changes      1 edge added")
     assert sorted(path.name for path in folder.iterdir()) == sorted([*names, LOCK])
 
 
