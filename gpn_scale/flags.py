@@ -44,6 +44,7 @@ FLAGS = {
     "png": "--png",
     "processes": "--processes P",
     "push_tolerance": "--push-tolerance E",
+    "repair_store": "python -m precompute repair STORE",
     "review": "--review N",
     "roots=None": "python -m precompute ... --roots all --overwrite",
     "rows": "--ppr STORE",
@@ -61,7 +62,6 @@ FLAGS = {
     "tolerance": "--tolerance E",
     "train.epochs": "--epochs E",
     "train.rng_seed": "--seed S",
-    "update_store": "python -m precompute update STORE --dataset NEW",
 }
 """Flag or command for each argument; other configuration fields (`section.field`) have `--set`."""
 

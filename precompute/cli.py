@@ -28,10 +28,11 @@ from precompute.arguments import (
 from precompute.build import build_store, plan_store
 from precompute.compact import compact_store
 from precompute.mpi import SingleProcess, abort_all_ranks_on_error, world
+from precompute.repair import repair_store
 from precompute.update import update_store
 from precompute.update_arguments import update_parser
 
-COMMANDS = ("ppr", "update", "compact", "verify", "info")
+COMMANDS = ("ppr", "update", "compact", "repair", "verify", "info")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,7 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if command in ("ppr", "update"):
         parser, run = (ppr_parser, _ppr) if command == "ppr" else (update_parser, _update)
         return run_parsed(parser, lambda options: _exit_code(run, options), remaining)
-    run_on_store = {"verify": _verify, "info": _info, "compact": _compact}[command]
+    run_on_store = {"verify": _verify, "info": _info, "compact": _compact, "repair": _repair}[
+        command
+    ]
     return run_parsed(
         partial(_store_parser, command),
         lambda options: _exit_code(lambda options: run_on_store(options.store), options),
@@ -149,6 +152,14 @@ def _compact(path: Path) -> int:
     return 0
 
 
+def _repair(path: Path) -> int:
+    repaired = repair_store(path, say=lambda text: say("rows", text))
+    names = ", ".join(str(each.relative_to(path)) for each in repaired)
+    message = f"{path}: computed again: {names}" if repaired else f"{path}: all shards are intact"
+    say("repaired", message, result=True, path=path, shards=repaired)
+    return _verify(path)
+
+
 def store_bytes(path: Path) -> int:
     """Return the size of all files of a store, those of its updates included.
 
@@ -233,6 +244,8 @@ def _store_parser(command: str) -> argparse.ArgumentParser:
     description = {
         "verify": "Check the checksums of all files of a store.",
         "info": "Print size, parameters and missing mass of a store.",
+        "repair": "Compute damaged or missing shards of a complete store again, from the graph "
+        "that it holds.",
         "compact": "Fold the generations that updates have added into one, and remove the old "
         "ones, apart from those that a process still reads.",
     }[command]

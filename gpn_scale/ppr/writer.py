@@ -203,6 +203,11 @@ class StoreWriter:
         Raises:
             StoreError: the disk is full or not writable; no part of the shard is left.
         """
+        # A store whose shards change is incomplete until `finish` has checked all of them again.
+        (self.path / MANIFEST).unlink(missing_ok=True)
+        self._write(index, rows)
+
+    def _write(self, index: int, rows: Rows) -> None:
         start, stop = self.shard_rows(index)
         assert 0 <= start < stop, index
         counts = np.diff(rows.row_ptr)
@@ -222,8 +227,6 @@ class StoreWriter:
             num_clusters=self._build.num_clusters,
         )
         assert rows.cut_mass.shape == (info.rows, info.num_clusters)
-        # A store whose shards change is incomplete until `finish` has checked all of them again.
-        (self.path / MANIFEST).unlink(missing_ok=True)
         write_shard(self.path / shard_name(index), info, rows)
 
     @property
@@ -347,9 +350,9 @@ def _check_resumable(directory: Path, build: Build) -> None:
     if was_updated(directory):
         raise StoreError(
             f"{directory} was updated since it was built, so that its build cannot be resumed: "
-            "update it with its newest graph, which repairs damaged rows, or build it again with "
+            "repair it with precompute.repair.repair_store if it is damaged, or build it again with "
             "existing='overwrite'",
-            arguments=("update_store", "existing=overwrite"),
+            arguments=("repair_store", "existing=overwrite"),
         )
     try:
         stored = Build.of(read_sealed(directory / BUILD))
