@@ -36,8 +36,8 @@ def ppr_parser() -> argparse.ArgumentParser:
         epilog="Further commands: `python -m precompute info STORE` describes a store, "
         "`python -m precompute verify STORE` checks all of its files, "
         "`python -m precompute update STORE --dataset NEW` follows a graph that has changed, "
-        "`python -m precompute compact STORE` folds its updates, `python -m precompute repair STORE` "
-        "computes damaged shards again.",
+        "`python -m precompute compact STORE` folds its updates, "
+        "`python -m precompute repair STORE` computes damaged shards again.",
     )
     _add_graph_options(parser.add_argument_group("graph and store"))
     _add_diffusion_options(parser.add_argument_group("diffusion"))

@@ -26,7 +26,17 @@ Say = Callable[[str], None]
 
 
 def sum_steps(engine: RowEngine) -> int:
-    """Return the number of steps of the exact sums."""
+    """Return the number of steps of the exact sums.
+
+    >>> from gpn_scale import build_graph
+    >>> from gpn_scale.config import PPRConfig
+    >>> from gpn_scale.diffusion.transition import transition_matrix
+    >>> from precompute.mpi import SingleProcess
+    >>> S = transition_matrix(build_graph([0, 1], [1, 2]), "sym", self_loops=True)
+    >>> engine = RowEngine(S, PPRConfig(k=2), SingleProcess(), threads=1)
+    >>> sum_steps(engine)
+    10
+    """
     diffusion = engine.config.diffusion
     if diffusion.steps == "inf":
         return steps_to_tolerance(diffusion.teleport, MASS_TOLERANCE)
@@ -34,7 +44,17 @@ def sum_steps(engine: RowEngine) -> int:
 
 
 def row_totals(engine: RowEngine) -> NDArray[np.float64]:
-    """Return the sum of every node's full row: 1 for `rw`, the diffused ones for `sym`."""
+    """Return the sum of every node's full row: 1 for `rw`, the diffused ones for `sym`.
+
+    >>> from gpn_scale import build_graph
+    >>> from gpn_scale.config import PPRConfig
+    >>> from gpn_scale.diffusion.transition import transition_matrix
+    >>> from precompute.mpi import SingleProcess
+    >>> S = transition_matrix(build_graph([0, 1], [1, 2]), "sym", self_loops=True)
+    >>> engine = RowEngine(S, PPRConfig(k=2), SingleProcess(), threads=1)
+    >>> row_totals(engine).round(2)
+    array([0.97, 1.05, 0.97])
+    """
     diffusion = engine.config.diffusion
     if diffusion.normalisation == "rw":
         return np.ones(engine.num_nodes)
@@ -46,7 +66,17 @@ def row_totals(engine: RowEngine) -> NDArray[np.float64]:
 
 
 def total_mass(engine: RowEngine, roots: NodeIds | None) -> NDArray[np.float64]:
-    """Return the mass that the full rows of all roots together put on every node."""
+    """Return the mass that the full rows of all roots together put on every node.
+
+    >>> from gpn_scale import build_graph
+    >>> from gpn_scale.config import PPRConfig
+    >>> from gpn_scale.diffusion.transition import transition_matrix
+    >>> from precompute.mpi import SingleProcess
+    >>> S = transition_matrix(build_graph([0, 1], [1, 2]), "sym", self_loops=True)
+    >>> engine = RowEngine(S, PPRConfig(k=2), SingleProcess(), threads=1)
+    >>> total_mass(engine, np.array([0])).round(2)
+    array([0.49, 0.29, 0.16])
+    """
     start = np.zeros(engine.num_nodes)
     start[slice(None) if roots is None else roots] = 1.0
     matrix = (engine.indptr, engine.indices, engine.weight)
@@ -55,7 +85,16 @@ def total_mass(engine: RowEngine, roots: NodeIds | None) -> NDArray[np.float64]:
 
 
 class BuildClock:
-    """Records the time of a build in its store, on top of that of former, stopped builds."""
+    """Records the time of a build in its store, on top of that of former, stopped builds.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.ppr.example import example_store
+    >>> with TemporaryDirectory() as folder:
+    ...     writer = StoreWriter.join(example_store(folder).path)
+    ...     BuildClock(writer, time.monotonic() - 5.0, active=True).record()
+    ...     writer.build_seconds >= 5.0
+    True
+    """
 
     def __init__(self, writer: StoreWriter, began: float, *, active: bool) -> None:
         self._writer, self._began, self._active = writer, began, active
@@ -68,7 +107,27 @@ class BuildClock:
 
 
 class ShardBuilder:
-    """Computes and writes shards."""
+    """Computes and writes shards.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale import PPRStore, build_graph
+    >>> from gpn_scale.config import PPRConfig
+    >>> from precompute.build import build_store
+    >>> with TemporaryDirectory() as folder:  # a build has one builder
+    ...     plan = build_store(build_graph([0, 1], [1, 2]), PPRConfig(k=2, clusters=0), folder)
+    ...     PPRStore.open(folder).num_entries
+    6
+
+    Args:
+        engine: Computes rows of the graph.
+        method: How rows are computed.
+        totals: Mass of every node's full row, (N,).
+        graph: The graph.
+        writer: Writes the shards.
+        roots: The roots of all shards, sorted; None for all nodes.
+        say: Called with messages for the user.
+        clock: Records the time.
+    """
 
     def __init__(
         self,

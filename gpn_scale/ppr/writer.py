@@ -10,12 +10,11 @@ from dataclasses import asdict
 from functools import cached_property
 from math import fsum
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpn_scale.data.graph import Graph
 from gpn_scale.errors import StoreError
 from gpn_scale.files import write_json
 from gpn_scale.ppr.generations import is_generation_folder, remove_generation, was_updated
@@ -52,6 +51,9 @@ from gpn_scale.ppr.sealed import (
 )
 from gpn_scale.ppr.shard import ShardInfo, shard_entry, shard_name, write_shard
 from gpn_scale.ppr.stored_graph import graph_arrays, graph_facts, graph_files
+
+if TYPE_CHECKING:
+    from gpn_scale.data.graph import Graph
 
 Existing = Literal["refuse", "resume", "overwrite"]
 """What to do with a store that already exists in the directory."""
@@ -97,7 +99,7 @@ class StoreWriter:
         rows_per_shard: int,
         k: int,
         existing: Existing = "refuse",
-        graph: Graph | None = None,
+        graph: "Graph | None" = None,
         node_names: str | None = None,
     ) -> "StoreWriter":
         """Claim the directory `path` (created if missing) for a build, and return its writer.
@@ -350,7 +352,7 @@ def _check_resumable(directory: Path, build: Build) -> None:
     if was_updated(directory):
         raise StoreError(
             f"{directory} was updated since it was built, so that its build cannot be resumed: "
-            "repair it with precompute.repair.repair_store if it is damaged, or build it again with "
+            "repair it with repair_store if it is damaged, or build it again with "
             "existing='overwrite'",
             arguments=("repair_store", "existing=overwrite"),
         )
