@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpn_scale.errors import StoreError
-from gpn_scale.files import write_json
+from gpn_scale.files import remove_abandoned, write_json
 from gpn_scale.ppr.manifest import (
     BUILD,
     CLUSTERS,
@@ -315,8 +315,10 @@ def _claim(directory: Path, build: Build, existing: Existing) -> None:
     for name in names:
         # build.json stays until the new one replaces it, so the directory is always a store.
         old = overwrite and name != BUILD and re.fullmatch(_OWN, name)
-        if old or re.fullmatch(_LEFT_OVER, name):
+        if old:
             (directory / name).unlink(missing_ok=True)
+        elif re.fullmatch(_LEFT_OVER, name):
+            remove_abandoned(directory / name)
 
 
 def _check_resumable(directory: Path, build: Build) -> None:

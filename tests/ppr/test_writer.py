@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from gpn_scale.errors import StoreError
+from gpn_scale.files import temporary_path
 from gpn_scale.ppr.rows import Rows
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.verification import verify_store
@@ -249,7 +250,7 @@ def test_a_full_disk_leaves_nothing_half_written(built, tmp_path, monkeypatch, l
     if late:
         monkeypatch.setattr(os, "fsync", out_of_space)
     else:  # the kernel's own full disk, in the place where the temporary file would be
-        (path / f".shard-00001.ppr.{os.getpid()}.tmp").symlink_to("/dev/full")
+        temporary_path(path / "shard-00001.ppr").symlink_to("/dev/full")
     size = (built / "shard-00001.ppr").stat().st_size
     with pytest.raises(
         StoreError, match=f"disk full .*shard-00001.ppr: free {size} b.*existing='resume'"
