@@ -68,6 +68,7 @@ PRECOMPUTE_FLAGS = FLAGS | {
     "diffusion.self_loops": "--self-loops on|off",
     "diffusion.steps": "--steps K|inf",
     "diffusion.teleport": "--teleport T",
+    "part": "--part I/N",
     "target": "--target-mass M or --target-recall R",
 }
 """The same for `python -m precompute`, which has a flag for each field of the diffusion."""

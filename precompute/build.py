@@ -11,26 +11,25 @@ from numpy.typing import NDArray
 
 from gpn_scale.config import PPRConfig
 from gpn_scale.data.graph import Graph, NodeIds
-from gpn_scale.diffusion.transition import steps_to_tolerance, transition_matrix
-from gpn_scale.errors import GraphError
+from gpn_scale.diffusion.transition import transition_matrix
 from gpn_scale.ppr.writer import Existing, StoreWriter
 from gpn_scale.progress import ProgressMeter
 from precompute.accuracy_targets import Target
 from precompute.clusters import partition_nodes
-from precompute.exact_mass import arriving_mass, diffused_columns, mass_by_cluster
+from precompute.exact_mass import mass_by_cluster, summed_columns
 from precompute.limits import check_row_sizes
 from precompute.mass_bounds import mass_bounds
-from precompute.mpi import AbstractComm, SingleProcess
+from precompute.mpi import AbstractComm, SingleProcess, check_same_graph
+from precompute.parts import Part, PartProgress, checked_part
 from precompute.plan import Plan, plan_build
 from precompute.resources import Resources, default_resources
 from precompute.row_engine import RowEngine, chosen_method, compiled_before
 from precompute.row_kernels import PaddedRows
+from precompute.row_sums import row_totals, sum_steps, total_mass
 from precompute.scratch_memory import plan_slots
 
 ENGINE_VERSION = 3
 """Part of a store's parameters; increased when the same parameters give different bytes."""
-MASS_TOLERANCE = 1e-8
-"""Mass that the exact sums of an unlimited diffusion may leave undistributed."""
 
 Say = Callable[[str], None]
 """Called with messages for the user."""
@@ -70,6 +69,7 @@ def plan_store(
     resources: Resources | None = None,
     say: Say | None = None,
     target: Target | None = None,
+    part: tuple[int, int] | None = None,
 ) -> Plan:
     """Return the plan of a build, but write nothing; arguments and errors as in `build_store`.
 
@@ -80,7 +80,8 @@ def plan_store(
     """
     comm = comm or SingleProcess()
     resources = resources or default_resources(comm.size)
-    return _prepare(graph, config, roots, comm, resources, say or _silent, target).plan
+    own, config, _ = checked_part(part, config, "refuse", comm.size)
+    return _prepare(graph, config, roots, comm, resources, say or _silent, target, own).plan
 
 
 def build_store(
@@ -94,6 +95,7 @@ def build_store(
     existing: Existing = "refuse",
     say: Say | None = None,
     target: Target | None = None,
+    part: tuple[int, int] | None = None,
 ) -> Plan:
     """Compute the rows of `roots`, write them to the directory `out`, and return the plan.
 
@@ -109,9 +111,12 @@ def build_store(
         existing: What to do with a store in `out`: `refuse`, `resume` or `overwrite` it.
         say: Called with the plan and other messages; None for silence.
         target: A target that replaces k or the accuracy of `config`.
+        part: (i, n) to push and write the shards of part i of n alone, counted from 1; then any
+            number of processes may write to `out`, and `precompute.parts.finish_store` completes
+            the store. A part of the same build is always resumed.
 
     Raises:
-        ConfigError: the configuration does not fit the graph, memory or target.
+        ConfigError: the configuration does not fit the graph, memory, target or part.
         GraphError: ranks have different graphs.
         StoreError: the directory cannot be used.
 
@@ -125,10 +130,14 @@ def build_store(
     began = time.monotonic()
     comm, say = comm or SingleProcess(), say or _silent
     resources = resources or default_resources(comm.size)
-    prepared = _prepare(graph, config, roots, comm, resources, say, target)
+    own, config, existing = checked_part(part, config, existing, comm.size)
+    prepared = _prepare(graph, config, roots, comm, resources, say, target, own)
     engine, plan = prepared.engine, prepared.plan
     engine.config = plan.config
     writer = _open_writer(graph, plan, Path(out), roots, comm, existing)
+    if own is not None:
+        _write_part(prepared, graph, PartProgress(writer, own), roots, say, began)
+        return plan
     clock = _Clock(writer, began, active=comm.rank == 0)
     todo = _unfinished(writer, comm)
     if todo:
@@ -137,7 +146,7 @@ def build_store(
     comm.barrier()
     if comm.rank == 0:
         was_complete = writer.is_complete
-        writer.finish(_total_mass(engine, roots) if plan.config.clusters else None)
+        writer.finish(total_mass(engine, roots) if plan.config.clusters else None)
         if not was_complete:
             clock.record()
     comm.barrier()
@@ -162,6 +171,7 @@ def _prepare(
     resources: Resources,
     say: Say,
     target: Target | None,
+    part: Part | None,
 ) -> _Prepared:
     check_same_graph(graph, comm)
     k_is_given = target is None or target.kind != "mass"
@@ -173,20 +183,26 @@ def _prepare(
     ).slots
     if slots < resources.threads:
         say(f"scratch memory allows {slots} of {resources.threads} threads")
-    if not compiled_before():
+    if not compiled_before(method):
         say("compiling the kernels; this takes about half a minute, once only")
     diffusion = config.diffusion
     transition = transition_matrix(graph, diffusion.normalisation, diffusion.self_loops)
     engine = RowEngine(transition, config, comm, threads=slots)
     del transition  # the engine keeps its weights as long as exact sums need them
-    totals = _totals(engine)
+    totals = row_totals(engine)
     if not config.clusters:
         engine.release_exact_weight()
     plan = None
     if comm.rank == 0:  # so that all ranks build with the same numbers
         shard = rows_per_shard(num_roots)
         plan = plan_build(
-            engine, roots=roots, method=method, totals=totals, rows_per_shard=shard, target=target
+            engine,
+            roots=roots,
+            method=method,
+            totals=totals,
+            rows_per_shard=shard,
+            target=target,
+            part=part,
         )
     plan = comm.broadcast(plan)
     assert plan is not None
@@ -194,56 +210,32 @@ def _prepare(
     return _Prepared(engine, totals, plan)
 
 
+def _write_part(
+    prepared: _Prepared,
+    graph: Graph,
+    progress: PartProgress,
+    roots: NodeIds | None,
+    say: Say,
+    began: float,
+) -> None:
+    """Write the shards of a part that are missing or damaged, and what finishing needs."""
+    if progress.is_over:
+        say(f"part {progress.part} has nothing to compute")
+        return
+    clock = _Clock(progress, began, active=True)
+    clock.record()
+    engine = prepared.engine
+    progress.share_arrays(
+        lambda: partition_nodes(graph, engine.config.clusters),
+        lambda: total_mass(engine, roots),
+    )
+    if todo := progress.todo:
+        _ShardBuilder(prepared, graph, progress.writer, roots, say, clock).write(todo)
+    clock.record()
+
+
 def _silent(text: str) -> None:
     """Discard a message."""
-
-
-def _sum_steps(engine: RowEngine) -> int:
-    """Return the number of steps of the exact sums."""
-    diffusion = engine.config.diffusion
-    if diffusion.steps == "inf":
-        return steps_to_tolerance(diffusion.teleport, MASS_TOLERANCE)
-    return diffusion.steps
-
-
-def _totals(engine: RowEngine) -> NDArray[np.float64]:
-    """Return the sum of every node's full row: 1 for `rw`, the diffused ones for `sym`."""
-    diffusion = engine.config.diffusion
-    if diffusion.normalisation == "rw":
-        return np.ones(engine.num_nodes)
-    assert engine.exact_weight is not None
-    matrix = (engine.indptr, engine.indices, engine.exact_weight)
-    ones = np.ones((engine.num_nodes, 1))
-    steps = _sum_steps(engine)
-    return diffused_columns(*matrix, ones, teleport=diffusion.teleport, steps=steps)[:, 0]
-
-
-def _total_mass(engine: RowEngine, roots: NodeIds | None) -> NDArray[np.float64]:
-    """Return the mass that the full rows of all roots together put on every node."""
-    start = np.zeros(engine.num_nodes)
-    start[slice(None) if roots is None else roots] = 1.0
-    matrix = (engine.indptr, engine.indices, engine.weight)
-    teleport, steps = engine.config.diffusion.teleport, _sum_steps(engine)
-    return arriving_mass(*matrix, start, teleport=teleport, steps=steps)
-
-
-def check_same_graph(graph: Graph, comm: AbstractComm) -> None:
-    """Check that all ranks loaded the same graph.
-
-    >>> from gpn_scale import build_graph
-    >>> check_same_graph(build_graph([0, 1], [1, 2]), SingleProcess())  # one rank always agrees
-
-    Raises:
-        GraphError: a rank's graph differs from that of rank 0.
-    """
-    fingerprints = comm.allgather(graph.structure_fingerprint())
-    other = [rank for rank, value in enumerate(fingerprints) if value != fingerprints[0]]
-    if other:
-        raise GraphError(
-            f"rank {other[0]} has a different graph from rank 0 (fingerprints "
-            f"{fingerprints[other[0]]} and {fingerprints[0]}), expected the same: give all ranks "
-            "the same files"
-        )
 
 
 def _open_writer(
@@ -268,7 +260,7 @@ def _open_writer(
             k=config.k,
             existing=existing,
         )
-        if config.clusters:
+        if config.clusters and plan.part is None:
             writer.write_clusters(partition_nodes(graph, config.clusters))
     comm.barrier()
     return writer if comm.rank == 0 else StoreWriter.join(out)
@@ -285,16 +277,16 @@ def _unfinished(writer: StoreWriter, comm: AbstractComm) -> list[int]:
 
 
 class _Clock:
-    """Records the time of a build in its store, on top of that of former, stopped builds."""
+    """Records the time of a build or part, on top of that of former, stopped processes."""
 
-    def __init__(self, writer: StoreWriter, began: float, *, active: bool) -> None:
-        self._writer, self._began, self._active = writer, began, active
-        self._former_seconds = writer.build_seconds
+    def __init__(self, record: StoreWriter | PartProgress, began: float, *, active: bool) -> None:
+        self._record, self._began, self._active = record, began, active
+        self._former_seconds = record.build_seconds
 
     def record(self) -> None:
         """Record the time until now, if this rank is the one that records."""
         if self._active:
-            self._writer.record_seconds(self._former_seconds + time.monotonic() - self._began)
+            self._record.record_seconds(self._former_seconds + time.monotonic() - self._began)
 
 
 class _ShardBuilder:
@@ -314,15 +306,19 @@ class _ShardBuilder:
         self.comm = self.engine.comm
         self.writer, self.roots, self.say, self.clock = writer, roots, say, clock
         self.cluster_of_node = writer.cluster_of_node
+        self.shared = prepared.plan.part is not None
+        # Nodes whose mass by cluster is kept: those of the part, otherwise all.
+        self.own = self._nodes(*prepared.plan.rows) if self.shared else None
         self.mass_by_cluster = self._mass_by_cluster()
         if self.mass_by_cluster is not None and self.config.diffusion.normalisation == "sym":
             # Use the sums over clusters, so that the cut masses add up to the missing mass.
-            self.totals = np.asarray(self.mass_by_cluster.sum(1, dtype=np.float64))
+            own = slice(None) if self.own is None else self.own
+            self.totals[own] = summed_columns(self.mass_by_cluster)
         self.engine.release_exact_weight()
         self.bounds = mass_bounds(
             self.engine,
             graph,
-            steps=_sum_steps(self.engine),
+            steps=sum_steps(self.engine),
             cluster_of_node=self.cluster_of_node,
         )
 
@@ -338,8 +334,9 @@ class _ShardBuilder:
             self.cluster_of_node,
             self.config.clusters,
             teleport=self.config.diffusion.teleport,
-            steps=_sum_steps(self.engine),
+            steps=sum_steps(self.engine),
             comm=self.comm,
+            nodes=self.own,
         )
 
     def write(self, todo: list[int]) -> None:
@@ -351,7 +348,9 @@ class _ShardBuilder:
         with ProgressMeter("write" if rows else "push", "root", total, silent=silent) as meter:
             for index in todo[self.comm.rank :: self.comm.size]:
                 start, stop = self.writer.shard_rows(index)
-                self._write_shard(index, self._nodes(start, stop), rows)
+                # Another process may have written a shared shard since `todo` was made.
+                if not (self.shared and self.writer.is_done(index)):
+                    self._write_shard(index, self._nodes(start, stop), rows)
                 self.clock.record()
                 done[self.comm.rank] += stop - start
                 meter.update(int(done.sum()))
@@ -376,8 +375,9 @@ class _ShardBuilder:
             rows = PaddedRows(all_rows.ids[nodes], all_rows.weights[nodes], all_rows.sizes[nodes])
         masses = None
         if self.mass_by_cluster is not None:
-            masses = self.bounds.by_cluster(nodes, self.mass_by_cluster[nodes])
+            place = nodes if self.own is None else np.searchsorted(self.own, nodes)
+            masses = self.bounds.by_cluster(nodes, self.mass_by_cluster[place])
         totals = self.bounds.totals(nodes, self.totals[nodes])
         swept = None if all_rows is None else nodes
         finished = self.engine.finish(rows, totals, self.cluster_of_node, masses, swept_roots=swept)
-        self.writer.write_shard(index, finished)
+        self.writer.write_shard(index, finished, shared=self.shared)

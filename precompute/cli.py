@@ -1,4 +1,7 @@
-"""Command line of precompute: `ppr` (the default), `verify` and `info`. It does not load torch."""
+"""Command line of precompute: `ppr` (the default), `finish`, `verify` and `info`.
+
+It does not load torch.
+"""
 
 import argparse
 import signal
@@ -20,6 +23,7 @@ from gpn_scale.ppr.verification import verify_store
 from precompute.arguments import (
     chosen_roots,
     existing_of,
+    part_of,
     ppr_config,
     ppr_parser,
     resources_of,
@@ -27,8 +31,10 @@ from precompute.arguments import (
 )
 from precompute.build import build_store, plan_store
 from precompute.mpi import abort_all_ranks_on_error, world
+from precompute.parts import finish_store
+from precompute.plan import Plan
 
-COMMANDS = ("ppr", "verify", "info")
+COMMANDS = ("ppr", "finish", "verify", "info")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = remaining.pop(0) if remaining and remaining[0] in COMMANDS else "ppr"
     if command == "ppr":
         return run_parsed(ppr_parser, lambda options: _exit_code(_ppr, options), remaining)
-    run = _verify if command == "verify" else _info
+    run = {"finish": _finish, "verify": _verify, "info": _info}[command]
     return run_parsed(
         partial(_store_parser, command),
         lambda options: _exit_code(lambda options: run(options.store), options),
@@ -68,7 +74,7 @@ def _ppr(options: argparse.Namespace) -> int:
             if comm.rank == 0:
                 say("rows", text)
 
-        config, target = ppr_config(options), target_of(options)
+        config, target, part = ppr_config(options), target_of(options), part_of(options)
         resources = resources_of(options, comm)
         graph = load_graph(options.dataset, options.data_dir)
         say_once(f"{graph.name}: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges")
@@ -82,9 +88,10 @@ def _ppr(options: argparse.Namespace) -> int:
                 resources=resources,
                 say=say_once,
                 target=target,
+                part=part,
             )
             return 0
-        build_store(
+        plan = build_store(
             graph,
             config,
             options.out,
@@ -94,10 +101,31 @@ def _ppr(options: argparse.Namespace) -> int:
             existing=existing_of(options),
             say=say_once,
             target=target,
+            part=part,
         )
-        if comm.rank == 0:
+        if plan.part is not None:
+            _say_part(options.out, plan)
+        elif comm.rank == 0:
             _info(options.out)
     return 0
+
+
+def _say_part(path: Path, plan: Plan) -> None:
+    start, stop = plan.rows
+    say(
+        "part",
+        f"{path}: part {plan.part} is there, {stop - start:,} of {plan.num_roots:,} rows; when all "
+        f"parts are, complete the store with: python -m precompute finish {path}",
+        result=True,
+        path=path,
+        part=str(plan.part),
+        rows=stop - start,
+    )
+
+
+def _finish(path: Path) -> int:
+    finish_store(path)
+    return _info(path)
 
 
 def _verify(path: Path) -> int:
@@ -157,6 +185,7 @@ def _missing_mass_lines(missing: NDArray[np.float64], normalisation: str) -> lis
 
 def _store_parser(command: str) -> argparse.ArgumentParser:
     description = {
+        "finish": "Check that all parts of a store are there, and complete it.",
         "verify": "Check the checksums of all files of a store.",
         "info": "Print size, parameters and missing mass of a store.",
     }[command]

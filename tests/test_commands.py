@@ -29,6 +29,7 @@ MODULES = {
     "serve": (serve, "serve", ["--run", "out"]),
     "evaluate": (evaluate, "evaluate", ["--out", "out"]),
     "precompute": (precompute.cli, "_ppr", ["--out", "out"]),
+    "precompute finish": (precompute.cli, "_finish", ["out"]),
     "precompute info": (precompute.cli, "_info", ["out"]),
     "precompute verify": (precompute.cli, "_verify", ["out"]),
 }
@@ -41,6 +42,7 @@ BAD_INPUT = {
     "serve": ["--run", "absent"],
     "evaluate": ["--out", "out", "--models", "absent"],
     "precompute": ["--out", "out", "--k", "0"],
+    "precompute finish": ["absent"],
     "precompute info": ["absent"],
 }
 """Arguments that are refused with one sentence.

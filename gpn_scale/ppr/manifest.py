@@ -21,6 +21,16 @@ from gpn_scale.reading import JSON_BYTES, read_bytes, read_json
 BUILD, MANIFEST, ROOTS = "build.json", "manifest.json", "roots.npy"
 CLUSTERS, CUT = "clusters.npy", "cut.npy"
 SECONDS = "build_seconds.json"
+PARTS, TOTAL_MASS = "parts.json", "total_mass.npy"
+PART_FILES = r"parts\.json|total_mass\.npy|part-\d{5,}-of-\d{5,}\.json"
+"""Regular expression for the files of parts, which `StoreWriter.finish` removes."""
+STORE_FILES = (
+    r"(manifest\.json|build\.json|build_seconds\.json|roots\.npy|clusters\.npy|cut\.npy"
+    rf"|shard-\d{{5,}}\.ppr|{PART_FILES})"
+)
+"""Regular expression for all files of a store."""
+LEFT_OVER = rf"\.{STORE_FILES}\.\d+\.tmp"
+"""Regular expression for temporary files of a store, see `gpn_scale.files.replacing`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,6 +58,17 @@ def read_node_file(path: Path, wanted: str, dtype: str, size: int, *, below: flo
     return values
 
 
+def npy_bytes(array: NDArray[Any]) -> bytes:
+    """Return the content of the `.npy` file of an array.
+
+    >>> np.load(io.BytesIO(npy_bytes(np.array([3, 4]))))
+    array([3, 4])
+    """
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    return buffer.getvalue()
+
+
 def _damage(path: Path, problem: str) -> StoreError:
     return StoreError(
         f"{path} is damaged: {problem}; to repair it, {RESUME}", arguments=RESUME_ARGUMENTS

@@ -3,7 +3,6 @@
 Several processes may write shards of one store; the module `store` describes its files.
 """
 
-import io
 import json
 import re
 from collections.abc import Mapping
@@ -22,14 +21,18 @@ from gpn_scale.ppr.manifest import (
     BUILD,
     CLUSTERS,
     CUT,
+    LEFT_OVER,
     MANIFEST,
     ROOTS,
     SECONDS,
+    STORE_FILES,
     Build,
     is_store,
     read_build_seconds,
 )
+from gpn_scale.ppr.node_file import npy_bytes
 from gpn_scale.ppr.open_shard import OpenShard
+from gpn_scale.ppr.part_files import check_same_build, remove_part_files
 from gpn_scale.ppr.rows import Rows
 from gpn_scale.ppr.sealed import (
     REBUILD,
@@ -39,20 +42,15 @@ from gpn_scale.ppr.sealed import (
     checksum,
     differences,
     file_checksum,
+    holds,
     read_sealed,
-    replacing_file,
     sealed,
+    write_if_other,
 )
 from gpn_scale.ppr.shard import ShardInfo, shard_entry, shard_name, write_shard
 
-Existing = Literal["refuse", "resume", "overwrite"]
+Existing = Literal["refuse", "resume", "overwrite", "share"]
 """What to do with a store that already exists in the directory."""
-
-_OWN = (
-    r"(manifest\.json|build\.json|build_seconds\.json|roots\.npy|clusters\.npy|cut\.npy"
-    r"|shard-\d{5,}\.ppr)"
-)
-_LEFT_OVER = rf"\.{_OWN}\.\d+\.tmp"  # temporary file of a killed process, see `files.replacing`
 
 
 class StoreWriter:
@@ -98,7 +96,7 @@ class StoreWriter:
     ) -> "StoreWriter":
         """Claim the directory `path` (created if missing) for a build, and return its writer.
 
-        Called by one process.
+        Called by one process, unless the directory is shared.
 
         Args:
             path: The directory.
@@ -110,7 +108,8 @@ class StoreWriter:
             rows_per_shard: Rows of each shard but the last.
             k: Largest number of entries of a row.
             existing: What to do with a store in `path`: `refuse` it, `resume` it if it is of the
-                same build, or `overwrite` it; other files are never touched.
+                same build, or `overwrite` it; other files are never touched. `share` resumes as
+                well, any number of processes may do so at once, and nothing is removed.
 
         Raises:
             StoreError: the directory is not empty and not a store, holds a store that `existing`
@@ -133,9 +132,9 @@ class StoreWriter:
             num_clusters=num_clusters,
         )
         _claim(directory, build, existing)
-        _write_if_other(directory / BUILD, build.text.encode())
+        write_if_other(directory / BUILD, build.text.encode())
         if root_file is not None:
-            _write_if_other(directory / ROOTS, root_file)
+            write_if_other(directory / ROOTS, root_file)
         return cls(directory, build)
 
     @classmethod
@@ -168,11 +167,11 @@ class StoreWriter:
         assert cluster_of_node.min(initial=0) >= 0
         assert cluster_of_node.max(initial=0) < max(self._build.num_clusters, 1)
         assert self._build.num_clusters, "this build has no clusters"
-        data = _npy(cluster_of_node)
+        data = npy_bytes(cluster_of_node)
         self.__dict__.pop("_clusters", None)  # may be the checksum of former clusters
-        if not _holds(self.path / CLUSTERS, data):
+        if not holds(self.path / CLUSTERS, data):
             (self.path / MANIFEST).unlink(missing_ok=True)
-            _write_if_other(self.path / CLUSTERS, data)
+            write_if_other(self.path / CLUSTERS, data)
 
     @property
     def cluster_of_node(self) -> NDArray[np.int32] | None:
@@ -182,15 +181,17 @@ class StoreWriter:
         clusters: NDArray[np.int32] = np.load(self.path / CLUSTERS, allow_pickle=False)
         return clusters
 
-    def write_shard(self, index: int, rows: Rows) -> None:
+    def write_shard(self, index: int, rows: Rows, *, shared: bool = False) -> None:
         """Write shard `index`, replacing a former one.
 
         Args:
             index: Number of the shard.
             rows: Rows of the shard's roots; ids are int32 and cut masses float16.
+            shared: Other processes may write the same shard, with the same bytes.
 
         Raises:
-            StoreError: the disk is full or not writable; no part of the shard is left.
+            StoreError: the disk is full or not writable; no part of the shard is left. A shared
+                directory has been taken by another build.
         """
         start, stop = self.shard_rows(index)
         assert 0 <= start < stop, index
@@ -211,8 +212,11 @@ class StoreWriter:
             num_clusters=self._build.num_clusters,
         )
         assert rows.cut_mass.shape == (info.rows, info.num_clusters)
-        # A store whose shards change is incomplete until `finish` has checked all of them again.
-        (self.path / MANIFEST).unlink(missing_ok=True)
+        if shared:
+            check_same_build(self.path, self._build)
+        else:
+            # If its shards change, a store is incomplete until `finish` has checked them again.
+            (self.path / MANIFEST).unlink(missing_ok=True)
         write_shard(self.path / shard_name(index), info, rows)
 
     @property
@@ -263,7 +267,8 @@ class StoreWriter:
             for mass in self._open_shard(index, info).rows.missing_mass.tolist()
         )
         text = sealed(_manifest_of(self.path, build, infos, missing_mass))
-        _write_if_other(self.path / MANIFEST, text.encode())
+        write_if_other(self.path / MANIFEST, text.encode())
+        remove_part_files(self.path)
 
     def _write_cut(self, total_mass: NDArray[np.float64], infos: list[ShardInfo]) -> None:
         assert total_mass.shape == (self._build.num_nodes,)
@@ -272,8 +277,8 @@ class StoreWriter:
             shard = self._open_shard(index, info)
             shard.check_all()
             np.subtract.at(cut_N, shard.rows.ids, shard.rows.weights)
-        data = _npy(np.maximum(cut_N, 0.0).astype(np.float32))
-        _write_if_other(self.path / CUT, data)
+        data = npy_bytes(np.maximum(cut_N, 0.0).astype(np.float32))
+        write_if_other(self.path / CUT, data)
 
     def _open_shard(self, index: int, info: ShardInfo) -> OpenShard:
         return OpenShard(self.path / shard_name(index), info, self._build.num_nodes)
@@ -293,7 +298,7 @@ def _claim(directory: Path, build: Build, existing: Existing) -> None:
             f"{directory} cannot hold a store ({error}): choose another directory",
             arguments=("out",),
         ) from error
-    kept = [name for name in names if not re.fullmatch(_LEFT_OVER, name)]
+    kept = [name for name in names if not re.fullmatch(LEFT_OVER, name)]
     if kept and not is_store(directory):
         raise StoreError(
             f"{directory} is not empty and not a PPR store (it contains {kept[0]}): choose another "
@@ -309,15 +314,19 @@ def _claim(directory: Path, build: Build, existing: Existing) -> None:
         )
     if kept and existing == "resume":
         _check_resumable(directory, build)
+    if existing == "share":
+        if kept:
+            check_same_build(directory, build)
+        return
     overwrite = existing == "overwrite"
     if overwrite:
         (directory / MANIFEST).unlink(missing_ok=True)
     for name in names:
         # build.json stays until the new one replaces it, so the directory is always a store.
-        old = overwrite and name != BUILD and re.fullmatch(_OWN, name)
+        old = overwrite and name != BUILD and re.fullmatch(STORE_FILES, name)
         if old:
             (directory / name).unlink(missing_ok=True)
-        elif re.fullmatch(_LEFT_OVER, name):
+        elif re.fullmatch(LEFT_OVER, name):
             remove_abandoned(directory / name)
 
 
@@ -354,7 +363,7 @@ def _root_file(roots: NDArray[np.integer[Any]] | None, num_nodes: int) -> bytes 
     if len(roots) and not (roots[0] >= 0 and roots[-1] < num_nodes):
         wrong = roots[0] if roots[0] < 0 else roots[-1]
         raise StoreError(f"root {wrong} is out of range, expected ids in [0, {num_nodes})")
-    return None if len(roots) == num_nodes else _npy(roots.astype(np.int32))
+    return None if len(roots) == num_nodes else npy_bytes(roots.astype(np.int32))
 
 
 def _manifest_of(
@@ -375,19 +384,3 @@ def _manifest_of(
         "entries": sum(info.entries for info in infos),
         "mean_missing_mass": missing_mass / build.num_roots if build.num_roots else None,
     }
-
-
-def _write_if_other(path: Path, data: bytes) -> None:
-    if not _holds(path, data):
-        with replacing_file(path, len(data)) as file:
-            file.write(data)
-
-
-def _holds(path: Path, data: bytes) -> bool:
-    return path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data
-
-
-def _npy(array: NDArray[Any]) -> bytes:
-    buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=False)
-    return buffer.getvalue()
