@@ -75,9 +75,9 @@ class Plan:
         lines = [
             ("method", f"{self.method}, {self._accuracy()}"),
             ("roots", f"{self.num_roots:,}"),
-            *self._part_lines(),
             ("k, keep", f"{self.k}, {self.keep}"),
             ("kept mass", f"{self.mean_kept_mass:.4f} (mean of {self.sampled_roots} roots)"),
+            *self._part_lines(),
             ("seconds", f"{self.seconds:.3g} (without compilation)"),
             ("workers", f"{self.threads} thread(s) x {self.ranks} rank(s)"),
             ("peak memory", f"{_size(memory.peak)}{' per rank' if self.ranks > 1 else ''}"),

@@ -60,11 +60,13 @@ def compiled_before(method: Method) -> bool:
     >>> compiled_before("sweep") in (True, False)
     True
     """
-    kernel = sweep_block_into if method == "sweep" else push_roots_into
+    kernel: object = sweep_block_into
+    name = "row_kernels.sweep_block_into"
+    if method == "push":
+        kernel, name = push_roots_into, "push_kernels.push_roots_into"
     stats = getattr(kernel, "stats", None)
     if stats is None:  # NUMBA_DISABLE_JIT=1 leaves a plain Python function
         return True
-    name = f"{kernel.__module__.rpartition('.')[2]}.{kernel.__name__}"
     return any(Path(str(stats.cache_path)).glob(f"{name}*.nbi"))
 
 
