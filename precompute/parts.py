@@ -254,7 +254,7 @@ def _check_shards(files: PartFiles, clusters: str | None) -> None:
     parts = [Part(index, count) for index in range(1, count + 1)]
     again = [part for part in parts if bad.keys() & set(part.shards(num_shards))]
     raise StoreError(
-        f"{files.directory} cannot be finished, since {len(bad)} of {num_shards} shards are not as "
+        f"{files.directory} cannot be finished, with {len(bad)} of {num_shards} shards not as "
         f"expected ({_some(names)}): compute part {_numbers(again)} of {count}, then finish",
         arguments=tuple(f"part={part}" for part in again[:_MOST_NAMES]),
     )
