@@ -24,6 +24,7 @@ FLAGS = {
     "existing=resume": "python -m precompute ... --resume",
     "experiments": "--experiment NAME[,NAME]",
     "explain": "--explain M",
+    "finish_store": "python -m precompute finish STORE",
     "fractions": "--fractions A,B",
     "inits": "--inits M",
     "k": "--k K",

@@ -1,5 +1,6 @@
 """What a store says about itself: the files `build.json` and `manifest.json`."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -117,6 +118,12 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     if (directory / MANIFEST).exists():
         return read_sealed(directory / MANIFEST)
     if is_store(directory):
+        if any(re.fullmatch(PART_FILES, path.name) for path in directory.iterdir()):
+            raise StoreError(
+                f"{directory} holds parts of an unfinished PPR store (no {MANIFEST}): complete it "
+                "with precompute.parts.finish_store",
+                arguments=("finish_store",),
+            )
         raise StoreError(
             f"{directory} is an unfinished PPR store (no {MANIFEST}): {RESUME}",
             arguments=RESUME_ARGUMENTS,

@@ -10,6 +10,9 @@ Files, in the order in which they are written:
 - `manifest.json` makes the store complete;
 - `build_seconds.json`, written along the way, holds the time that the build took so far.
 
+While parts are computed there are further files, see `part_files`; completing the store removes
+them.
+
 Every file is renamed into place, and equal builds have equal bytes (apart from the time), so a
 killed build can be resumed. Every file is checked before it is believed: JSON when the store is
 opened, whole arrays of nodes when they are first used, and shards block by block, as rows are read.

@@ -56,7 +56,7 @@ def test_damage_after_finishing_is_repaired_by_a_part(three, wanted):
     compute(three, 2, 7)  # is intact
     assert PPRStore.open(three).num_roots == 40
     compute(three, 1, 7)
-    with pytest.raises(StoreError, match=r"is an unfinished PPR store"):
+    with pytest.raises(StoreError, match=r"holds parts of an unfinished PPR store .*finish_store"):
         PPRStore.open(three)
     finish_store(three)
     assert content(three) == wanted
