@@ -137,12 +137,12 @@ class PartProgress:
     @property
     def build_seconds(self) -> float:
         """Time that the part has taken so far, in this and in former processes."""
-        files = PartFiles.open(self.writer.path)
+        files = PartFiles.of(self.writer.path)
         return files.seconds(self.part.index, self.part.count)
 
     def record_seconds(self, seconds: float) -> None:
         """Record the time of the part so far."""
-        files = PartFiles.open(self.writer.path)
+        files = PartFiles.of(self.writer.path)
         files.record_seconds(self.part.index, self.part.count, seconds)
 
     def share_arrays(
@@ -159,7 +159,7 @@ class PartProgress:
             clusters: Computes the cluster of every node, (N,).
             total_mass: Computes the mass that all full rows together put on every node, (N,).
         """
-        files = PartFiles.open(self.writer.path)
+        files = PartFiles.of(self.writer.path)
         if files.build.num_clusters and not files.are_intact:
             cluster_N, mass_N = clusters(), total_mass()
             if self.is_over:  # another process has computed this part, and the store was finished
@@ -198,7 +198,7 @@ def finish_store(path: Path | str) -> None:
             "precompute.build.build_store",
             arguments=("build_store",),
         )
-    files, writer = PartFiles.open(directory), StoreWriter.join(directory)
+    files, writer = PartFiles.of(directory), StoreWriter.join(directory)
     seconds = writer.build_seconds + files.all_seconds
     if writer.is_complete:
         _check_complete(files)

@@ -48,7 +48,7 @@ class PartFiles:
     >>> from tempfile import TemporaryDirectory
     >>> from gpn_scale.ppr.example import example_store
     >>> with TemporaryDirectory() as folder:
-    ...     files = PartFiles.open(example_store(folder).path)
+    ...     files = PartFiles.of(example_store(folder).path)
     ...     files.write_total_mass(np.array([0.5, 0.0, 1.0]))
     ...     files.record_seconds(3, 16, 1.5)
     ...     files.are_intact, files.read_total_mass(), files.all_seconds, files.counts
@@ -59,7 +59,7 @@ class PartFiles:
     build: Build
 
     @classmethod
-    def open(cls, path: Path | str) -> "PartFiles":
+    def of(cls, path: Path | str) -> "PartFiles":
         """Return the files of the build that a process began in `path`.
 
         Raises:
@@ -155,7 +155,7 @@ def check_same_build(directory: Path, build: Build) -> None:
     """
     advice = "choose another directory, or remove this one"
     try:
-        stored = PartFiles.open(directory).build
+        stored = PartFiles.of(directory).build
     except StoreError as error:
         raise StoreError(
             f"{directory} cannot take parts of a store ({error}): {advice}", arguments=("out",)
@@ -172,7 +172,7 @@ def remove_part_files(directory: Path) -> None:
     >>> from tempfile import TemporaryDirectory
     >>> from gpn_scale.ppr.example import example_store
     >>> with TemporaryDirectory() as folder:
-    ...     files = PartFiles.open(example_store(folder).path)
+    ...     files = PartFiles.of(example_store(folder).path)
     ...     files.record_seconds(3, 16, 1.5)
     ...     remove_part_files(Path(folder))
     ...     files.counts

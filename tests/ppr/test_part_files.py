@@ -17,7 +17,7 @@ def files(tmp_path):
     """Files of a build that has begun, with clusters."""
     writer = example().begin(tmp_path / "s")
     writer.write_clusters(example().clusters)
-    return PartFiles.open(tmp_path / "s")
+    return PartFiles.of(tmp_path / "s")
 
 
 def test_the_total_mass_comes_back_and_its_bytes_are_always_the_same(files):
@@ -54,7 +54,7 @@ def test_what_another_build_shares_is_refused(files, tmp_path):
 
 def test_without_clusters_only_roots_are_shared(tmp_path):
     example(num_clusters=0).begin(tmp_path)
-    files = PartFiles.open(tmp_path)
+    files = PartFiles.of(tmp_path)
     assert files.are_intact
     assert files.read_total_mass() is None
     flip(tmp_path / "roots.npy", -1)

@@ -306,7 +306,7 @@ def example_fingerprint(tmp_path):
 
 
 def test_a_shared_directory_is_joined_by_any_number_of_processes(built, tmp_path):
-    path = tmp_path / "shared"
+    path = tmp_path / "together"
     writers = [example().begin(path, "share") for _ in range(3)]
     left_over = path / ".shard-00001.ppr.123.tmp"
     left_over.write_bytes(b"half")
@@ -345,7 +345,7 @@ def test_finishing_removes_what_parts_have_kept(built, tmp_path):
     path = tmp_path / "parts"
     writer = example().begin(path, "share")
     writer.write_clusters(example().clusters)
-    files = PartFiles.open(path)
+    files = PartFiles.of(path)
     files.write_total_mass(example().total_mass)
     files.record_seconds(1, 1, 2.5)
     for index in range(3):

@@ -137,7 +137,7 @@ def test_shards_of_other_clusters_are_named(tmp_path, wanted, monkeypatch):
 
 
 def test_the_times_of_all_parts_add_up(three):
-    files = PartFiles.open(three)
+    files = PartFiles.of(three)
     assert files.counts == [3, 3, 3]
     files.record_seconds(2, 3, 1000.0)
     before = files.seconds(1, 3)
