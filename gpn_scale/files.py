@@ -10,21 +10,24 @@ import json
 import os
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 _NAME_BYTES = 200
 """Longest name that `file_name` leaves as it is; suffixes and temporary names need the rest."""
 _NAME_START = 120
+_PROCESS = int.from_bytes(os.urandom(4), "little")
+"""Tells processes with the same id apart, such as those of two containers on one volume."""
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; on success it is flushed to disk and renamed to `path`.
 
-    On an exception the temporary file is removed and `path` keeps its content. The process id in
-    the temporary name keeps two writers apart; a file left over after a crash is never read.
+    On an exception the temporary file is removed and `path` keeps its content. The temporary name
+    differs between processes, also of different machines. Until the end the file is locked, so that
+    `remove_abandoned` knows what is left over after a crash; such a file is never read.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -34,8 +37,9 @@ def replacing(path: Path) -> Iterator[Path]:
     ...     path.read_bytes()
     b'complete'
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary, lock = temporary_path(path), None
     try:
+        lock = _create_locked(temporary)
         yield temporary
         _flush(temporary)
         os.replace(temporary, path)
@@ -45,6 +49,46 @@ def replacing(path: Path) -> Iterator[Path]:
         raise
     finally:
         temporary.unlink(missing_ok=True)
+        if lock is not None:
+            os.close(lock)
+
+
+def temporary_path(path: Path) -> Path:
+    """Return the name under which this process writes the new content of `path`.
+
+    >>> temporary_path(Path("folder/result.bin")).name.startswith(".result.bin.")
+    True
+    """
+    return path.with_name(f".{path.name}.{os.getpid()}{_PROCESS:010d}.tmp")
+
+
+def remove_abandoned(temporary: Path) -> bool:
+    """Remove a temporary file of `replacing` if its process is gone; return whether it was removed.
+
+    A file that cannot be locked, for whatever reason, stays.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "result.bin"
+    ...     with replacing(path) as temporary:
+    ...         while_written = remove_abandoned(temporary)
+    ...     left_over = temporary_path(path)
+    ...     _ = left_over.write_bytes(b"half")
+    ...     while_written, remove_abandoned(left_over)
+    (False, True)
+    """
+    try:
+        descriptor = os.open(temporary, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        temporary.unlink(missing_ok=True)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
 
 
 def write_text(path: Path, text: str) -> None:
@@ -182,6 +226,18 @@ def is_in_use(path: Path) -> bool:
 def _open_at_once(path: str, flags: int) -> int:
     """Open a file without waiting, as opening a pipe would until somebody reads from it."""
     return os.open(path, flags | os.O_NONBLOCK, 0o666)
+
+
+def _create_locked(path: Path) -> int:
+    """Create a file and lock it; return its descriptor."""
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        with suppress(OSError):  # some file systems have no locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with suppress(FileNotFoundError):  # removed as abandoned before it was locked
+            if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                return descriptor
+        os.close(descriptor)
 
 
 def _flush(path: Path) -> None:

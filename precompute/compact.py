@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gpn_scale.errors import StoreError
 from gpn_scale.files import claimed, is_in_use
+from gpn_scale.ppr.claiming import Existing
 from gpn_scale.ppr.generations import (
     FIRST_FOLDER,
     generation_folder,
@@ -20,7 +21,7 @@ from gpn_scale.ppr.manifest import BUILD, LOCK, MANIFEST, SECONDS, Build, read_m
 from gpn_scale.ppr.rows import Rows
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.updated_manifest import next_number, write_updated_manifest
-from gpn_scale.ppr.writer import Existing, StoreWriter
+from gpn_scale.ppr.writer import StoreWriter
 from gpn_scale.progress import ProgressMeter
 from precompute.build import rows_per_shard
 from precompute.shard_builder import BuildClock

@@ -18,8 +18,9 @@ from gpn_scale.ppr.writer import StoreWriter
 from precompute.mpi import SingleProcess
 from precompute.resources import Resources, default_resources
 from precompute.row_engine import RowEngine
+from precompute.row_sums import row_totals
 from precompute.scratch_memory import plan_slots
-from precompute.shard_builder import BuildClock, Say, ShardBuilder, row_totals
+from precompute.shard_builder import BuildClock, Say, ShardBuilder
 from precompute.stored_settings import settings_of
 
 
@@ -103,8 +104,9 @@ class _Repairer(StoreWriter):
         clock = BuildClock(self, 0.0, active=False)
         ShardBuilder(engine, method, totals, graph, self, roots, say, clock).write(todo)
 
-    def write_shard(self, index: int, rows: Rows) -> None:
+    def write_shard(self, index: int, rows: Rows, *, shared: bool = False) -> None:
         """Write a shard in place of a damaged one, if it is the one that the manifest lists."""
+        assert not shared
         listed = self._manifest["shards"][index]
         self._write(index, rows)
         if shard_entry(index, read_shard_info(self.path / shard_name(index))) != listed:

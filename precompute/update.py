@@ -35,8 +35,9 @@ from precompute.resources import Resources, default_resources
 from precompute.rounding import round_up_to_single
 from precompute.row_engine import Method, RowEngine, chosen_method
 from precompute.row_movement import row_movement
+from precompute.row_sums import row_totals, total_mass
 from precompute.scratch_memory import plan_slots
-from precompute.shard_builder import BuildClock, Say, ShardBuilder, row_totals, total_mass
+from precompute.shard_builder import BuildClock, Say, ShardBuilder
 from precompute.stored_settings import settings_of
 from precompute.time_estimate import estimate_seconds
 

@@ -1,13 +1,24 @@
+import errno
+import fcntl
 import json
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpn_scale.files import claimed, file_name, replacing, write_json, write_text
+from gpn_scale.files import (
+    claimed,
+    file_name,
+    remove_abandoned,
+    replacing,
+    temporary_path,
+    write_json,
+    write_text,
+)
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
@@ -23,6 +34,65 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
         write_half()
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+WRITER = """
+import pathlib, sys, time
+from gpn_scale import files
+files._PROCESS = 7
+with files.replacing(pathlib.Path(sys.argv[1])) as temporary:
+    temporary.write_text("half")
+    print(temporary, flush=True)
+    time.sleep(600)
+"""
+
+
+def test_only_what_a_dead_process_has_left_is_removed(tmp_path):
+    command = [sys.executable, "-c", WRITER, tmp_path / "file"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+        temporary = tmp_path / Path(writer.stdout.readline().strip()).name
+        assert temporary.name == f".file.{writer.pid}0000000007.tmp"
+        assert not remove_abandoned(temporary)
+        assert temporary.read_text() == "half"
+        writer.kill()
+    assert remove_abandoned(temporary)
+    assert list(tmp_path.iterdir()) == []
+    assert not remove_abandoned(temporary)
+
+
+def test_what_is_no_temporary_file_of_ours_stays(tmp_path):
+    (tmp_path / "link").symlink_to("/dev/full")
+    (tmp_path / "folder").mkdir()
+    assert not remove_abandoned(tmp_path / "link")
+    assert not remove_abandoned(tmp_path / "folder")
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_temporary_file_that_is_removed_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
+    path, lock = tmp_path / "file", fcntl.flock
+    removals = [temporary_path(path)]
+
+    def remove_first(descriptor, operation):
+        if removals:
+            removals.pop().unlink()
+        lock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", remove_first)
+    with replacing(path) as temporary:
+        assert temporary.exists()
+        temporary.write_text("new")
+    assert path.read_text() == "new"
+
+
+def test_files_are_written_where_nothing_can_be_locked(tmp_path, monkeypatch):
+    def refuse(descriptor, operation):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with replacing(tmp_path / "file") as temporary:
+        temporary.write_text("new")
+        assert not remove_abandoned(temporary)
+    assert (tmp_path / "file").read_text() == "new"
 
 
 def test_json_refuses_what_json_does_not_have(tmp_path):

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from gpn_scale.errors import StoreError
 from gpn_scale.ppr.manifest import (
-    LEFT_OVER_FILES,
+    LEFT_OVER,
     MANIFEST,
     MOVED,
-    OWN_FILES,
     ROOTS,
+    STORE_FILES,
     Build,
     check_size,
     manifest_shard_info,
@@ -181,7 +181,7 @@ def remove_generation(folder: Path, *, keep: Collection[str] = ()) -> None:
     False
     """
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:
-        if re.fullmatch(f"{OWN_FILES}|{LEFT_OVER_FILES}", path.name) and path.name not in keep:
+        if re.fullmatch(f"{STORE_FILES}|{LEFT_OVER}", path.name) and path.name not in keep:
             path.unlink(missing_ok=True)
     with suppress(OSError):  # something else is in it
         folder.rmdir()

@@ -11,6 +11,9 @@ Files, in the order in which they are written:
 - `manifest.json` makes the store complete;
 - `build_seconds.json`, written along the way, holds the time that the build took so far.
 
+While parts are computed there are further files, see `part_files`; completing the store removes
+them.
+
 Every file is renamed into place, and equal builds have equal bytes (apart from the time), so a
 killed build can be resumed. An update adds a folder (see `generations`) and replaces the manifest.
 Every file is checked before it is believed: JSON when the store is
