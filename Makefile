@@ -49,7 +49,7 @@ test: install
 	$(BIN)/python -m pytest -n auto
 
 machine: install
-	STORE_MACHINE_RUNS=$(RUNS) $(BIN)/python -m pytest tests/ppr/test_store_machine.py
+	STORE_MACHINE_RUNS=$(RUNS) $(BIN)/python -m pytest tests/ppr/test_store_machine.py tests/precompute/test_update_machine.py
 
 check: install
 	$(BIN)/ruff check .
