@@ -21,7 +21,7 @@ from precompute.row_engine import RowEngine
 from precompute.row_sums import row_totals
 from precompute.scratch_memory import plan_slots
 from precompute.shard_builder import BuildClock, Say, ShardBuilder
-from precompute.stored_settings import settings_of
+from precompute.stored_settings import FOLDED, settings_of
 
 
 def repair_store(
@@ -49,7 +49,7 @@ def repair_store(
 
     Raises:
         StoreError: the store is unfinished or being updated, another file than a shard is damaged,
-            or this version of the program computes other rows.
+            a damaged generation was folded, or this version of the program computes other rows.
     """
     directory, repaired = Path(path), []
     manifest = read_manifest(directory)
@@ -82,6 +82,12 @@ class _Repairer(StoreWriter):
     def repair(self, todo: list[int], resources: Resources, say: Say) -> None:
         """Compute shards again, from the graph, roots and clusters of the generation."""
         build, files = self._build, self._manifest["files"]
+        if build.parameters.get(FOLDED):
+            raise StoreError(
+                f"{self.path / shard_name(todo[0])} is damaged, and cannot be repaired, since its "
+                f"rows were computed on several graphs before they were folded: {REBUILD}",
+                arguments=REBUILD_ARGUMENTS,
+            )
         graph = read_stored_graph(
             self.path, self._manifest, build.graph_fingerprint, build.num_nodes
         )

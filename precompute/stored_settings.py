@@ -6,6 +6,9 @@ from gpn_scale.config import DiffusionConfig, PPRConfig
 from gpn_scale.ppr.manifest import Build
 from precompute.row_engine import Method
 
+FOLDED = "folded"
+"""Parameter of a generation that `compact` wrote: its rows were computed on several graphs."""
+
 
 def settings_of(build: Build, **others: Any) -> tuple[PPRConfig, Method]:
     """Return the configuration with which rows were computed, and the method.

@@ -8,6 +8,7 @@ from gpn_scale.files import claimed
 from gpn_scale.ppr.manifest import LOCK
 from gpn_scale.ppr.shard import shard_name
 from gpn_scale.ppr.verification import verify_store
+from precompute.compact import compact_store
 from precompute.repair import repair_store
 from tests.precompute.engines import config_of, random_graph
 from tests.precompute.test_update import ONE_THREAD, built, updated, with_edges
@@ -47,6 +48,17 @@ def test_other_damage_is_refused(tmp_path):
     data[-3] ^= 1
     (folder / "graph_indices.npy").write_bytes(data)
     with pytest.raises(StoreError, match=r"graph_indices\.npy is damaged"):
+        repair_store(folder, resources=ONE_THREAD)
+
+
+def test_folded_rows_are_refused(tmp_path):
+    graph = random_graph(60)
+    folder = built(tmp_path, graph, config_of(k=4, clusters=2))
+    updated(folder, with_edges(graph, [0], [30]))
+    compact_store(folder)
+    assert repair_store(folder, resources=ONE_THREAD) == []
+    (folder / "generation-00002" / shard_name(0)).unlink()
+    with pytest.raises(StoreError, match="on several graphs before they were folded"):
         repair_store(folder, resources=ONE_THREAD)
 
 

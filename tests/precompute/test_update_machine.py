@@ -18,10 +18,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from gpn_scale.data.building import build_graph
 from gpn_scale.errors import StoreError
+from gpn_scale.ppr.manifest import read_manifest
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.verification import verify_store
 from precompute.compact import compact_store
 from precompute.repair import repair_store
+from precompute.stored_settings import FOLDED
 from tests.precompute.engines import config_of
 from tests.precompute.test_update import ONE_THREAD, assert_certified, built, updated
 
@@ -150,7 +152,13 @@ class UpdateMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.damaged)
     @rule()
     def repair(self):
-        assert len(repair_store(self.path, resources=ONE_THREAD)) == 1
+        folded = read_manifest(self.path)["parameters"].get(FOLDED)
+        try:
+            assert len(repair_store(self.path, resources=ONE_THREAD)) == 1
+        except StoreError:
+            assert folded
+            built(self.path, graph_of(self.edges, self.num_nodes), CONFIG, existing="overwrite")
+            self.readers.clear()
         self.damaged = False
 
     @invariant()
