@@ -18,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from gpn_scale.data.building import build_graph
 from gpn_scale.errors import StoreError
+from gpn_scale.ppr.generations import listed_generations
 from gpn_scale.ppr.manifest import read_manifest
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.verification import verify_store
@@ -152,7 +153,8 @@ class UpdateMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.damaged)
     @rule()
     def repair(self):
-        folded = read_manifest(self.path)["parameters"].get(FOLDED)
+        listed = listed_generations(read_manifest(self.path))
+        folded = any(FOLDED in manifest["parameters"] for _, manifest in listed)
         try:
             assert len(repair_store(self.path, resources=ONE_THREAD)) == 1
         except StoreError:
