@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpn_scale.errors import StoreError
-from gpn_scale.files import write_json
+from gpn_scale.files import make_folder, remove, sweep, write_json
 from gpn_scale.ppr.manifest import (
     BUILD,
     CLUSTERS,
@@ -52,7 +52,7 @@ _OWN = (
     r"(manifest\.json|build\.json|build_seconds\.json|roots\.npy|clusters\.npy|cut\.npy"
     r"|shard-\d{5,}\.ppr)"
 )
-_LEFT_OVER = rf"\.{_OWN}\.\d+\.tmp"  # temporary file of a killed process, see `files.replacing`
+_LEFT_OVER = rf"\.{_OWN}\.\d+\.tmp"  # temporary file of a killed process, see `files.sweep`
 
 
 class StoreWriter:
@@ -171,7 +171,7 @@ class StoreWriter:
         data = _npy(cluster_of_node)
         self.__dict__.pop("_clusters", None)  # may be the checksum of former clusters
         if not _holds(self.path / CLUSTERS, data):
-            (self.path / MANIFEST).unlink(missing_ok=True)
+            remove(self.path / MANIFEST)
             _write_if_other(self.path / CLUSTERS, data)
 
     @property
@@ -212,7 +212,7 @@ class StoreWriter:
         )
         assert rows.cut_mass.shape == (info.rows, info.num_clusters)
         # A store whose shards change is incomplete until `finish` has checked all of them again.
-        (self.path / MANIFEST).unlink(missing_ok=True)
+        remove(self.path / MANIFEST)
         write_shard(self.path / shard_name(index), info, rows)
 
     @property
@@ -286,7 +286,7 @@ class StoreWriter:
 def _claim(directory: Path, build: Build, existing: Existing) -> None:
     """Prepare `directory` for `build`, or refuse it; `overwrite` removes the former store."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_folder(directory)
         names = sorted(path.name for path in directory.iterdir())
     except OSError as error:
         raise StoreError(
@@ -309,14 +309,11 @@ def _claim(directory: Path, build: Build, existing: Existing) -> None:
         )
     if kept and existing == "resume":
         _check_resumable(directory, build)
-    overwrite = existing == "overwrite"
-    if overwrite:
-        (directory / MANIFEST).unlink(missing_ok=True)
-    for name in names:
+    if existing == "overwrite":
+        remove(directory / MANIFEST)
         # build.json stays until the new one replaces it, so the directory is always a store.
-        old = overwrite and name != BUILD and re.fullmatch(_OWN, name)
-        if old or re.fullmatch(_LEFT_OVER, name):
-            (directory / name).unlink(missing_ok=True)
+        remove(*(directory / name for name in names if name != BUILD and re.fullmatch(_OWN, name)))
+    sweep(directory, lambda name: re.fullmatch(_OWN, name) is not None)
 
 
 def _check_resumable(directory: Path, build: Build) -> None:
