@@ -5,6 +5,7 @@ A trial that does not end as it must is printed, and the exit code is 1.
 
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -35,14 +36,20 @@ def main() -> int:
     """Print the table, and return the exit code."""
     chosen = [each for each in SCENARIOS if not sys.argv[1:] or sys.argv[1] in each.name]
     rows = []
-    for line in (HEAD, ["---"] * len(HEAD)):
-        print(f"| {' | '.join(line)} |", flush=True)
+    write_line(HEAD)
+    write_line(["---"] * len(HEAD))
     for scenario in chosen:
         rows.append(row_of(scenario))
-        print(f"| {' | '.join(map(str, rows[-1]))} |", flush=True)
+        write_line(rows[-1])
     sums = [sum(column) for column in list(zip(*rows, strict=True))[1:]]
-    print(f"| all | {' | '.join(map(str, sums))} |")
+    write_line(["all", *sums])
     return 1 if sums[-1] else 0
+
+
+def write_line(cells: Iterable[object]) -> None:
+    """Write a line of the table."""
+    sys.stdout.write(f"| {' | '.join(map(str, cells))} |\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":
