@@ -196,7 +196,7 @@ def make_folder(path: Path, *, exist_ok: bool = True) -> None:
     """
     if path.is_dir() and exist_ok:
         return
-    if not path.parent.is_dir():
+    if not path.parent.exists():
         make_folder(path.parent)
     try:
         disk.system.mkdir(path)
