@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from gpn_scale.config import PPRConfig
 from gpn_scale.errors import ConfigError, StoreError
+from gpn_scale.files import remove
 from gpn_scale.ppr.claiming import Existing
 from gpn_scale.ppr.manifest import BUILD, CLUSTERS, MANIFEST, read_manifest
 from gpn_scale.ppr.open_shard import OpenShard
@@ -169,7 +170,7 @@ class PartProgress:
                 self.writer.write_clusters(cluster_N)
                 files.write_total_mass(mass_N)
         if self.todo:
-            (self.writer.path / MANIFEST).unlink(missing_ok=True)
+            remove(self.writer.path / MANIFEST)
 
 
 def finish_store(path: Path | str) -> None:

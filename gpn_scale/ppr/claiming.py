@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from gpn_scale.errors import StoreError
-from gpn_scale.files import remove_abandoned
+from gpn_scale.files import make_folder, remove, sweep
 from gpn_scale.ppr.generations import is_generation_folder, remove_generation, was_updated
 from gpn_scale.ppr.manifest import BUILD, LEFT_OVER, LOCK, MANIFEST, STORE_FILES, Build, is_store
 from gpn_scale.ppr.part_files import check_same_build
@@ -32,7 +32,7 @@ def claim_directory(directory: Path, build: Build, existing: Existing) -> None:
             not allow changing, holds a different build from the one to resume, or is not writable.
     """
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_folder(directory)
         names = sorted(path.name for path in directory.iterdir())
     except OSError as error:
         raise StoreError(
@@ -59,18 +59,14 @@ def claim_directory(directory: Path, build: Build, existing: Existing) -> None:
         if kept:
             check_same_build(directory, build)
         return
-    overwrite = existing == "overwrite"
-    if overwrite:
-        (directory / MANIFEST).unlink(missing_ok=True)
+    if existing == "overwrite":
+        remove(directory / MANIFEST)
         for name in filter(is_generation_folder, names):
             remove_generation(directory / name)
-    for name in names:
         # build.json stays until the new one replaces it, so the directory is always a store.
-        old = overwrite and name != BUILD and re.fullmatch(STORE_FILES, name)
-        if old:
-            (directory / name).unlink(missing_ok=True)
-        elif re.fullmatch(LEFT_OVER, name):
-            remove_abandoned(directory / name)
+        own = (name for name in names if name != BUILD and re.fullmatch(STORE_FILES, name))
+        remove(*(directory / name for name in own))
+    sweep(directory, lambda name: re.fullmatch(STORE_FILES, name) is not None)
 
 
 def _check_resumable(directory: Path, build: Build) -> None:

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpn_scale.errors import StoreError
+from gpn_scale.files import remove, remove_folder, sweep
 from gpn_scale.ppr.manifest import (
-    LEFT_OVER,
     MANIFEST,
     MOVED,
     ROOTS,
@@ -180,11 +180,13 @@ def remove_generation(folder: Path, *, keep: Collection[str] = ()) -> None:
     ...     path.exists()
     False
     """
-    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
-        if re.fullmatch(f"{STORE_FILES}|{LEFT_OVER}", path.name) and path.name not in keep:
-            path.unlink(missing_ok=True)
+    if not folder.is_dir():
+        return
+    names = [path.name for path in folder.iterdir() if path.name not in keep]
+    remove(*(folder / name for name in names if re.fullmatch(STORE_FILES, name)))
+    sweep(folder, lambda name: re.fullmatch(STORE_FILES, name) is not None)
     with suppress(OSError):  # something else is in it
-        folder.rmdir()
+        remove_folder(folder)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpn_scale.errors import StoreError
-from gpn_scale.files import remove_abandoned, write_json
+from gpn_scale.files import remove, sweep, write_json
 from gpn_scale.ppr.manifest import (
     BUILD,
     CLUSTERS,
-    LEFT_OVER,
     PART_FILES,
     PARTS,
     ROOTS,
+    STORE_FILES,
     TOTAL_MASS,
     Build,
 )
@@ -178,11 +178,8 @@ def remove_part_files(directory: Path) -> None:
     ...     files.counts
     []
     """
-    for path in directory.iterdir():
-        if re.fullmatch(PART_FILES, path.name):
-            path.unlink(missing_ok=True)
-        elif re.fullmatch(LEFT_OVER, path.name):
-            remove_abandoned(path)
+    remove(*(path for path in directory.iterdir() if re.fullmatch(PART_FILES, path.name)))
+    sweep(directory, lambda name: re.fullmatch(STORE_FILES, name) is not None)
 
 
 def _record_name(index: int, count: int) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpn_scale.errors import StoreError
-from gpn_scale.files import write_json
+from gpn_scale.files import remove, write_json
 from gpn_scale.ppr.claiming import Existing, claim_directory
 from gpn_scale.ppr.manifest import (
     BUILD,
@@ -175,7 +175,7 @@ class StoreWriter:
         data = npy_bytes(cluster_of_node)
         self.__dict__.pop("_clusters", None)  # may be the checksum of former clusters
         if not holds(self.path / CLUSTERS, data):
-            (self.path / MANIFEST).unlink(missing_ok=True)
+            remove(self.path / MANIFEST)
             write_if_other(self.path / CLUSTERS, data)
 
     @property
@@ -202,7 +202,7 @@ class StoreWriter:
             check_same_build(self.path, self._build)
         else:
             # If its shards change, a store is incomplete until `finish` has checked them again.
-            (self.path / MANIFEST).unlink(missing_ok=True)
+            remove(self.path / MANIFEST)
         self._write(index, rows)
 
     def _write(self, index: int, rows: Rows) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gpn_scale import disk
 from gpn_scale.errors import StoreError
-from gpn_scale.files import temporary_path
 from gpn_scale.ppr.part_files import PartFiles
 from gpn_scale.ppr.rows import Rows
 from gpn_scale.ppr.store import PPRStore
@@ -238,7 +238,7 @@ def test_arrays_that_do_not_fit_the_build_are_a_bug(tmp_path):
         writer.write_shard(3, rows.consecutive(slice(0, 0)))
 
 
-def out_of_space(descriptor):
+def out_of_space(descriptor, *_):
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
@@ -249,10 +249,7 @@ def test_a_full_disk_leaves_nothing_half_written(built, tmp_path, monkeypatch, l
     writer.write_clusters(example().clusters)
     example().write(writer, 0)
     before = content(path)
-    if late:
-        monkeypatch.setattr(os, "fsync", out_of_space)
-    else:  # the kernel's own full disk, in the place where the temporary file would be
-        temporary_path(path / "shard-00001.ppr").symlink_to("/dev/full")
+    monkeypatch.setattr(disk.system, "sync" if late else "write", out_of_space)
     size = (built / "shard-00001.ppr").stat().st_size
     with pytest.raises(
         StoreError, match=f"disk full .*shard-00001.ppr: free {size} b.*existing='resume'"
@@ -267,7 +264,8 @@ def test_a_full_disk_leaves_nothing_half_written(built, tmp_path, monkeypatch, l
 def test_a_full_disk_at_the_manifest_or_the_beginning(built, tmp_path, monkeypatch):
     writer = example().begin(built, "resume")
     (built / "manifest.json").unlink()
-    monkeypatch.setattr(os, "fsync", out_of_space)
+    (tmp_path / "t").mkdir()
+    monkeypatch.setattr(disk.system, "sync", out_of_space)
     with pytest.raises(StoreError, match=r"disk full while writing .*manifest.json"):
         writer.finish(example().total_mass)
     with pytest.raises(StoreError, match=r"disk full while writing .*build.json"):
