@@ -24,6 +24,7 @@ from gpn_scale.files import (
     replacing_map,
     scratch_map,
     sweep,
+    temporary_path,
     write_bytes,
     write_json,
     write_text,
@@ -116,7 +117,7 @@ def test_files_of_killed_processes_are_swept_and_those_of_living_ones_stay(tmp_p
     command = [sys.executable, "-c", LIVING, str(path), "600"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "writes\n"
-        temporary = tmp_path / f".file.{process.pid}.tmp"
+        (temporary,) = tmp_path.glob(".file.*.tmp")
         write_text(path, "mine")
         assert temporary.exists()
         process.kill()
@@ -133,7 +134,7 @@ def test_a_file_that_is_swept_before_it_is_locked_is_made_again(tmp_path, monkey
 
     def late(descriptor, *, wait):
         if not times:
-            (tmp_path / f".file.{os.getpid()}.tmp").unlink()
+            temporary_path(tmp_path / "file").unlink()
         times.append(wait)
         real(descriptor, wait=wait)
 
@@ -155,7 +156,7 @@ def test_a_file_system_without_locks_is_written_but_not_swept(tmp_path, monkeypa
 
 def test_a_link_under_the_temporary_name_is_not_followed(tmp_path):
     (tmp_path / "precious").write_text("old")
-    (tmp_path / f".file.{os.getpid()}.tmp").symlink_to(tmp_path / "precious")
+    temporary_path(tmp_path / "file").symlink_to(tmp_path / "precious")
     with pytest.raises(FileExistsError):
         write_bytes(tmp_path / "file", b"new")
     assert (tmp_path / "precious").read_text() == "old"

@@ -87,12 +87,15 @@ def test_only_files_of_parts_and_of_dead_processes_are_removed(files):
     left_over = temporary_path(files.directory / "shard-00001.ppr")
     left_over.write_bytes(b"half")
     (files.directory / "notes.txt").write_text("mine")
-    with replacing(files.directory / "shard-00000.ppr") as temporary:
-        temporary.write_bytes(b"half")
+    living = files.directory / "shard-00000.ppr"
+    with replacing(living) as file:
+        file.write(b"half")
+        file.flush()
         remove_part_files(files.directory)
-        assert content(files.directory) == before | {"notes.txt": b"mine", temporary.name: b"half"}
-        temporary.write_bytes(b"whole")
-    assert (files.directory / "shard-00000.ppr").read_bytes() == b"whole"
+        kept = {"notes.txt": b"mine", temporary_path(living).name: b"half"}
+        assert content(files.directory) == before | kept
+        file.write(b", whole")
+    assert living.read_bytes() == b"half, whole"
 
 
 def test_a_full_disk_leaves_what_was_there(files, monkeypatch):

@@ -306,7 +306,7 @@ def example_fingerprint(tmp_path):
 def test_a_shared_directory_is_joined_by_any_number_of_processes(built, tmp_path):
     path = tmp_path / "together"
     writers = [example().begin(path, "share") for _ in range(3)]
-    left_over = path / ".shard-00001.ppr.123.tmp"
+    left_over = path / ".cut.npy.123.tmp"
     left_over.write_bytes(b"half")
     for writer in writers:
         writer.write_clusters(example().clusters)
