@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gpn_scale.errors import StoreError
+from gpn_scale.ppr.manifest_schema import check_build, check_lists
 from gpn_scale.ppr.sealed import (
     FORMAT,
     FORMAT_VERSION,
@@ -55,9 +56,24 @@ class Build:
     """Number of clusters P; 0 without clusters."""
 
     @classmethod
-    def of(cls, stored: Mapping[str, Any]) -> "Build":
-        """Return the build that a `build.json` or `manifest.json` describes."""
+    def of(cls, stored: Mapping[str, Any], source: Path | str = BUILD) -> "Build":
+        """Return the build that a `build.json` or `manifest.json` describes.
+
+        Args:
+            stored: Content of the file.
+            source: Its name in messages.
+
+        Raises:
+            StoreError: an entry is missing, of another type, or out of range.
+        """
+        check_build(source, stored)
         return cls(**{field.name: stored[field.name] for field in fields(cls)})
+
+    @property
+    def node_files(self) -> set[str]:
+        """Names of the files of the store that hold one number per node or root."""
+        of_clusters = {CLUSTERS, CUT} if self.num_clusters else set()
+        return of_clusters | (set() if self.roots is None else {ROOTS})
 
     @property
     def text(self) -> str:
@@ -93,6 +109,21 @@ class Build:
         return info
 
 
+def read_build(path: Path) -> Build:
+    """Return the build that the file `path` describes, a `build.json` or `manifest.json`.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.ppr.example import example_store
+    >>> with TemporaryDirectory() as folder:
+    ...     read_build(example_store(folder).path / BUILD).num_nodes
+    3
+
+    Raises:
+        StoreError: the file is missing or damaged, or holds what no build writes.
+    """
+    return Build.of(read_sealed(path), path)
+
+
 def read_manifest(directory: Path) -> dict[str, Any]:
     """Return the manifest of the store in `directory`.
 
@@ -102,10 +133,14 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     gpn_scale.errors.StoreError: no_store is not a PPR store (no manifest.json): ...
 
     Raises:
-        StoreError: there is no manifest, or it is damaged.
+        StoreError: there is no manifest, it is damaged, or holds what no build writes.
     """
     if (directory / MANIFEST).exists():
-        return read_sealed(directory / MANIFEST)
+        path = directory / MANIFEST
+        manifest = read_sealed(path)
+        build = Build.of(manifest, path)
+        check_lists(path, manifest, build.node_files, build.num_shards)
+        return manifest
     if is_store(directory):
         raise StoreError(
             f"{directory} is an unfinished PPR store (no {MANIFEST}): {RESUME}",

@@ -11,11 +11,15 @@ from gpn_scale.ppr.manifest import (
     ROOTS,
     Build,
     manifest_shard_info,
+    read_build,
     read_manifest,
 )
 from gpn_scale.ppr.open_shard import OpenShard
 from gpn_scale.ppr.sealed import file_checksum, read_sealed
 from gpn_scale.ppr.shard import read_shard_info, shard_name
+
+_MOST_PROBLEMS = 1000
+"""After so many damaged files, the rest is not checked: it may not exist at all."""
 
 
 def verify_store(path: Path | str) -> list[str]:
@@ -33,11 +37,11 @@ def verify_store(path: Path | str) -> list[str]:
     if problems and record.exists():
         # Check the other files as well: build.json also says which shards there are.
         record = directory / BUILD
-        problems += _complaints(read_sealed, record)
+        problems += _complaints(read_build, record)
     if problems and (len(problems) > 1 or record.name == MANIFEST):
         return problems
     stored = read_sealed(record)
-    build = Build.of(stored)
+    build = Build.of(stored, record)
     files = {name: facts["checksum"] for name, facts in stored.get("files", {}).items()}
     expected = {BUILD: build.fingerprint, ROOTS: build.roots} | files
     for name, wanted in expected.items():
@@ -45,6 +49,8 @@ def verify_store(path: Path | str) -> list[str]:
             problems += _complaints(_check_file, directory / name, wanted)
     for index in range(build.num_shards):
         problems += _complaints(_check_shard, directory, stored, build, index)
+        if len(problems) >= _MOST_PROBLEMS and index + 1 < build.num_shards:
+            return [*problems, f"the shards after {shard_name(index)} were not checked"]
     return problems
 
 

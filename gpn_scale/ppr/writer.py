@@ -27,6 +27,7 @@ from gpn_scale.ppr.manifest import (
     SECONDS,
     Build,
     is_store,
+    read_build,
     read_build_seconds,
 )
 from gpn_scale.ppr.open_shard import OpenShard
@@ -39,7 +40,6 @@ from gpn_scale.ppr.sealed import (
     checksum,
     differences,
     file_checksum,
-    read_sealed,
     replacing_file,
     sealed,
 )
@@ -141,7 +141,7 @@ class StoreWriter:
     @classmethod
     def join(cls, path: Path | str) -> "StoreWriter":
         """Return another writer for the build that a process began in `path`."""
-        return cls(Path(path), Build.of(read_sealed(Path(path) / BUILD)))
+        return cls(Path(path), read_build(Path(path) / BUILD))
 
     @property
     def num_shards(self) -> int:
@@ -321,10 +321,10 @@ def _claim(directory: Path, build: Build, existing: Existing) -> None:
 
 def _check_resumable(directory: Path, build: Build) -> None:
     try:
-        stored = Build.of(read_sealed(directory / BUILD))
+        stored = read_build(directory / BUILD)
     except StoreError as error:  # damaged; the manifest, if there is one, contains the same
         try:
-            stored = Build.of(read_sealed(directory / MANIFEST))
+            stored = read_build(directory / MANIFEST)
         except StoreError:
             raise StoreError(
                 f"{directory} cannot be resumed ({error}); {REBUILD}", arguments=REBUILD_ARGUMENTS
@@ -358,16 +358,13 @@ def _root_file(roots: NDArray[np.integer[Any]] | None, num_nodes: int) -> bytes 
 def _manifest_of(
     directory: Path, build: Build, infos: list[ShardInfo], missing_mass: float
 ) -> dict[str, Any]:
-    clustered = build.num_clusters > 0
-    files = {ROOTS: build.roots is not None, CLUSTERS: clustered, CUT: clustered}
     return asdict(build) | {
         "files": {
             name: {
                 "bytes": (directory / name).stat().st_size,
                 "checksum": file_checksum(directory / name),
             }
-            for name, used in files.items()
-            if used
+            for name in build.node_files
         },
         "shards": [shard_entry(index, info) for index, info in enumerate(infos)],
         "entries": sum(info.entries for info in infos),
