@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from gpn_scale.block_checksums import file_hash, text_checksum
 from gpn_scale.data.graph import CSRFeatures, Features, Graph, Split
-from gpn_scale.data.npz_arrays import UNREADABLE
+from gpn_scale.data.npz_arrays import UNREADABLE, load_array
 from gpn_scale.data.preparation import Preparation
 from gpn_scale.data.raw_columns import RawColumns
 from gpn_scale.errors import GraphError
@@ -232,7 +232,7 @@ def _open_array(path: Path, entry: Mapping[str, Any]) -> NDArray[Any]:
     _check_file(path, entry)
     try:
         check_file(path)
-        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        array = load_array(path, mapped=True)
     except UNREADABLE as error:
         raise GraphError(
             f"{path} is missing or damaged ({error}), but graph.json names it: save the graph again"
