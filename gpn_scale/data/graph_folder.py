@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from gpn_scale.block_checksums import file_hash, text_checksum
 from gpn_scale.data.graph import CSRFeatures, Features, Graph, Split
+from gpn_scale.data.mapped_checks import check_manifest, check_mapped
 from gpn_scale.data.npz_arrays import UNREADABLE, load_array
 from gpn_scale.data.preparation import Preparation
 from gpn_scale.data.raw_columns import RawColumns
@@ -103,9 +104,11 @@ def open_graph(directory: Path) -> Graph:
     path = directory / MANIFEST
     manifest = _read_manifest(path)
     try:
-        return _graph_of(manifest, directory)
+        graph = _graph_of(manifest, directory)
     except (KeyError, TypeError, AttributeError) as error:
         raise GraphError(f"{path} is incomplete ({error!r}): save the graph again") from error
+    check_mapped(graph)
+    return graph
 
 
 def _graph_of(manifest: Mapping[str, Any], directory: Path) -> Graph:
@@ -204,6 +207,10 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         )
     if _CHECKSUM in manifest and manifest[_CHECKSUM] != _manifest_checksum(manifest):
         raise GraphError(f"{path} is damaged: its checksum is wrong: save the graph again")
+    try:
+        check_manifest(manifest)
+    except GraphError as error:
+        raise GraphError(f"{path} is damaged: {error}: save the graph again") from error
     return dict(manifest)
 
 
