@@ -133,7 +133,7 @@ class Trials:
         folder = prepared(subject, self.inputs, self.folder)
         process = start(subject.command(self.inputs, folder), self._log(name))
         victim = rank_process(process.pid, 1) if subject.ranks > 1 else process.pid
-        time.sleep(rng.uniform(0.3, 0.9) * self.seconds[name] if subject.ranks == 1 else 0)
+        time.sleep(rng.uniform(0.1, 0.6) * self.seconds[name])
         send([victim], signal.SIGSTOP)
         time.sleep(seconds)
         waited = process.poll() is None
@@ -175,10 +175,10 @@ class Trials:
         subject, expected = SUBJECTS[name], self.undisturbed(name)
         folder = prepared(subject, self.inputs, self.folder)
         command = subject.command(self.inputs, folder)
-        ends = self._both(name, command, command, rng.uniform(0, 0.5) * self.seconds[name])
+        ends = self._both(command, command, rng.uniform(0, 0.5) * self.seconds[name])
         good = self._is_refused_or_done(ends, subject) and subject.digests(folder) == expected
         good = good and not temporary_files(folder)
-        return {"subject": name, "second": "same", "outcome": _told(ends), "good": good}
+        return {"subject": name, "second": "same", "outcome": _outcome(ends), "good": good}
 
     def different_pair(self, name: str, change: tuple[str, ...]) -> dict[str, object]:
         """Start two calls that differ in one folder; the result is that of one of them."""
@@ -193,13 +193,13 @@ class Trials:
         command = subject.command(self.inputs, folder)
         second = [*command, *change, "--overwrite"]
         second.remove("--resume")
-        ends = self._both(name, command, second, rng.uniform(0.3, 0.8) * self.seconds[name])
+        ends = self._both(command, second, rng.uniform(0.3, 0.8) * self.seconds[name])
         good = all(end.code in (0, 2) for end in ends) and subject.digests(folder) in results
         good = good and not temporary_files(folder)
         text = f"{' '.join(change)} --overwrite"
-        return {"subject": name, "second": text, "outcome": _told(ends), "good": good}
+        return {"subject": name, "second": text, "outcome": _outcome(ends), "good": good}
 
-    def _both(self, name: str, first: list[str], second: list[str], pause: float) -> list[Ended]:
+    def _both(self, first: list[str], second: list[str], pause: float) -> list[Ended]:
         logs = [self.work / f"pair-{place}.txt" for place in (1, 2)]
         processes: list[subprocess.Popen[bytes]] = [start(first, logs[0])]
         time.sleep(pause)
@@ -210,15 +210,13 @@ class Trials:
         done = [end for end in ends if end.code == 0]
         codes = (1, 2) if subject.ranks > 1 else (2,)  # torchrun itself ends with 1
         refused = [end for end in ends if end.code in codes and end.sentence]
-        return (
-            bool(done) and len(done) + len(refused) == 2 and not (subject.alone and len(done) > 1)
-        )
+        return bool(done) and len(done) + len(refused) == 2
 
     def _log(self, name: str) -> Path:
         return self.work / f"{name.replace(' ', '_').replace(',', '')}.txt"
 
 
-def _told(ends: list[Ended]) -> str:
+def _outcome(ends: list[Ended]) -> str:
     texts = [f"{end.code}" + (f" ({end.sentence})" if end.sentence else "") for end in ends]
     return f"exit codes {texts[0]} and {texts[1]}"
 

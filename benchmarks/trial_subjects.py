@@ -31,8 +31,6 @@ class Subject:
     """Folder of inputs that is copied to the folder to write to; "" for none."""
     ranks: int = 1
     """Number of its ranks."""
-    alone: bool = False
-    """Whether a second process in the same folder is to be refused."""
 
 
 def prepared(subject: Subject, inputs: Path, folder: Path) -> Path:
@@ -131,9 +129,9 @@ def _evaluate(_: Path, folder: Path) -> list[str]:
 SUBJECTS = {
     "precompute": Subject(_precompute, store_digests),
     "precompute, 2 MPI ranks": Subject(_precompute_ranks, store_digests, ranks=2),
-    "train exact": Subject(_train_exact, run_digests, alone=True),
-    "train minibatch": Subject(_train_minibatch, run_digests, alone=True),
-    "train minibatch, 2 ranks": Subject(_train_ranks, run_digests, ranks=2, alone=True),
+    "train exact": Subject(_train_exact, run_digests),
+    "train minibatch": Subject(_train_minibatch, run_digests),
+    "train minibatch, 2 ranks": Subject(_train_ranks, run_digests, ranks=2),
     "predict": Subject(_predict, lambda folder: _hashes(folder, "all.parquet")),
     "evaluate": Subject(
         _evaluate,
