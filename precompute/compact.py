@@ -10,14 +10,9 @@ from numpy.typing import NDArray
 from gpn_scale.errors import StoreError
 from gpn_scale.files import claimed, is_in_use
 from gpn_scale.ppr.claiming import Existing
-from gpn_scale.ppr.generations import (
-    FIRST_FOLDER,
-    generation_folder,
-    is_generation_folder,
-    listed_generations,
-    remove_generation,
-)
+from gpn_scale.ppr.generations import generation_folder, listed_generations, remove_generation
 from gpn_scale.ppr.manifest import BUILD, LOCK, MANIFEST, SECONDS, Build, read_manifest
+from gpn_scale.ppr.manifest_schema import FIRST_FOLDER, is_generation_folder
 from gpn_scale.ppr.rows import Rows
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.updated_manifest import next_number, write_updated_manifest

@@ -6,7 +6,7 @@ It runs as one process, or as several ranks under torchrun.
 import argparse
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -100,8 +100,20 @@ def _train_in_world(options: argparse.Namespace, world: World) -> None:
     asked = RunChoice(out=options.out, resume=options.resume, overwrite=options.overwrite)
     choice = chosen_run(asked, dataset_of(options, base), world)
     directory = choice.directory
-    with world.all_or_none():
-        options = completed(options, choice, base)
+    with ExitStack() as stack:
+        with world.all_or_none():
+            options = completed(options, choice, base)
+            if world.is_first:
+                stack.enter_context(directory.reserved())
+                # Another process may have trained there since it was chosen.
+                directory.claim(overwrite=choice.overwrite, resume=choice.resume)
+        _train_in_directory(options, directory, budget, world)
+
+
+def _train_in_directory(
+    options: argparse.Namespace, directory: RunDirectory, budget: int, world: World
+) -> None:
+    """Train and predict in a directory that is reserved, within `budget` bytes of memory."""
     run = _prepare(options, directory, world)
     with world.all_or_none():
         if world.is_first:

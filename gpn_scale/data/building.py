@@ -29,6 +29,8 @@ MAX_CLASSES = 1_000_000
 """Limit on the number of classes, which catches ids given as labels."""
 
 _CHUNK_ROWS = 1 << 16
+_BARE_NODES, _BARE_NODES_PER_ENTRY = 10_000_000, 100
+"""A graph may always have so many nodes, and so many more for each end of an edge or label."""
 
 
 def build_graph(
@@ -88,12 +90,13 @@ def build_graph(
             "expected one of each per edge"
         )
     given_labels = None if labels is None else _as_labels(labels, name)
+    sizes = [len(given_labels)] if given_labels is not None else []
+    sizes += [checked_features.shape[0]] if checked_features is not None else []
     if num_nodes is None:
-        sizes = [len(given_labels)] if given_labels is not None else []
-        sizes += [checked_features.shape[0]] if checked_features is not None else []
         largest = max((int(ids.max()) for ids in (source_E, target_E) if len(ids)), default=-1)
         num_nodes = max(sizes, default=largest + 1)
     _check_edges(source_E, target_E, num_nodes, name)
+    _check_plausible(num_nodes, max(sizes, default=0) + 2 * len(source_E), name)
     if given_labels is None:
         given_labels = np.full(num_nodes, MISSING_LABEL, np.int32)
     checked_labels, num_classes = _check_labels(given_labels, num_classes, name)
@@ -229,6 +232,20 @@ def _check_edges(source: NDArray[Any], target: NDArray[Any], num_nodes: int, nam
                 f"graph {name!r}: edge {at} ({source[at]} -> {target[at]}) names a node outside "
                 f"[0, {num_nodes}): fix the edge, or give every node features and a label"
             )
+
+
+def _check_plausible(num_nodes: int, described: int, name: str) -> None:
+    """Refuse a number of nodes that what is known of them cannot explain, before memory is taken.
+
+    One damaged id, or a wrong number of nodes, would otherwise make a small graph fill the memory.
+    """
+    most = _BARE_NODES + _BARE_NODES_PER_ENTRY * described
+    if num_nodes > most:
+        raise GraphError(
+            f"graph {name!r}: got {num_nodes:,} nodes, of which edges, features and labels have "
+            f"only {described:,} entries, expected at most {most:,}: number the nodes from 0 "
+            "without gaps"
+        )
 
 
 def _check_mark(ids: ArrayLike, key: str, num_nodes: int, name: str) -> NodeIds:

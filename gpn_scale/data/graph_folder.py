@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from gpn_scale.block_checksums import file_hash, text_checksum
 from gpn_scale.data.graph import CSRFeatures, Features, Graph, Split
-from gpn_scale.data.npz_arrays import UNREADABLE
+from gpn_scale.data.mapped_checks import check_manifest, check_mapped
+from gpn_scale.data.npz_arrays import UNREADABLE, load_array
 from gpn_scale.data.preparation import Preparation
 from gpn_scale.data.raw_columns import RawColumns
 from gpn_scale.errors import GraphError
@@ -108,9 +109,11 @@ def open_graph(directory: Path) -> Graph:
     path = directory / MANIFEST
     manifest = _read_manifest(path)
     try:
-        return _graph_of(manifest, directory)
+        graph = _graph_of(manifest, directory)
     except (KeyError, TypeError, AttributeError) as error:
         raise GraphError(f"{path} is incomplete ({error!r}): save the graph again") from error
+    check_mapped(graph)
+    return graph
 
 
 def _graph_of(manifest: Mapping[str, Any], directory: Path) -> Graph:
@@ -209,6 +212,10 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         )
     if _CHECKSUM in manifest and manifest[_CHECKSUM] != _manifest_checksum(manifest):
         raise GraphError(f"{path} is damaged: its checksum is wrong: save the graph again")
+    try:
+        check_manifest(manifest)
+    except GraphError as error:
+        raise GraphError(f"{path} is damaged: {error}: save the graph again") from error
     return dict(manifest)
 
 
@@ -237,7 +244,7 @@ def _open_array(path: Path, entry: Mapping[str, Any]) -> NDArray[Any]:
     _check_file(path, entry)
     try:
         check_file(path)
-        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        array = load_array(path, mapped=True)
     except UNREADABLE as error:
         raise GraphError(
             f"{path} is missing or damaged ({error}), but graph.json names it: save the graph again"

@@ -5,9 +5,10 @@ import tokenize
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.lib import format as npy_format
@@ -18,7 +19,7 @@ from gpn_scale.reading import file_size, open_file, unpacked_limit
 
 UNREADABLE = (
     *(OSError, ValueError, EOFError, RuntimeError, MemoryError, TypeError, OverflowError),
-    *(KeyError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
+    *(KeyError, SyntaxError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
 )
 """Errors of NumPy and of zipfile about damaged files; RecursionError is a RuntimeError."""
 
@@ -47,10 +48,7 @@ def read_arrays(path: Path, is_wanted: Callable[[str], bool]) -> dict[str, NDArr
         raise GraphError(f"{path} cannot be opened ({error}): make it readable") from error
     with file:
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore"
-                )  # about headers that Python 2 wrote, or damaged ones
+            with _without_warnings():
                 return _wanted_arrays(np.load(file, allow_pickle=False), path, is_wanted)
         except GraphError:
             raise
@@ -60,6 +58,35 @@ def read_arrays(path: Path, is_wanted: Callable[[str], bool]) -> dict[str, NDArr
                 f"{path} cannot be read as .npz without pickle ({reason}); "
                 "expected a complete file of plain arrays: write it again with np.savez"
             ) from error
+
+
+def load_array(source: Path | BinaryIO, *, mapped: bool = False) -> NDArray[Any]:
+    """Return the array in a `.npy` file, which is mapped if wanted and never unpickled.
+
+    >>> from io import BytesIO
+    >>> file = BytesIO()
+    >>> np.save(file, [1, 2])
+    >>> _ = file.seek(0)
+    >>> load_array(file)
+    array([1, 2])
+
+    Raises:
+        ValueError: the file holds several arrays; and any other of `UNREADABLE` if it is damaged.
+    """
+    with _without_warnings():
+        array = np.load(source, mmap_mode="r" if mapped else None, allow_pickle=False)
+    if not isinstance(array, np.ndarray):
+        array.close()
+        raise ValueError("it is an archive of several arrays")
+    return array
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Silence NumPy about headers that Python 2 wrote, and about damaged ones."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def _wanted_arrays(

@@ -7,10 +7,20 @@ from typing import Literal
 
 from gpn_scale.errors import StoreError
 from gpn_scale.files import make_folder, remove, sweep
-from gpn_scale.ppr.generations import is_generation_folder, remove_generation, was_updated
-from gpn_scale.ppr.manifest import BUILD, LEFT_OVER, LOCK, MANIFEST, STORE_FILES, Build, is_store
+from gpn_scale.ppr.generations import remove_generation, was_updated
+from gpn_scale.ppr.manifest import (
+    BUILD,
+    LEFT_OVER,
+    LOCK,
+    MANIFEST,
+    STORE_FILES,
+    Build,
+    is_store,
+    read_build,
+)
+from gpn_scale.ppr.manifest_schema import is_generation_folder
 from gpn_scale.ppr.part_files import check_same_build
-from gpn_scale.ppr.sealed import REBUILD, REBUILD_ARGUMENTS, differences, read_sealed
+from gpn_scale.ppr.sealed import REBUILD, REBUILD_ARGUMENTS, differences
 
 Existing = Literal["refuse", "resume", "overwrite", "share"]
 """What to do with a store that already exists in the directory."""
@@ -78,10 +88,10 @@ def _check_resumable(directory: Path, build: Build) -> None:
             arguments=("repair_store", "existing=overwrite"),
         )
     try:
-        stored = Build.of(read_sealed(directory / BUILD))
+        stored = read_build(directory / BUILD)
     except StoreError as error:  # damaged; the manifest, if there is one, contains the same
         try:
-            stored = Build.of(read_sealed(directory / MANIFEST))
+            stored = read_build(directory / MANIFEST)
         except StoreError:
             raise StoreError(
                 f"{directory} cannot be resumed ({error}); {REBUILD}", arguments=REBUILD_ARGUMENTS

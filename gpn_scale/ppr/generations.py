@@ -30,15 +30,10 @@ from gpn_scale.ppr.manifest import (
     check_size,
     manifest_shard_info,
 )
+from gpn_scale.ppr.manifest_schema import FIRST_FOLDER, GENERATIONS
 from gpn_scale.ppr.node_file import read_node_file
 from gpn_scale.ppr.sealed import read_sealed
 from gpn_scale.ppr.shard import ShardInfo, shard_name
-
-GENERATIONS, HISTORY = "generations", "history"
-"""Fields of the manifest of a store that was updated."""
-FIRST_FOLDER = "."
-"""Folder of the generation that a build writes: the store's own."""
-_FOLDER = r"generation-\d{5,}"
 
 
 def generation_folder(number: int) -> str:
@@ -48,15 +43,6 @@ def generation_folder(number: int) -> str:
     'generation-00003'
     """
     return f"generation-{number:05d}"
-
-
-def is_generation_folder(name: str) -> bool:
-    """Return whether `name` is that of the folder of a later generation.
-
-    >>> is_generation_folder("generation-00003"), is_generation_folder("graph")
-    (True, False)
-    """
-    return re.fullmatch(_FOLDER, name) is not None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,17 +103,10 @@ def listed_generations(manifest: Mapping[str, Any]) -> list[tuple[str, Mapping[s
     >>> with TemporaryDirectory() as folder:
     ...     [place for place, _ in listed_generations(example_store(folder).manifest)]
     ['.']
-
-    Raises:
-        StoreError: a listed folder is not one of a store.
     """
     if GENERATIONS not in manifest:
         return [(FIRST_FOLDER, manifest)]
-    listed = [(entry["folder"], entry["manifest"]) for entry in manifest[GENERATIONS]]
-    for folder, _ in listed:
-        if folder != FIRST_FOLDER and not is_generation_folder(folder):
-            raise StoreError(f"{MANIFEST} lists {folder!r}, expected the folder of a generation")
-    return listed
+    return [(entry["folder"], entry["manifest"]) for entry in manifest[GENERATIONS]]
 
 
 def open_generations(directory: Path, manifest: Mapping[str, Any]) -> list[Generation]:

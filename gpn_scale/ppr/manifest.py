@@ -7,6 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from gpn_scale.errors import StoreError
+from gpn_scale.ppr.manifest_schema import (
+    GENERATIONS,
+    check_build,
+    check_generations,
+    check_lists,
+)
 from gpn_scale.ppr.sealed import (
     FORMAT,
     FORMAT_VERSION,
@@ -17,6 +23,7 @@ from gpn_scale.ppr.sealed import (
     sealed,
 )
 from gpn_scale.ppr.shard import ShardInfo, read_shard_info, shard_entry, shard_name
+from gpn_scale.ppr.stored_graph import graph_files
 from gpn_scale.reading import JSON_BYTES, read_bytes, read_json
 
 BUILD, MANIFEST, ROOTS = "build.json", "manifest.json", "roots.npy"
@@ -68,9 +75,25 @@ class Build:
     """What `StoredGraph` needs besides its arrays; None if the store does not hold its graph."""
 
     @classmethod
-    def of(cls, stored: Mapping[str, Any]) -> "Build":
-        """Return the build that a `build.json` or `manifest.json` describes."""
+    def of(cls, stored: Mapping[str, Any], source: Path | str = BUILD) -> "Build":
+        """Return the build that a `build.json` or `manifest.json` describes.
+
+        Args:
+            stored: Content of the file.
+            source: Its name in messages.
+
+        Raises:
+            StoreError: an entry is missing, of another type, or out of range.
+        """
+        check_build(source, stored)
         return cls(**{field.name: stored[field.name] for field in fields(cls)})
+
+    @property
+    def node_files(self) -> set[str]:
+        """Names of the files of the store that hold one number per node or root."""
+        of_clusters = {CLUSTERS, CUT} if self.num_clusters else set()
+        of_roots = set() if self.roots is None else {ROOTS}
+        return of_clusters | of_roots | set(graph_files(self.graph))
 
     @property
     def text(self) -> str:
@@ -106,6 +129,21 @@ class Build:
         return info
 
 
+def read_build(path: Path) -> Build:
+    """Return the build that the file `path` describes, a `build.json` or `manifest.json`.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.ppr.example import example_store
+    >>> with TemporaryDirectory() as folder:
+    ...     read_build(example_store(folder).path / BUILD).num_nodes
+    3
+
+    Raises:
+        StoreError: the file is missing or damaged, or holds what no build writes.
+    """
+    return Build.of(read_sealed(path), path)
+
+
 def read_manifest(directory: Path) -> dict[str, Any]:
     """Return the manifest of the store in `directory`.
 
@@ -115,10 +153,19 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     gpn_scale.errors.StoreError: no_store is not a PPR store (no manifest.json): ...
 
     Raises:
-        StoreError: there is no manifest, or it is damaged.
+        StoreError: there is no manifest, it is damaged, or holds what no build writes.
     """
     if (directory / MANIFEST).exists():
-        return read_sealed(directory / MANIFEST)
+        path = directory / MANIFEST
+        manifest = read_sealed(path)
+        listed = [manifest]
+        if GENERATIONS in manifest:
+            Build.of(manifest, path)
+            listed = check_generations(path, manifest)
+        for each in listed:
+            build = Build.of(each, path)
+            check_lists(path, each, build.node_files, build.num_shards, optional={MOVED})
+        return manifest
     if is_store(directory):
         if any(re.fullmatch(PART_FILES, path.name) for path in directory.iterdir()):
             raise StoreError(

@@ -3,12 +3,12 @@
 import hashlib
 import io
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpn_scale.data.npz_arrays import UNREADABLE, load_array
 from gpn_scale.errors import FileError, StoreError
 from gpn_scale.ppr.sealed import (
     RESUME,
@@ -27,6 +27,7 @@ def read_node_file(path: Path, wanted: str, dtype: str, size: int, *, below: flo
 
     The file is read, not mapped: 4 bytes per node, of which a training uses all.
 
+    >>> import numpy as np
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder) / "clusters.npy"
@@ -55,9 +56,9 @@ def read_node_file(path: Path, wanted: str, dtype: str, size: int, *, below: flo
     if (actual := checksum(data)) != wanted:
         raise _damage(path, f"its checksum is {actual}, expected {wanted}")
     try:
-        values: NDArray[Any] = np.load(io.BytesIO(data), allow_pickle=False)
-    except (ValueError, EOFError, OSError, SyntaxError, TokenError) as error:
-        raise _damage(path, str(error)) from error
+        values = load_array(io.BytesIO(data))
+    except UNREADABLE as error:
+        raise _damage(path, str(error) or type(error).__name__) from error
     if values.dtype.str != dtype or values.shape != (size,):
         raise _damage(path, f"it holds {values.dtype} of shape {values.shape}")
     if size and not (values.min() >= 0 and values.max() < below):

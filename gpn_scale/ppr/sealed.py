@@ -45,7 +45,7 @@ def read_sealed(path: Path) -> dict[str, Any]:
     """
     try:
         text = read_text(path)
-        value = parse_json(text, "its text", allow_nan=True)
+        value = parse_json(text, "its text")
     except OSError as error:
         raise StoreError(f"{path} is missing or cannot be read ({error})") from error
     except ValueError as error:

@@ -36,8 +36,9 @@ from gpn_scale.csr import ranges
 from gpn_scale.errors import StoreError
 from gpn_scale.files import InUse
 from gpn_scale.ppr.block_guard import BlockGuard
-from gpn_scale.ppr.generations import HISTORY, RowPlaces, ShardPlace, open_generations
+from gpn_scale.ppr.generations import RowPlaces, ShardPlace, open_generations
 from gpn_scale.ppr.manifest import BUILD, CLUSTERS, CUT, Build, read_build_seconds, read_manifest
+from gpn_scale.ppr.manifest_schema import HISTORY
 from gpn_scale.ppr.open_shard import OpenShard
 from gpn_scale.ppr.rows import Rows
 from gpn_scale.ppr.sealed import (

@@ -7,14 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpn_scale.ppr.generations import (
-    FIRST_FOLDER,
-    GENERATIONS,
-    HISTORY,
-    generation_folder,
-    listed_generations,
-)
+from gpn_scale.ppr.generations import generation_folder, listed_generations
 from gpn_scale.ppr.manifest import MANIFEST, Build, read_manifest
+from gpn_scale.ppr.manifest_schema import FIRST_FOLDER, GENERATIONS, HISTORY
 from gpn_scale.ppr.node_file import npy_bytes
 from gpn_scale.ppr.sealed import checksum, sealed, write_if_other
 from gpn_scale.ppr.store import PPRStore

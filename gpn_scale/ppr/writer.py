@@ -26,6 +26,7 @@ from gpn_scale.ppr.manifest import (
     ROOTS,
     SECONDS,
     Build,
+    read_build,
     read_build_seconds,
 )
 from gpn_scale.ppr.node_file import npy_bytes, write_node_file
@@ -38,7 +39,6 @@ from gpn_scale.ppr.sealed import (
     checksum,
     file_checksum,
     holds,
-    read_sealed,
     sealed,
     write_if_other,
 )
@@ -145,7 +145,7 @@ class StoreWriter:
     @classmethod
     def join(cls, path: Path | str) -> "StoreWriter":
         """Return another writer for the build that a process began in `path`."""
-        return cls(Path(path), Build.of(read_sealed(Path(path) / BUILD)))
+        return cls(Path(path), read_build(Path(path) / BUILD))
 
     @property
     def num_shards(self) -> int:

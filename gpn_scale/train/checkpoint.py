@@ -200,10 +200,10 @@ def _check_same_run(path: Path, facts: dict[str, Any], config: RunConfig, graph:
     if "epoch" not in facts:
         raise RunError(f"{path} is a model file, expected a training checkpoint")
     for key, kinds in _FACTS.items():
-        if type(facts.get(key)) not in kinds:
+        if key not in facts or type(facts[key]) not in kinds:
+            given = shown(facts[key]) if key in facts else "nothing"
             raise RunError(
-                f"{path} has {shown(facts.get(key))} for {key!r}: it is damaged; remove it and "
-                "train again"
+                f"{path} has {given} for {key!r}: it is damaged; remove it and train again"
             )
     if not all(0 <= facts[key] < _MOST_STEPS for key in ("epoch", "step", "best_epoch")):
         raise RunError(f"{path} has counts of steps out of range; remove it and train again")

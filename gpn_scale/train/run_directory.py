@@ -1,13 +1,22 @@
 """The directory of one run: the names of its files, and whether they may be written."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from gpn_scale.errors import RunError
-from gpn_scale.files import TEMPORARY, make_folder, remove, remove_folder, sweep, write_json
+from gpn_scale.files import (
+    TEMPORARY,
+    claimed,
+    make_folder,
+    remove,
+    remove_folder,
+    sweep,
+    write_json,
+)
 from gpn_scale.reading import read_json
 
 _PLOT_SUFFIXES = (".svg", ".png")
@@ -56,6 +65,7 @@ class RunDirectory:
         self.decisions = path / "decisions.jsonl"
         self.graph = path / "graph"
         self.store = path / "store"
+        self.lock = path / ".lock"
 
     def checkpoint_of(self, part: str) -> Path:
         """Return the checkpoint of a part of the model, `features` or `opinion`."""
@@ -65,10 +75,10 @@ class RunDirectory:
     def files(self) -> list[Path]:
         """All files that a run writes.
 
-        Its inputs, the graph and the rows, are not among them, and neither are decisions: these are
-        the user's own, and nothing but the user removes them.
+        Its inputs, the graph and the rows, are not among them, and neither are the lock and
+        decisions: these are the user's own, and nothing but the user removes them.
         """
-        given = {self.path, self.graph, self.store, self.decisions}
+        given = {self.path, self.graph, self.store, self.decisions, self.lock}
         return [value for value in vars(self).values() if value not in given]
 
     @property
@@ -124,6 +134,24 @@ class RunDirectory:
                 "choose another directory",
                 arguments=("out",),
             )
+
+    @contextmanager
+    def reserved(self) -> Iterator[None]:
+        """Let no other process train in this directory while the block runs.
+
+        The reservation ends with the process, however it ends.
+
+        Raises:
+            RunError: another process is training there.
+        """
+        with claimed(self.lock, wait=False) as acquired:
+            if not acquired:
+                raise RunError(
+                    f"{self.path} is in use: another process is training there; wait until it has "
+                    "ended, or choose another directory",
+                    arguments=("out",),
+                )
+            yield
 
     def begin(self, *, overwrite: bool, launch: str = "") -> None:
         """Remove an earlier run if `overwrite`, then list the files that the new one will write.

@@ -3,7 +3,8 @@
 import numpy as np
 
 from gpn_scale.ppr.example import example_store
-from gpn_scale.ppr.generations import GENERATIONS, HISTORY, generation_folder
+from gpn_scale.ppr.generations import generation_folder
+from gpn_scale.ppr.manifest_schema import GENERATIONS, HISTORY
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.updated_manifest import next_number, write_updated_manifest
 

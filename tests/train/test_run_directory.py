@@ -53,8 +53,20 @@ def test_a_new_directory_is_created(tmp_path):
 def test_inputs_of_a_run_are_not_among_its_files(tmp_path):
     directory = RunDirectory(tmp_path)
     assert directory.model in directory.files
-    given = {directory.graph, directory.store, directory.path, directory.decisions}
+    given = {directory.graph, directory.store, directory.path, directory.decisions, directory.lock}
     assert not given & set(directory.files)
+
+
+def test_one_process_at_a_time_trains_in_a_directory(tmp_path):
+    directory = RunDirectory(tmp_path / "run")
+    with directory.reserved():
+        with pytest.raises(
+            RunError, match="is in use: another process is training there"
+        ) as caught:
+            directory.reserved().__enter__()
+        assert caught.value.arguments == ("out",)
+    with directory.reserved():
+        directory.claim(overwrite=False, resume=False)  # the lock itself is no run
 
 
 def test_a_run_is_only_written_over_when_that_is_wanted(tmp_path):
