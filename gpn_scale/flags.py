@@ -62,6 +62,7 @@ FLAGS = {
     "train.epochs": "--epochs E",
     "train.rng_seed": "--seed S",
     "update_store": "python -m precompute update STORE --dataset NEW",
+    "warm_start": "--warm-start RUN",
 }
 """Flag or command for each argument; other configuration fields (`section.field`) have `--set`."""
 

@@ -41,8 +41,9 @@ def open_rows(store: StoreLike, graph: Graph, diffusion: DiffusionConfig) -> PPR
         stored = opened.parameters.get(name)
         if stored != value:
             raise StoreError(
-                f"{opened.path} has rows with {name}={stored}, the model diffuses with {name}={value}: "
-                f"build the store with {name}={value}, or train with diffusion.{name}={stored}",
+                f"{opened.path} has rows with {name}={stored}, the model diffuses with "
+                f"{name}={value}: build the store with {name}={value}, or train with "
+                f"diffusion.{name}={stored}",
                 arguments=(f"rows_{name}={_flag_value(value)}", f"diffusion.{name}={stored}"),
             )
     return opened
