@@ -37,7 +37,7 @@ from gpn_scale.messages import say
 from gpn_scale.progress import ProgressMeter
 from gpn_scale.reading import read_text
 from gpn_scale.train.run_directory import RunDirectory
-from gpn_scale.train.run_graph import Relation, RunGraph, related_graph
+from gpn_scale.train.run_graph import Relation, RunGraph, has_validation_nodes, related_graph
 from gpn_scale.triage.promise import PROMISE_CONDITION, Promise
 from gpn_scale.triage.promise_file import model_fingerprint, read_promise
 
@@ -106,7 +106,8 @@ def predict(options: argparse.Namespace) -> None:
         notes.append(f"Nodes with abstain are not answered. {PROMISE_CONDITION}")
     for note in notes:
         say("note", note, text=f"note: {note}", result=True)
-    if is_refreshed and not (options.nodes is None and options.new_nodes is None):
+    store = None if options.nodes is None else classifier.open_store(options.ppr, graph)
+    if is_refreshed and (store is not None or options.new_nodes is not None):
         classifier.calibrate(graph, memory_bytes=budget)
     if options.new_nodes is not None:
         for note in predict_new_nodes(options, classifier, graph):
@@ -118,8 +119,9 @@ def predict(options: argparse.Namespace) -> None:
             options.out, prediction, graph, further=further, origin=_origin(options, classifier)
         )
     else:
+        assert store is not None
         nodes = read_nodes(options.nodes, graph)
-        result = _predict_nodes(classifier, graph, nodes, options.ppr, options.explain)
+        result = classifier.predict_nodes(graph, nodes, store, explain=options.explain)
         further = _further_columns(result) | _abstain(promise, result.prediction)
         write_predictions(
             options.out,
@@ -181,12 +183,8 @@ def _load_graph(options: argparse.Namespace, classifier: GPNClassifier) -> RunGr
     directory, config = RunDirectory(options.run), classifier.config
     name = options.dataset or config.data.dataset
     graph = load_graph(name, data_dir_of(directory, options.data_dir))
-    return related_graph(directory, graph, config, classifier.contract, dataset=name)
-
-
-def has_validation_nodes(graph: Graph) -> bool:
-    """Return whether a model can be calibrated on the graph."""
-    return graph.split is not None and len(graph.split.val) > 0
+    store = store_of(directory, options.ppr)
+    return related_graph(directory, graph, config, classifier.contract, dataset=name, store=store)
 
 
 def _origin(options: argparse.Namespace, classifier: GPNClassifier) -> Origin:
@@ -211,12 +209,6 @@ def _predict_all(
             calibrate=calibrate,
         )
         return prediction
-
-
-def _predict_nodes(
-    classifier: GPNClassifier, graph: Graph, nodes: NodeIds, store: Path, explain: int
-) -> NodesPrediction:
-    return classifier.predict_nodes(graph, nodes, store, explain=explain)
 
 
 def read_nodes(path: Path, graph: Graph) -> NodeIds:

@@ -38,13 +38,20 @@ def store_of(directory: RunDirectory, given: Path | None) -> Path | None:
     return next((path for path in candidates if (path / MANIFEST).exists()), None)
 
 
-def graph_of_run(directory: RunDirectory, record: RunRecord, given: Path | None) -> Graph:
+def graph_of_run(
+    directory: RunDirectory,
+    record: RunRecord,
+    given: Path | None,
+    *,
+    may_be_later: bool = False,
+) -> Graph:
     """Return the graph that a finished run was trained on, with its split and left-out classes.
 
     Args:
         directory: Directory of the run.
         record: What the run has written.
         given: Folder with the graph; None for the one that the run remembers.
+        may_be_later: Whether the graph may have become a later version of that of training.
 
     Raises:
         GraphError: there is no such graph.
@@ -59,6 +66,8 @@ def graph_of_run(directory: RunDirectory, record: RunRecord, given: Path | None)
     loaded = load_graph(dataset, data_dir)
     contract = load_model(directory.model).contract
     related = related_graph(directory, loaded, record.config, contract, dataset=dataset)
+    if related.relation == "later" and may_be_later:
+        return related.graph
     if related.relation != "training":
         raise RunError(
             f"{dataset} in {data_dir} is not the graph that {directory.path} was trained on: give "

@@ -239,7 +239,20 @@ def _new_splits(
     own = nodes.grown_split_of(
         graph, train=section.train, val=section.val, rng_seed=section.rng_seed
     )
-    return _Splits(own=own, earlier=nodes.split, marked=nodes.marked), ()
+    splits = _Splits(own=own, earlier=nodes.split, marked=nodes.marked)
+    return splits, (_note_on_drawn_split(splits),)
+
+
+def _note_on_drawn_split(splits: _Splits) -> str:
+    before, now = (_num_members(split) for split in (splits.earlier, splits.own))
+    return (
+        "Nodes that had a label keep the roles of the run that training goes on from; "
+        f"{max(now - before, 0):,} with new labels were divided at random."
+    )
+
+
+def _num_members(split: Split) -> int:
+    return len(split.train) + len(split.val) + len(split.test)
 
 
 def _notes_on_own_split(splits: _Splits) -> tuple[str, ...]:

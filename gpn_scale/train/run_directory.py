@@ -12,7 +12,7 @@ from gpn_scale.files import write_json
 from gpn_scale.reading import read_json
 
 _PLOT_SUFFIXES = (".svg", ".png")
-SERVED_SUFFIXES = (".arrow", ".json", ".lock", ".npy")
+SERVED_SUFFIXES = (".arrow", ".json", ".lock", ".npy", ".safetensors")
 """Suffixes of the files that the service writes to its folder."""
 _EVENTS = "events.out.tfevents.*"
 """TensorBoard names its files itself, with time, machine and process."""

@@ -19,9 +19,10 @@ from gpn_scale.data.contract import DataContract
 from gpn_scale.data.earlier_nodes import EarlierNodes
 from gpn_scale.data.graph import Graph, NodeIds, Split
 from gpn_scale.data.splits import hide_classes, leave_out_classes, prepare_graph
-from gpn_scale.errors import FileError, GraphError, RunError
+from gpn_scale.errors import FileError, GraphError, RunError, StoreError
 from gpn_scale.evaluation.earlier_predictions import EarlierPredictions
 from gpn_scale.files import replacing
+from gpn_scale.ppr.store import PPRStore
 from gpn_scale.reading import read_bytes, read_json
 from gpn_scale.train.run_directory import RunDirectory
 
@@ -68,6 +69,7 @@ def related_graph(
     contract: DataContract,
     *,
     dataset: str,
+    store: Path | None = None,
 ) -> RunGraph:
     """Return a graph with its split for the model of a run, and how it is related to training's.
 
@@ -81,6 +83,8 @@ def related_graph(
         config: Configuration of the run.
         contract: Columns and classes of its model.
         dataset: Name by which the graph was loaded.
+        store: The run's store; None without one. A graph of another name whose nodes have no ids
+            is only taken for a later version if the store was updated to it.
     """
     fingerprint, has_same_name = training_fingerprint(directory), dataset == config.data.dataset
     if has_same_name:
@@ -91,6 +95,8 @@ def related_graph(
         earlier = EarlierPredictions(directory.predictions).nodes()
         later = _later_graph(graph, earlier, config)
         difference = earlier.difference(contract.with_classes(later).graph)
+        if not (has_same_name or earlier.names is not None or _was_updated_to(store, graph)):
+            difference = difference or "its nodes have no ids, and the run's store is not its own"
     except (RunError, GraphError) as error:
         difference = str(error)
     if difference is not None:
@@ -102,12 +108,28 @@ def related_graph(
     return RunGraph(graph=later, relation="later", notes=_notes_on_later(dataset, joined))
 
 
+def _was_updated_to(store: Path | None, graph: Graph) -> bool:
+    """Return whether a store has followed its graph until it became this one."""
+    if store is None:
+        return False
+    try:
+        opened = PPRStore.open(store, graph_fingerprint=graph.structure_fingerprint())
+    except StoreError:
+        return False
+    return bool(opened.history)
+
+
 def training_fingerprint(directory: RunDirectory) -> str | None:
     """Return the fingerprint of the graph that a finished run was trained on; None if unknown."""
     try:
         return str(read_json(directory.report, allow_nan=True)["graph"]["fingerprint"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def has_validation_nodes(graph: Graph) -> bool:
+    """Return whether a model can be calibrated on the graph."""
+    return graph.split is not None and len(graph.split.val) > 0
 
 
 def _prepared(directory: RunDirectory, graph: Graph, config: RunConfig) -> Graph | None:
