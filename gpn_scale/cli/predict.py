@@ -183,8 +183,9 @@ def _load_graph(options: argparse.Namespace, classifier: GPNClassifier) -> RunGr
     directory, config = RunDirectory(options.run), classifier.config
     name = options.dataset or config.data.dataset
     graph = load_graph(name, data_dir_of(directory, options.data_dir))
-    store = store_of(directory, options.ppr)
-    return related_graph(directory, graph, config, classifier.contract, dataset=name, store=store)
+    stores = [path for path in (store_of(directory, None), options.ppr) if path is not None]
+    contract = classifier.contract
+    return related_graph(directory, graph, config, contract, dataset=name, stores=stores)
 
 
 def _origin(options: argparse.Namespace, classifier: GPNClassifier) -> Origin:

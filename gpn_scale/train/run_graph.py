@@ -7,6 +7,8 @@ Shapes: N nodes.
 """
 
 import io
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -69,7 +71,7 @@ def related_graph(
     contract: DataContract,
     *,
     dataset: str,
-    store: Path | None = None,
+    stores: Sequence[Path] = (),
 ) -> RunGraph:
     """Return a graph with its split for the model of a run, and how it is related to training's.
 
@@ -83,8 +85,8 @@ def related_graph(
         config: Configuration of the run.
         contract: Columns and classes of its model.
         dataset: Name by which the graph was loaded.
-        store: The run's store; None without one. A graph of another name whose nodes have no ids
-            is only taken for a later version if the store was updated to it.
+        stores: Stores of the run. A graph of another name whose nodes have no ids is only taken for
+            a later version if one of them was updated to it.
     """
     fingerprint, has_same_name = training_fingerprint(directory), dataset == config.data.dataset
     if has_same_name:
@@ -95,8 +97,10 @@ def related_graph(
         earlier = EarlierPredictions(directory.predictions).nodes()
         later = _later_graph(graph, earlier, config)
         difference = earlier.difference(contract.with_classes(later).graph)
-        if not (has_same_name or earlier.names is not None or _was_updated_to(store, graph)):
-            difference = difference or "its nodes have no ids, and the run's store is not its own"
+        if not (has_same_name or earlier.names is not None or _is_followed(graph, stores)):
+            difference = (
+                difference or "its nodes have no ids, and no store of the run was updated to it"
+            )
     except (RunError, GraphError) as error:
         difference = str(error)
     if difference is not None:
@@ -108,15 +112,14 @@ def related_graph(
     return RunGraph(graph=later, relation="later", notes=_notes_on_later(dataset, joined))
 
 
-def _was_updated_to(store: Path | None, graph: Graph) -> bool:
+def _is_followed(graph: Graph, stores: Sequence[Path]) -> bool:
     """Return whether a store has followed its graph until it became this one."""
-    if store is None:
-        return False
-    try:
-        opened = PPRStore.open(store, graph_fingerprint=graph.structure_fingerprint())
-    except StoreError:
-        return False
-    return bool(opened.history)
+    for store in stores:
+        with suppress(StoreError):
+            wanted = graph.structure_fingerprint()
+            if PPRStore.open(store, graph_fingerprint=wanted).history:
+                return True
+    return False
 
 
 def training_fingerprint(directory: RunDirectory) -> str | None:

@@ -58,8 +58,8 @@ def run(graph, tmp_path_factory):
     return directory, DataContract.of(trained_on)
 
 
-def related(run, graph, dataset="mine", config=CONFIG, store=None):
-    return related_graph(run[0], graph, config, run[1], dataset=dataset, store=store)
+def related(run, graph, dataset="mine", config=CONFIG, stores=()):
+    return related_graph(run[0], graph, config, run[1], dataset=dataset, stores=stores)
 
 
 def test_the_same_graph_is_that_of_training(run, graph):
@@ -81,7 +81,7 @@ def store(graph, tmp_path):
 @pytest.mark.parametrize("dataset", ["mine", "mine_today"])
 def test_a_later_version_keeps_the_roles_of_training(run, graph, dataset, store):
     later = later_graph(graph)
-    got = related(run, later, dataset, store=store)
+    got = related(run, later, dataset, stores=[store])
     trained_on = prepare_graph(graph, CONFIG)
     assert got.relation == "later"
     assert got.graph.split.train.tolist() == trained_on.split.train.tolist()
@@ -110,11 +110,11 @@ def test_a_split_of_its_own_counts_if_training_has_used_such_a_one(run, graph):
 def test_nodes_without_ids_need_a_name_or_a_store_that_was_updated(run, graph, store, tmp_path):
     later = later_graph(graph)
     assert related(run, later, "mine_today").relation == "other"
-    assert related(run, later, "mine_today", store=tmp_path / "none").relation == "other"
+    assert related(run, later, "mine_today", stores=[tmp_path / "none"]).relation == "other"
     built = tmp_path / "built"
     build_store(later, PPRConfig(k=4, clusters=0), built)
-    assert related(run, later, "mine_today", store=built).relation == "other"
-    assert related(run, later, "mine_today", store=store).relation == "later"
+    assert related(run, later, "mine_today", stores=[built]).relation == "other"
+    assert related(run, later, "mine_today", stores=[store]).relation == "later"
 
 
 @pytest.mark.parametrize(
