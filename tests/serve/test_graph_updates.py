@@ -14,6 +14,7 @@ from gpn_scale.config import PPRConfig
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.formats import graph_files
 from gpn_scale.evaluation.known_calibration import LATER_CONDITION
+from gpn_scale.inference import explanation
 from gpn_scale.page.run_record import read_run
 from gpn_scale.serve.application import application
 from gpn_scale.serve.decisions import DecisionLog
@@ -79,7 +80,8 @@ class Changing:
 
 
 @pytest.fixture
-def changing(served_run, tmp_path):
+def changing(served_run, tmp_path, monkeypatch):
+    monkeypatch.setattr(explanation, "MAX_EXACT_NODES", 10)  # contributors come from the store
     return Changing(served_run, tmp_path)
 
 
