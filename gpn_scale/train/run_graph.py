@@ -75,7 +75,8 @@ def related_graph(
 ) -> RunGraph:
     """Return a graph with its split for the model of a run, and how it is related to training's.
 
-    A later version keeps the training and validation nodes of the run, and its other labelled nodes
+    A graph may be a later version of that of training if it has the same name, or if a store of the
+    run was updated to it, and is one if `EarlierNodes` says so. A later version keeps the training and validation nodes of the run, and its other labelled nodes
     are test nodes; or it has a split of its own, if training has used that of its graph. Another
     graph stays as it is.
 
@@ -85,10 +86,11 @@ def related_graph(
         config: Configuration of the run.
         contract: Columns and classes of its model.
         dataset: Name by which the graph was loaded.
-        stores: Stores of the run. A graph of another name whose nodes have no ids is only taken for
-            a later version if one of them was updated to it.
+        stores: Stores of the run.
     """
     fingerprint, has_same_name = training_fingerprint(directory), dataset == config.data.dataset
+    if not has_same_name and not _is_followed(graph, stores):
+        return RunGraph(graph=graph, relation="other")
     if has_same_name:
         same = _prepared(directory, graph, config)
         if same is not None and (fingerprint is None or _is_same(same, fingerprint, contract)):
@@ -97,15 +99,10 @@ def related_graph(
         earlier = EarlierPredictions(directory.predictions).nodes()
         later = _later_graph(graph, earlier, config)
         difference = earlier.difference(contract.with_classes(later).graph)
-        if not (has_same_name or earlier.names is not None or _is_followed(graph, stores)):
-            difference = (
-                difference or "its nodes have no ids, and no store of the run was updated to it"
-            )
     except (RunError, GraphError) as error:
         difference = str(error)
     if difference is not None:
-        notes = _notes_on_other(dataset, difference) if has_same_name else ()
-        return RunGraph(graph=graph, relation="other", notes=notes)
+        return RunGraph(graph=graph, relation="other", notes=_notes_on_other(dataset, difference))
     if fingerprint is not None and _is_same(later, fingerprint, contract):
         return RunGraph(graph=later, relation="training")
     joined = later.num_nodes - earlier.num_nodes

@@ -107,7 +107,7 @@ def test_a_split_of_its_own_counts_if_training_has_used_such_a_one(run, graph):
     assert carried.split.val.tolist() == prepare_graph(graph, CONFIG).split.val.tolist()
 
 
-def test_nodes_without_ids_need_a_name_or_a_store_that_was_updated(run, graph, store, tmp_path):
+def test_another_name_needs_a_store_that_was_updated(run, graph, store, tmp_path):
     later = later_graph(graph)
     assert related(run, later, "mine_today").relation == "other"
     assert related(run, later, "mine_today", stores=[tmp_path / "none"]).relation == "other"
