@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from gpn_scale.data.graph import MISSING_LABEL, Graph, NodeIds, Split
 from gpn_scale.data.splits import drawn_split
+from gpn_scale.errors import GraphError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,6 +38,21 @@ class EarlierNodes:
     """The user's own ids, (M,); None if the nodes have none."""
     marked: NodeIds = field(default_factory=lambda: np.empty(0, np.int64))
     """Nodes with a mark."""
+
+    @classmethod
+    def of(cls, graph: Graph) -> "EarlierNodes":
+        """Return the nodes of a graph with a split.
+
+        Raises:
+            GraphError: the graph has no split.
+        """
+        if graph.split is None:
+            raise GraphError(
+                f"graph {graph.name!r} has no split, expected the one of the training on it"
+            )
+        return cls(
+            labels=graph.labels, split=graph.split, names=graph.node_names, marked=graph.marked
+        )
 
     @property
     def num_nodes(self) -> int:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from gpn_scale.data.building import build_graph
 from gpn_scale.data.earlier_nodes import EarlierNodes
 from gpn_scale.data.graph import Split
+from gpn_scale.errors import GraphError
 
 SPLIT = Split(train=[0, 1], val=[2], test=[3])
 
@@ -80,6 +81,17 @@ def test_a_grown_split_keeps_roles_and_divides_new_labels(before, after, seed, d
     assert (now[everyone] >= 0).all()
     for label in np.unique(now[new]):
         assert (now[np.intersect1d(split.train, new)] == label).any()  # every class is learned from
+
+
+def test_nodes_of_a_graph_are_its_own_earlier_version():
+    graph = graph_of([0, 1, 0, 1], split=SPLIT, marks={"odd": [3]}, node_names=list("abcd"))
+    nodes = EarlierNodes.of(graph)
+    assert nodes.difference(graph) is None
+    assert nodes.marked.tolist() == [3]
+    split = nodes.grown_split_of(graph, train=0.4, val=0.3, rng_seed=1)
+    assert split.train.tolist() == SPLIT.train.tolist()
+    with pytest.raises(GraphError, match="has no split"):
+        EarlierNodes.of(replace(graph, split=None))
 
 
 def test_marked_nodes_stay_tests():
