@@ -24,6 +24,7 @@ FLAGS = {
     "existing=resume": "python -m precompute ... --resume",
     "experiments": "--experiment NAME[,NAME]",
     "explain": "--explain M",
+    "finish_store": "python -m precompute finish STORE",
     "fractions": "--fractions A,B",
     "inits": "--inits M",
     "k": "--k K",
@@ -44,6 +45,7 @@ FLAGS = {
     "png": "--png",
     "processes": "--processes P",
     "push_tolerance": "--push-tolerance E",
+    "repair_store": "python -m precompute repair STORE",
     "review": "--review N",
     "roots=None": "python -m precompute ... --roots all --overwrite",
     "rows": "--ppr STORE",
@@ -71,6 +73,7 @@ PRECOMPUTE_FLAGS = FLAGS | {
     "diffusion.self_loops": "--self-loops on|off",
     "diffusion.steps": "--steps K|inf",
     "diffusion.teleport": "--teleport T",
+    "part": "--part I/N",
     "target": "--target-mass M or --target-recall R",
 }
 """The same for `python -m precompute`, which has a flag for each field of the diffusion."""

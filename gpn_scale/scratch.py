@@ -1,7 +1,6 @@
 """Large arrays in temporary files that disappear with the last array that maps them."""
 
 import mmap
-import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpn_scale.errors import ConfigError
+from gpn_scale.files import scratch_map
 
 
 def scratch_array(
@@ -27,10 +27,7 @@ def scratch_array(
     """
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     try:
-        with tempfile.TemporaryFile(dir=directory) as file:
-            # Reserve the blocks now: a write to a sparse file on a full disk kills the process.
-            os.posix_fallocate(file.fileno(), 0, max(size, 1))
-            return np.memmap(file, dtype, mode="r+", shape=shape)
+        return np.ndarray(shape, dtype, scratch_map(directory, max(size, 1)))
     except OSError as error:
         raise ConfigError(
             f"the scratch directory {directory or tempfile.gettempdir()} cannot hold {size:,} bytes"
@@ -49,7 +46,10 @@ def release_pages(*arrays: NDArray[Any] | None) -> None:
     [7.0, 7.0, 7.0]
     """
     for array in arrays:
-        mapping = getattr(array, "_mmap", None)
-        private = getattr(array, "mode", "") == "c"  # copy-on-write pages exist nowhere else
-        if mapping is not None and not private and hasattr(mmap, "MADV_DONTNEED"):
-            mapping.madvise(mmap.MADV_DONTNEED)
+        base: Any = array
+        private = False
+        while isinstance(base, np.ndarray):
+            private |= getattr(base, "mode", "") == "c"  # such pages exist nowhere else
+            base = base.base
+        if isinstance(base, mmap.mmap) and not private and hasattr(mmap, "MADV_DONTNEED"):
+            base.madvise(mmap.MADV_DONTNEED)

@@ -11,17 +11,19 @@ from numpy.typing import NDArray
 from gpn_scale.config import PPRConfig
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.diffusion.transition import transition_matrix
-from gpn_scale.errors import GraphError
-from gpn_scale.ppr.writer import Existing, StoreWriter
+from gpn_scale.ppr.claiming import Existing
+from gpn_scale.ppr.writer import StoreWriter
 from precompute.accuracy_targets import Target
 from precompute.clusters import partition_nodes
 from precompute.limits import check_row_sizes
-from precompute.mpi import AbstractComm, SingleProcess
+from precompute.mpi import AbstractComm, SingleProcess, check_same_graph
+from precompute.parts import Part, PartProgress, checked_part
 from precompute.plan import Plan, plan_build
 from precompute.resources import Resources, default_resources
 from precompute.row_engine import RowEngine, chosen_method, compiled_before
+from precompute.row_sums import row_totals, total_mass
 from precompute.scratch_memory import plan_slots
-from precompute.shard_builder import BuildClock, Say, ShardBuilder, row_totals, total_mass
+from precompute.shard_builder import BuildClock, Say, ShardBuilder
 
 ENGINE_VERSION = 4
 """Part of a store's parameters; increased when the same parameters give different bytes."""
@@ -61,6 +63,7 @@ def plan_store(
     resources: Resources | None = None,
     say: Say | None = None,
     target: Target | None = None,
+    part: tuple[int, int] | None = None,
 ) -> Plan:
     """Return the plan of a build, but write nothing; arguments and errors as in `build_store`.
 
@@ -71,7 +74,8 @@ def plan_store(
     """
     comm = comm or SingleProcess()
     resources = resources or default_resources(comm.size)
-    return _prepare(graph, config, roots, comm, resources, say or _silent, target).plan
+    own, config, _ = checked_part(part, config, "refuse", comm.size)
+    return _prepare(graph, config, roots, comm, resources, say or _silent, target, own).plan
 
 
 def build_store(
@@ -85,6 +89,7 @@ def build_store(
     existing: Existing = "refuse",
     say: Say | None = None,
     target: Target | None = None,
+    part: tuple[int, int] | None = None,
 ) -> Plan:
     """Compute the rows of `roots`, write them to the directory `out`, and return the plan.
 
@@ -100,9 +105,12 @@ def build_store(
         existing: What to do with a store in `out`: `refuse`, `resume` or `overwrite` it.
         say: Called with the plan and other messages; None for silence.
         target: A target that replaces k or the accuracy of `config`.
+        part: (i, n) to push and write the shards of part i of n alone, counted from 1; then any
+            number of processes may write to `out`, and `precompute.parts.finish_store` completes
+            the store. A part of the same build is always resumed.
 
     Raises:
-        ConfigError: the configuration does not fit the graph, memory or target.
+        ConfigError: the configuration does not fit the graph, memory, target or part.
         GraphError: ranks have different graphs.
         StoreError: the directory cannot be used.
 
@@ -116,10 +124,14 @@ def build_store(
     began = time.monotonic()
     comm, say = comm or SingleProcess(), say or _silent
     resources = resources or default_resources(comm.size)
-    prepared = _prepare(graph, config, roots, comm, resources, say, target)
+    own, config, existing = checked_part(part, config, existing, comm.size)
+    prepared = _prepare(graph, config, roots, comm, resources, say, target, own)
     engine, plan = prepared.engine, prepared.plan
     engine.config = plan.config
     writer = _open_writer(graph, plan, Path(out), roots, comm, existing)
+    if own is not None:
+        _write_part(prepared, graph, PartProgress(writer, own), roots, say, began)
+        return plan
     clock = BuildClock(writer, began, active=comm.rank == 0)
     todo = _unfinished(writer, comm)
     if todo:
@@ -155,6 +167,7 @@ def _prepare(
     resources: Resources,
     say: Say,
     target: Target | None,
+    part: Part | None,
 ) -> _Prepared:
     check_same_graph(graph, comm)
     k_is_given = target is None or target.kind != "mass"
@@ -166,7 +179,7 @@ def _prepare(
     ).slots
     if slots < resources.threads:
         say(f"scratch memory allows {slots} of {resources.threads} threads")
-    if not compiled_before():
+    if not compiled_before(method):
         say("compiling the kernels; this takes about half a minute, once only")
     diffusion = config.diffusion
     transition = transition_matrix(graph, diffusion.normalisation, diffusion.self_loops)
@@ -179,7 +192,13 @@ def _prepare(
     if comm.rank == 0:  # so that all ranks build with the same numbers
         shard = rows_per_shard(num_roots)
         plan = plan_build(
-            engine, roots=roots, method=method, totals=totals, rows_per_shard=shard, target=target
+            engine,
+            roots=roots,
+            method=method,
+            totals=totals,
+            rows_per_shard=shard,
+            target=target,
+            part=part,
         )
     plan = comm.broadcast(plan)
     assert plan is not None
@@ -187,27 +206,42 @@ def _prepare(
     return _Prepared(engine, totals, plan)
 
 
+def _write_part(
+    prepared: _Prepared,
+    graph: Graph,
+    progress: PartProgress,
+    roots: NodeIds | None,
+    say: Say,
+    began: float,
+) -> None:
+    """Write the shards of a part that are missing or damaged, and what finishing needs."""
+    if progress.is_over:
+        say(f"part {progress.part} has nothing to compute")
+        return
+    clock = BuildClock(progress, began, active=True)
+    clock.record()
+    engine = prepared.engine
+    progress.share_arrays(
+        lambda: partition_nodes(graph, engine.config.clusters),
+        lambda: total_mass(engine, roots),
+    )
+    if todo := progress.todo:
+        ShardBuilder(
+            engine,
+            prepared.plan.method,
+            prepared.totals,
+            graph,
+            progress.writer,
+            roots,
+            say,
+            clock,
+            part_rows=prepared.plan.rows,
+        ).write(todo)
+    clock.record()
+
+
 def _silent(text: str) -> None:
     """Discard a message."""
-
-
-def check_same_graph(graph: Graph, comm: AbstractComm) -> None:
-    """Check that all ranks loaded the same graph.
-
-    >>> from gpn_scale import build_graph
-    >>> check_same_graph(build_graph([0, 1], [1, 2]), SingleProcess())  # one rank always agrees
-
-    Raises:
-        GraphError: a rank's graph differs from that of rank 0.
-    """
-    fingerprints = comm.allgather(graph.structure_fingerprint())
-    other = [rank for rank, value in enumerate(fingerprints) if value != fingerprints[0]]
-    if other:
-        raise GraphError(
-            f"rank {other[0]} has a different graph from rank 0 (fingerprints "
-            f"{fingerprints[other[0]]} and {fingerprints[0]}), expected the same: give all ranks "
-            "the same files"
-        )
 
 
 def _open_writer(
@@ -233,7 +267,7 @@ def _open_writer(
             existing=existing,
             graph=graph,
         )
-        if config.clusters:
+        if config.clusters and plan.part is None:
             writer.write_clusters(partition_nodes(graph, config.clusters))
     comm.barrier()
     return writer if comm.rank == 0 else StoreWriter.join(out)

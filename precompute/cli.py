@@ -20,6 +20,7 @@ from gpn_scale.ppr.verification import verify_store
 from precompute.arguments import (
     chosen_roots,
     existing_of,
+    part_of,
     ppr_config,
     ppr_parser,
     resources_of,
@@ -28,10 +29,13 @@ from precompute.arguments import (
 from precompute.build import build_store, plan_store
 from precompute.compact import compact_store
 from precompute.mpi import SingleProcess, abort_all_ranks_on_error, world
+from precompute.parts import finish_store
+from precompute.plan import Plan
+from precompute.repair import repair_store
 from precompute.update import update_store
 from precompute.update_arguments import update_parser
 
-COMMANDS = ("ppr", "update", "compact", "verify", "info")
+COMMANDS = ("ppr", "finish", "update", "compact", "repair", "verify", "info")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if command in ("ppr", "update"):
         parser, run = (ppr_parser, _ppr) if command == "ppr" else (update_parser, _update)
         return run_parsed(parser, lambda options: _exit_code(run, options), remaining)
-    run_on_store = {"verify": _verify, "info": _info, "compact": _compact}[command]
+    run_on_store = _ON_STORES[command]
     return run_parsed(
         partial(_store_parser, command),
         lambda options: _exit_code(lambda options: run_on_store(options.store), options),
@@ -72,7 +76,7 @@ def _ppr(options: argparse.Namespace) -> int:
             if comm.rank == 0:
                 say("rows", text)
 
-        config, target = ppr_config(options), target_of(options)
+        config, target, part = ppr_config(options), target_of(options), part_of(options)
         resources = resources_of(options, comm)
         graph = load_graph(options.dataset, options.data_dir)
         say_once(f"{graph.name}: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges")
@@ -86,9 +90,10 @@ def _ppr(options: argparse.Namespace) -> int:
                 resources=resources,
                 say=say_once,
                 target=target,
+                part=part,
             )
             return 0
-        build_store(
+        plan = build_store(
             graph,
             config,
             options.out,
@@ -98,8 +103,11 @@ def _ppr(options: argparse.Namespace) -> int:
             existing=existing_of(options),
             say=say_once,
             target=target,
+            part=part,
         )
-        if comm.rank == 0:
+        if plan.part is not None:
+            _say_part(options.out, plan)
+        elif comm.rank == 0:
             _info(options.out)
     return 0
 
@@ -149,6 +157,14 @@ def _compact(path: Path) -> int:
     return 0
 
 
+def _repair(path: Path) -> int:
+    repaired = repair_store(path, say=lambda text: say("rows", text))
+    names = ", ".join(str(each.relative_to(path)) for each in repaired)
+    message = f"{path}: computed again: {names}" if repaired else f"{path}: all shards are intact"
+    say("repaired", message, result=True, path=path, shards=repaired)
+    return _verify(path)
+
+
 def store_bytes(path: Path) -> int:
     """Return the size of all files of a store, those of its updates included.
 
@@ -156,6 +172,24 @@ def store_bytes(path: Path) -> int:
     0
     """
     return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+
+
+def _say_part(path: Path, plan: Plan) -> None:
+    start, stop = plan.rows
+    say(
+        "part",
+        f"{path}: part {plan.part} is there, {stop - start:,} of {plan.num_roots:,} rows; when all "
+        f"parts are, complete the store with: python -m precompute finish {path}",
+        result=True,
+        path=path,
+        part=str(plan.part),
+        rows=stop - start,
+    )
+
+
+def _finish(path: Path) -> int:
+    finish_store(path)
+    return _info(path)
 
 
 def _verify(path: Path) -> int:
@@ -231,11 +265,24 @@ def _missing_mass_lines(missing: NDArray[np.float64], normalisation: str) -> lis
 
 def _store_parser(command: str) -> argparse.ArgumentParser:
     description = {
+        "finish": "Check that all parts of a store are there, and complete it.",
         "verify": "Check the checksums of all files of a store.",
         "info": "Print size, parameters and missing mass of a store.",
+        "repair": "Compute damaged or missing shards of a complete store again, from the graph "
+        "that it holds.",
         "compact": "Fold the generations that updates have added into one, and remove the old "
         "ones, apart from those that a process still reads.",
     }[command]
     parser = CommandParser(prog=f"python -m precompute {command}", description=description)
     parser.add_argument("store", type=Path, metavar="STORE", help="directory of the store")
     return parser
+
+
+_ON_STORES = {
+    "finish": _finish,
+    "compact": _compact,
+    "repair": _repair,
+    "verify": _verify,
+    "info": _info,
+}
+"""Commands whose only argument is a store."""

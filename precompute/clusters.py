@@ -85,9 +85,9 @@ def clusters_of_new_nodes(graph: Graph, cluster_of_node: NDArray[np.int32]) -> N
     while len(waiting):
         offsets, entries = entries_of(indptr, waiting)
         row = np.repeat(np.arange(len(waiting)), np.diff(offsets))
-        found = cluster_N[indices[entries]]
-        has_one = found >= 0
-        pair, count = np.unique(row[has_one] * num_clusters + found[has_one], return_counts=True)
+        neighbour = cluster_N[indices[entries]]
+        joined = neighbour >= 0
+        pair, count = np.unique(row[joined] * num_clusters + neighbour[joined], return_counts=True)
         order = np.lexsort((pair, -count))
         joining, first = np.unique(pair[order] // num_clusters, return_index=True)
         if not len(joining):

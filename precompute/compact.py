@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gpn_scale.errors import StoreError
 from gpn_scale.files import claimed, is_in_use
+from gpn_scale.ppr.claiming import Existing
 from gpn_scale.ppr.generations import (
     FIRST_FOLDER,
     generation_folder,
@@ -20,10 +21,11 @@ from gpn_scale.ppr.manifest import BUILD, LOCK, MANIFEST, SECONDS, Build, read_m
 from gpn_scale.ppr.rows import Rows
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.updated_manifest import next_number, write_updated_manifest
-from gpn_scale.ppr.writer import Existing, StoreWriter
+from gpn_scale.ppr.writer import StoreWriter
 from gpn_scale.progress import ProgressMeter
 from precompute.build import rows_per_shard
 from precompute.shard_builder import BuildClock
+from precompute.stored_settings import FOLDED
 
 _ROWS_AT_A_TIME = 1 << 16
 
@@ -31,7 +33,8 @@ _ROWS_AT_A_TIME = 1 << 16
 def compact_store(path: Path | str) -> list[str]:
     """Write all rows of a store to one generation, and remove the others; return what is left.
 
-    Rows, bounds and history stay as they are. Generations that a process has opened stay on disk
+    Rows, bounds and history stay as they are. Since these rows were computed on several graphs,
+    `repair_store` cannot compute them again. Generations that a process has opened stay on disk
     until the next call; their folders are returned. A killed call leaves the store as it was, and
     the next one continues.
 
@@ -74,7 +77,7 @@ def _fold(store: PPRStore) -> None:
         return StoreWriter.begin(
             folder,
             graph_fingerprint=store.graph_fingerprint,
-            parameters=dict(store.parameters),
+            parameters={**store.parameters, FOLDED: True},
             num_nodes=store.num_nodes,
             roots=store.roots,
             num_clusters=store.num_clusters,

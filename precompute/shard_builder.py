@@ -1,4 +1,4 @@
-"""Computation of the rows of shards, and of the exact sums that account for what was cut.
+"""Computation of the rows of shards, and of the masses that account for what was cut.
 
 Shapes: N nodes.
 """
@@ -10,65 +10,65 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpn_scale.data.graph import Graph, NodeIds
-from gpn_scale.diffusion.transition import steps_to_tolerance
 from gpn_scale.ppr.writer import StoreWriter
 from gpn_scale.progress import ProgressMeter
-from precompute.exact_mass import arriving_mass, diffused_columns, mass_by_cluster
+from precompute.exact_mass import mass_by_cluster, summed_columns
 from precompute.mass_bounds import mass_bounds
+from precompute.parts import PartProgress
 from precompute.row_engine import Method, RowEngine
 from precompute.row_kernels import PaddedRows
-
-MASS_TOLERANCE = 1e-8
-"""Mass that the exact sums of an unlimited diffusion may leave undistributed."""
+from precompute.row_sums import sum_steps
 
 Say = Callable[[str], None]
 """Called with messages for the user."""
 
 
-def sum_steps(engine: RowEngine) -> int:
-    """Return the number of steps of the exact sums."""
-    diffusion = engine.config.diffusion
-    if diffusion.steps == "inf":
-        return steps_to_tolerance(diffusion.teleport, MASS_TOLERANCE)
-    return diffusion.steps
-
-
-def row_totals(engine: RowEngine) -> NDArray[np.float64]:
-    """Return the sum of every node's full row: 1 for `rw`, the diffused ones for `sym`."""
-    diffusion = engine.config.diffusion
-    if diffusion.normalisation == "rw":
-        return np.ones(engine.num_nodes)
-    assert engine.exact_weight is not None
-    matrix = (engine.indptr, engine.indices, engine.exact_weight)
-    ones = np.ones((engine.num_nodes, 1))
-    steps = sum_steps(engine)
-    return diffused_columns(*matrix, ones, teleport=diffusion.teleport, steps=steps)[:, 0]
-
-
-def total_mass(engine: RowEngine, roots: NodeIds | None) -> NDArray[np.float64]:
-    """Return the mass that the full rows of all roots together put on every node."""
-    start = np.zeros(engine.num_nodes)
-    start[slice(None) if roots is None else roots] = 1.0
-    matrix = (engine.indptr, engine.indices, engine.weight)
-    teleport, steps = engine.config.diffusion.teleport, sum_steps(engine)
-    return arriving_mass(*matrix, start, teleport=teleport, steps=steps)
-
-
 class BuildClock:
-    """Records the time of a build in its store, on top of that of former, stopped builds."""
+    """Records the time of a build or part, on top of that of former, stopped processes.
 
-    def __init__(self, writer: StoreWriter, began: float, *, active: bool) -> None:
-        self._writer, self._began, self._active = writer, began, active
-        self._former_seconds = writer.build_seconds
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.ppr.example import example_store
+    >>> with TemporaryDirectory() as folder:
+    ...     writer = StoreWriter.join(example_store(folder).path)
+    ...     BuildClock(writer, time.monotonic() - 5.0, active=True).record()
+    ...     writer.build_seconds >= 5.0
+    True
+    """
+
+    def __init__(self, record: StoreWriter | PartProgress, began: float, *, active: bool) -> None:
+        self._record, self._began, self._active = record, began, active
+        self._former_seconds = record.build_seconds
 
     def record(self) -> None:
         """Record the time until now, if this rank is the one that records."""
         if self._active:
-            self._writer.record_seconds(self._former_seconds + time.monotonic() - self._began)
+            self._record.record_seconds(self._former_seconds + time.monotonic() - self._began)
 
 
 class ShardBuilder:
-    """Computes and writes shards."""
+    """Computes and writes shards.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale import PPRStore, build_graph
+    >>> from gpn_scale.config import PPRConfig
+    >>> from precompute.build import build_store
+    >>> with TemporaryDirectory() as folder:  # a build has one builder
+    ...     plan = build_store(build_graph([0, 1], [1, 2]), PPRConfig(k=2, clusters=0), folder)
+    ...     PPRStore.open(folder).num_entries
+    6
+
+    Args:
+        engine: Computes rows of the graph.
+        method: How rows are computed.
+        totals: Mass of every node's full row, (N,).
+        graph: The graph.
+        writer: Writes the shards.
+        roots: The roots of all shards, sorted; None for all nodes.
+        say: Called with messages for the user.
+        clock: Records the time.
+        part_rows: The first position and the one after the last of the roots of a part, whose
+            shards other processes may write as well; None for a whole build.
+    """
 
     def __init__(
         self,
@@ -80,15 +80,20 @@ class ShardBuilder:
         roots: NodeIds | None,
         say: Say,
         clock: BuildClock,
+        part_rows: tuple[int, int] | None = None,
     ) -> None:
         self.engine, self.method, self.totals = engine, method, totals
         self.config, self.comm = engine.config, engine.comm
         self.writer, self.roots, self.say, self.clock = writer, roots, say, clock
         self.cluster_of_node = writer.cluster_of_node
+        self.shared = part_rows is not None
+        # Nodes whose mass by cluster is kept: those of the part, otherwise all.
+        self.own = None if part_rows is None else self._nodes(*part_rows)
         self.mass_by_cluster = self._mass_by_cluster()
         if self.mass_by_cluster is not None and self.config.diffusion.normalisation == "sym":
             # Use the sums over clusters, so that the cut masses add up to the missing mass.
-            self.totals = np.asarray(self.mass_by_cluster.sum(1, dtype=np.float64))
+            own = slice(None) if self.own is None else self.own
+            self.totals[own] = summed_columns(self.mass_by_cluster)
         self.engine.release_exact_weight()
         self.bounds = mass_bounds(
             self.engine,
@@ -111,6 +116,7 @@ class ShardBuilder:
             teleport=self.config.diffusion.teleport,
             steps=sum_steps(self.engine),
             comm=self.comm,
+            nodes=self.own,
         )
 
     def write(self, todo: list[int]) -> None:
@@ -122,7 +128,9 @@ class ShardBuilder:
         with ProgressMeter("write" if rows else "push", "root", total, silent=silent) as meter:
             for index in todo[self.comm.rank :: self.comm.size]:
                 start, stop = self.writer.shard_rows(index)
-                self._write_shard(index, self._nodes(start, stop), rows)
+                # Another process may have written a shared shard since `todo` was made.
+                if not (self.shared and self.writer.is_done(index)):
+                    self._write_shard(index, self._nodes(start, stop), rows)
                 self.clock.record()
                 done[self.comm.rank] += stop - start
                 meter.update(int(done.sum()))
@@ -147,8 +155,9 @@ class ShardBuilder:
             rows = PaddedRows(all_rows.ids[nodes], all_rows.weights[nodes], all_rows.sizes[nodes])
         masses = None
         if self.mass_by_cluster is not None:
-            masses = self.bounds.by_cluster(nodes, self.mass_by_cluster[nodes])
+            place = nodes if self.own is None else np.searchsorted(self.own, nodes)
+            masses = self.bounds.by_cluster(nodes, self.mass_by_cluster[place])
         totals = self.bounds.totals(nodes, self.totals[nodes])
         swept = None if all_rows is None else nodes
         finished = self.engine.finish(rows, totals, self.cluster_of_node, masses, swept_roots=swept)
-        self.writer.write_shard(index, finished)
+        self.writer.write_shard(index, finished, shared=self.shared)

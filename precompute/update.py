@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpn_scale.config import DiffusionConfig, PPRConfig
+from gpn_scale.config import PPRConfig
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.diffusion.transition import transition_matrix
 from gpn_scale.errors import ConfigError, StoreError
 from gpn_scale.files import claimed
 from gpn_scale.ppr.generations import generation_folder
-from gpn_scale.ppr.manifest import LOCK
+from gpn_scale.ppr.manifest import LOCK, Build
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.stored_graph import names_checksum
 from gpn_scale.ppr.updated_manifest import next_number, write_updated_manifest
@@ -35,8 +35,10 @@ from precompute.resources import Resources, default_resources
 from precompute.rounding import round_up_to_single
 from precompute.row_engine import Method, RowEngine, chosen_method
 from precompute.row_movement import row_movement
+from precompute.row_sums import row_totals, total_mass
 from precompute.scratch_memory import plan_slots
-from precompute.shard_builder import BuildClock, Say, ShardBuilder, row_totals, total_mass
+from precompute.shard_builder import BuildClock, Say, ShardBuilder
+from precompute.stored_settings import settings_of
 from precompute.time_estimate import estimate_seconds
 
 TOLERANCE = 0.01
@@ -366,22 +368,6 @@ def _roots_after(store: PPRStore, graph: Graph, roots: NodeIds | None) -> NodeId
 
 
 def _config_of(store: PPRStore) -> PPRConfig:
-    """Return the settings with which the rows of a store were computed."""
-    stored = store.parameters
-    diffusion = DiffusionConfig(
-        teleport=stored["teleport"],
-        normalisation=stored["normalisation"],
-        steps="inf" if stored["steps"] == "inf" else int(stored["steps"]),
-        self_loops=stored["self_loops"],
-    )
-    defaults = PPRConfig()
-    return PPRConfig(
-        diffusion=diffusion,
-        k=store.k,
-        clusters=store.num_clusters,
-        method="push" if stored["method"] == "push" else "auto",
-        keep=stored.get("keep", 0),
-        sweeps=stored.get("sweeps", 0),
-        sweep_tolerance=stored.get("sweep_tolerance", defaults.sweep_tolerance),
-        push_tolerance=stored.get("push_tolerance", PUSH_TOLERANCE),
-    )
+    """Return settings for the rows of an update: swept rows may be replaced by pushed ones."""
+    config, method = settings_of(Build.of(store.manifest), push_tolerance=PUSH_TOLERANCE)
+    return replace(config, method="push" if method == "push" else "auto")

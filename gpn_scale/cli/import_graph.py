@@ -17,6 +17,7 @@ from gpn_scale.data.import_tables import import_tables
 from gpn_scale.data.summary import GraphSummary
 from gpn_scale.data.synthetic import NAME as SYNTHETIC
 from gpn_scale.errors import ConfigError, GraphError
+from gpn_scale.files import make_folder
 from gpn_scale.flags import IMPORT_FLAGS
 from gpn_scale.messages import say
 
@@ -34,7 +35,7 @@ def import_graph(options: argparse.Namespace) -> None:
     graph, facts = imported.graph, imported.facts
     files = {"nodes": str(options.nodes.resolve()), "edges": str(options.edges.resolve())}
     try:
-        options.out.mkdir(parents=True, exist_ok=True)
+        make_folder(options.out)
         write_record(options.out, imported.columns, names.drop, rules, facts, files)
         save_graph(graph, options.out)
     except OSError as error:

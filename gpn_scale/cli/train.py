@@ -225,9 +225,6 @@ def _store(
 def _run_epochs(run: _Run, trainer: Trainer, checkpoint_seconds: float) -> None:
     """Train one part, and meanwhile write checkpoints and metrics and show the progress."""
     directory, part = run.directory, trainer.part
-    schedule = CheckpointSchedule(
-        trainer, run.config, directory, run.fingerprint, checkpoint_seconds
-    )
     done, silent = trainer.state.epoch, not run.world.is_first
     limit = trainer.warmup_epochs + trainer.config.epochs
     total = limit if limit <= 10_000 else None  # such a limit is never reached
@@ -239,6 +236,10 @@ def _run_epochs(run: _Run, trainer: Trainer, checkpoint_seconds: float) -> None:
         nullcontext() if silent else curves as log,
         ProgressMeter(title, "epoch", total, done=done, silent=silent) as meter,
     ):
+        sync = None if log is None else log.sync
+        schedule = CheckpointSchedule(
+            trainer, run.config, directory, run.fingerprint, checkpoint_seconds, sync
+        )
 
         def observe(record: EpochRecord) -> None:
             if log is not None:

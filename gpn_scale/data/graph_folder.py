@@ -10,6 +10,7 @@ which are checked when the graph is opened; folders of earlier versions have non
 import hashlib
 import json
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,13 @@ from gpn_scale.data.npz_arrays import UNREADABLE
 from gpn_scale.data.preparation import Preparation
 from gpn_scale.data.raw_columns import RawColumns
 from gpn_scale.errors import GraphError
-from gpn_scale.files import replacing, write_json
+from gpn_scale.files import make_folder, remove, replacing, sweep, write_json
 from gpn_scale.reading import check_file, read_json
 
 FORMAT_VERSION = 1
 MANIFEST = "graph.json"
 _RAW_COLUMNS, _CHECKSUM, _TOKEN = "raw_columns", "checksum", "?" * 16
+_OWN_NAMES = (f"*-{_TOKEN}.npy", f"{_RAW_COLUMNS}-{_TOKEN}.parquet")
 
 _Arrays = Mapping[str, NDArray[Any]]
 
@@ -45,14 +47,14 @@ def save_graph(graph: Graph, directory: Path) -> None:
     ...     sorted(path.name.partition("-")[0] for path in Path(folder).iterdir())
     ['graph.json', 'indices', 'indptr', 'labels']
     """
-    directory.mkdir(parents=True, exist_ok=True)
+    make_folder(directory)
     fingerprint = graph.fingerprint()
     token = _content_token(graph, fingerprint)
     arrays, marks = _arrays_of(graph)
     entries = {}
     for key, array in arrays.items():
         file_name = f"{key}-{token}.npy"
-        with replacing(directory / file_name) as temporary, temporary.open("wb") as file:
+        with replacing(directory / file_name) as file:
             np.save(file, np.ascontiguousarray(array), allow_pickle=False)
         entries[key] = {"file": file_name, "dtype": array.dtype.str, "shape": list(array.shape)}
         entries[key][_CHECKSUM] = file_hash(directory / file_name)
@@ -78,10 +80,13 @@ def save_graph(graph: Graph, directory: Path) -> None:
         manifest[_RAW_COLUMNS] = {"file": file_name, _CHECKSUM: file_hash(directory / file_name)}
         kept.add(file_name)
     write_json(directory / MANIFEST, manifest | {_CHECKSUM: _manifest_checksum(manifest)})
-    for pattern in (f"*-{_TOKEN}.npy", f"{_RAW_COLUMNS}-{_TOKEN}.parquet"):
-        for path in directory.glob(pattern):
-            if path.name not in kept:
-                path.unlink(missing_ok=True)
+    remove(*(path for path in directory.iterdir() if _is_own(path.name) and path.name not in kept))
+    sweep(directory, _is_own)
+
+
+def _is_own(name: str) -> bool:
+    """Return whether `save_graph` gives files such names, besides `graph.json`."""
+    return any(fnmatchcase(name, pattern) for pattern in _OWN_NAMES)
 
 
 def open_graph(directory: Path) -> Graph:

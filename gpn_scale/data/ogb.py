@@ -25,6 +25,7 @@ from pyarrow import csv as arrow_csv
 from gpn_scale.data.building import build_graph
 from gpn_scale.data.graph import Graph, Split
 from gpn_scale.errors import FileError, GraphError
+from gpn_scale.files import make_folder, rename, replacing
 from gpn_scale.reading import open_gzip, read_text, unpacked_limit
 
 NAME = "ogbn-arxiv"
@@ -104,10 +105,10 @@ def _download(url: str, folder: Path) -> None:
     """Download and unpack the zip file at `url`; `folder` appears complete or not at all."""
     by_hand = f"put {_FILES[0]} and the other files of {_ZIP_FOLDER}.zip into {folder} by hand"
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(folder.parent)
         with TemporaryDirectory(dir=folder.parent, prefix=f".{FOLDER}.") as temporary:
             archive = Path(temporary) / "download.zip"
-            with urlopen(url, timeout=_TIMEOUT_SECONDS) as remote, archive.open("wb") as local:
+            with urlopen(url, timeout=_TIMEOUT_SECONDS) as remote, replacing(archive) as local:
                 shutil.copyfileobj(remote, local)
             _extract(archive, Path(temporary))
             _move(Path(temporary) / _ZIP_FOLDER, folder)
@@ -117,23 +118,28 @@ def _download(url: str, folder: Path) -> None:
         ) from error
 
 
-def _extract(archive: Path, target: Path) -> None:
-    with zipfile.ZipFile(archive) as opened:
-        for member in opened.namelist():
-            path = PurePosixPath(member)
-            if path.parts[:1] != (_ZIP_FOLDER,) or ".." in path.parts or "\\" in member:
+def _extract(path: Path, target: Path) -> None:
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.namelist():
+            inside = PurePosixPath(member)
+            if inside.parts[:1] != (_ZIP_FOLDER,) or ".." in inside.parts or "\\" in member:
                 raise zipfile.BadZipFile(
                     f"the archive holds {member!r}, expected paths inside {_ZIP_FOLDER}/ only"
                 )
-        unpacked = sum(member.file_size for member in opened.infolist())
-        if unpacked > unpacked_limit(archive.stat().st_size):
-            raise zipfile.BadZipFile(f"the archive unpacks to {unpacked:,} bytes")
-        opened.extractall(target)
+        size = sum(entry.file_size for entry in archive.infolist())
+        if size > unpacked_limit(path.stat().st_size):
+            raise zipfile.BadZipFile(f"the archive unpacks to {size:,} bytes")
+        for entry in archive.infolist():
+            file = target / entry.filename
+            make_folder(file if entry.is_dir() else file.parent)
+            if not entry.is_dir():
+                with archive.open(entry) as packed, replacing(file) as unpacked:
+                    shutil.copyfileobj(packed, unpacked)
 
 
 def _move(source: Path, folder: Path) -> None:
     try:
-        source.rename(folder)
+        rename(source, folder)
     except OSError:
         if not folder.is_dir():  # otherwise another process was faster, and its folder is complete
             raise

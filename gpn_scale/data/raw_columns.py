@@ -111,8 +111,8 @@ class RawColumns:
         {'age': [31]}
         """
         table = self.table()
-        with replacing(path) as temporary:
-            parquet.write_table(table, temporary)
+        with replacing(path) as file:
+            parquet.write_table(table, file)
 
 
 class _HashingFile(io.RawIOBase):

@@ -19,14 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpn_scale.data.graph import NodeIds
 from gpn_scale.errors import StoreError
+from gpn_scale.files import remove, remove_folder, sweep
 from gpn_scale.ppr.manifest import (
-    LEFT_OVER_FILES,
     MANIFEST,
     MOVED,
-    OWN_FILES,
     ROOTS,
+    STORE_FILES,
     Build,
     check_size,
     manifest_shard_info,
@@ -80,7 +79,7 @@ class Generation:
     infos: tuple[ShardInfo, ...]
     """Headers of its shards."""
 
-    def roots(self) -> NodeIds:
+    def roots(self) -> NDArray[np.int64]:
         """Return the node ids of its rows, sorted.
 
         Raises:
@@ -181,16 +180,23 @@ def remove_generation(folder: Path, *, keep: Collection[str] = ()) -> None:
     ...     path.exists()
     False
     """
-    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
-        if re.fullmatch(f"{OWN_FILES}|{LEFT_OVER_FILES}", path.name) and path.name not in keep:
-            path.unlink(missing_ok=True)
+    if not folder.is_dir():
+        return
+    names = [path.name for path in folder.iterdir() if path.name not in keep]
+    remove(*(folder / name for name in names if re.fullmatch(STORE_FILES, name)))
+    sweep(folder, lambda name: re.fullmatch(STORE_FILES, name) is not None)
     with suppress(OSError):  # something else is in it
-        folder.rmdir()
+        remove_folder(folder)
 
 
 @dataclass(frozen=True, slots=True)
 class ShardPlace:
-    """Where one of the shards of all generations lies."""
+    """Where one of the shards of all generations lies.
+
+    >>> info = ShardInfo(build="f00d", clusters=None, first=0, rows=2, entries=3, num_clusters=0)
+    >>> ShardPlace(Path("store") / shard_name(0), info, num_nodes=7).path.name
+    'shard-00000.ppr'
+    """
 
     path: Path
     info: ShardInfo
@@ -225,13 +231,13 @@ class RowPlaces:
         """All shards, those of older generations first."""
 
     @cached_property
-    def roots(self) -> NodeIds:
+    def roots(self) -> NDArray[np.int64]:
         """Node ids of all rows, sorted."""
         if len(self._generations) == 1:
             return self._generations[0].roots().astype(np.int64)
         return np.union1d(self._generations[0].roots(), self._later[0]).astype(np.int64)
 
-    def of(self, nodes: NodeIds) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def of(self, nodes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the shard of each node's row and its place in the shard; all have rows, (B,)."""
         if len(self._generations) == 1:
             return self._in_generation(0, self._position_in_first(nodes))
@@ -245,13 +251,13 @@ class RowPlaces:
         shard_B[~is_later_B], local_B[~is_later_B] = self._in_generation(0, first_B)
         return shard_B, local_B
 
-    def _position_in_first(self, nodes: NodeIds) -> NDArray[np.int64]:
+    def _position_in_first(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
         if self._generations[0].build.roots is None:
             return nodes
         return np.searchsorted(self._first_roots, nodes)
 
     @cached_property
-    def _first_roots(self) -> NodeIds:
+    def _first_roots(self) -> NDArray[np.int64]:
         return self._generations[0].roots()
 
     def _in_generation(
@@ -262,7 +268,7 @@ class RowPlaces:
         return shard_B + self._first_shard_G[number], position_B - shard_B * rows_per_shard
 
     @cached_property
-    def _later(self) -> tuple[NodeIds, NDArray[np.int64], NDArray[np.int64]]:
+    def _later(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Roots, shards and places in shards of the rows of later generations, (R,) each."""
         roots, shards, locals_ = [], [], []
         for number in range(len(self._generations) - 1, 0, -1):

@@ -1,5 +1,6 @@
 """What a store says about itself: the files `build.json` and `manifest.json`."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -21,13 +22,16 @@ from gpn_scale.reading import JSON_BYTES, read_bytes, read_json
 BUILD, MANIFEST, ROOTS = "build.json", "manifest.json", "roots.npy"
 CLUSTERS, CUT, MOVED = "clusters.npy", "cut.npy", "moved.npy"
 SECONDS, LOCK = "build_seconds.json", "update.lock"
-OWN_FILES = (
+PARTS, TOTAL_MASS = "parts.json", "total_mass.npy"
+PART_FILES = r"parts\.json|total_mass\.npy|part-\d{5,}-of-\d{5,}\.json"
+"""Regular expression for the files of parts, which `StoreWriter.finish` removes."""
+STORE_FILES = (
     r"(manifest\.json|build\.json|build_seconds\.json|roots\.npy|clusters\.npy|cut\.npy|moved\.npy"
-    r"|graph_(indptr|indices|weight)\.npy|shard-\d{5,}\.ppr)"
+    rf"|graph_(indptr|indices|weight)\.npy|shard-\d{{5,}}\.ppr|{PART_FILES})"
 )
-"""Pattern of the names of all files that belong to a generation of a store."""
-LEFT_OVER_FILES = rf"\.{OWN_FILES}\.\d+\.tmp"
-"""Pattern of the temporary files of killed processes, see `files.replacing`."""
+"""Regular expression for all files of a store."""
+LEFT_OVER = rf"\.{STORE_FILES}\.\d+\.tmp"
+"""Regular expression for temporary files of a store, see `gpn_scale.files.replacing`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +120,12 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     if (directory / MANIFEST).exists():
         return read_sealed(directory / MANIFEST)
     if is_store(directory):
+        if any(re.fullmatch(PART_FILES, path.name) for path in directory.iterdir()):
+            raise StoreError(
+                f"{directory} holds parts of an unfinished PPR store (no {MANIFEST}): complete it "
+                "with precompute.parts.finish_store",
+                arguments=("finish_store",),
+            )
         raise StoreError(
             f"{directory} is an unfinished PPR store (no {MANIFEST}): {RESUME}",
             arguments=RESUME_ARGUMENTS,

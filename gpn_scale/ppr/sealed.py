@@ -135,7 +135,7 @@ def replacing_file(path: Path, num_bytes: int) -> Iterator[BinaryIO]:
         StoreError: the disk is full or not writable; no temporary file is left.
     """
     try:
-        with replacing(path) as temporary, temporary.open("wb") as file:
+        with replacing(path) as file:
             yield file
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -11,6 +11,9 @@ Files, in the order in which they are written:
 - `manifest.json` makes the store complete;
 - `build_seconds.json`, written along the way, holds the time that the build took so far.
 
+While parts are computed there are further files, see `part_files`; completing the store removes
+them.
+
 Every file is renamed into place, and equal builds have equal bytes (apart from the time), so a
 killed build can be resumed. An update adds a folder (see `generations`) and replaces the manifest.
 Every file is checked before it is believed: JSON when the store is
@@ -24,13 +27,12 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gpn_scale.csr import ranges
-from gpn_scale.data.graph import Graph
 from gpn_scale.errors import StoreError
 from gpn_scale.files import InUse
 from gpn_scale.ppr.block_guard import BlockGuard
@@ -53,6 +55,9 @@ from gpn_scale.ppr.sealed import (
     differences,
 )
 from gpn_scale.ppr.stored_graph import read_stored_graph
+
+if TYPE_CHECKING:
+    from gpn_scale.data.graph import Graph  # loads scipy, which readers of rows do not need
 
 Names = tuple[str, ...]
 _MAX_MAPPED = 192  # each open shard holds two file descriptors
@@ -184,7 +189,7 @@ class PPRStore:
         """What each update of the store did, oldest first."""
         return list(self.manifest.get(HISTORY, []))
 
-    def update(self, graph: Graph, *, tolerance: float = 0.01) -> "PPRStore":
+    def update(self, graph: "Graph", *, tolerance: float = 0.01) -> "PPRStore":
         """Make the rows on disk those of a graph that has changed, and return the updated store.
 
         This object goes on with the old rows. `precompute.update.update_store` has further
@@ -203,7 +208,7 @@ class PPRStore:
         update_store(self.path, graph, tolerance=tolerance)
         return PPRStore.open(self.path)
 
-    def stored_graph(self) -> Graph:
+    def stored_graph(self) -> "Graph":
         """Return the structure of the graph of the rows, without features and labels.
 
         Raises:

@@ -5,20 +5,22 @@ Shapes: N nodes, E stored edges.
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpn_scale.data.graph import MISSING_LABEL, Graph
 from gpn_scale.errors import StoreError
 from gpn_scale.ppr.node_file import read_node_file
 from gpn_scale.ppr.sealed import checksum
 
+if TYPE_CHECKING:
+    from gpn_scale.data.graph import Graph
+
 INDPTR, INDICES, WEIGHT = "graph_indptr.npy", "graph_indices.npy", "graph_weight.npy"
 
 
-def graph_facts(graph: Graph, node_names: str | None = None) -> dict[str, Any]:
+def graph_facts(graph: "Graph", node_names: str | None = None) -> dict[str, Any]:
     """Return what `build.json` says about a stored graph; `node_names` as in `StoreWriter.begin`.
 
     >>> from gpn_scale import build_graph
@@ -45,7 +47,7 @@ def names_checksum(names: NDArray[np.str_] | None, count: int) -> str | None:
     return checksum("\0".join(names[:count].tolist()).encode(errors="surrogatepass"))
 
 
-def graph_arrays(graph: Graph) -> Iterator[tuple[str, NDArray[Any]]]:
+def graph_arrays(graph: "Graph") -> Iterator[tuple[str, NDArray[Any]]]:
     """Yield the name and content of each file that holds a part of the graph's structure.
 
     >>> from gpn_scale import build_graph
@@ -71,7 +73,7 @@ def graph_files(facts: Mapping[str, Any] | None) -> list[str]:
 
 def read_stored_graph(
     path: Path, manifest: Mapping[str, Any], graph_fingerprint: str, num_nodes: int
-) -> Graph:
+) -> "Graph":
     """Return the structure of the graph of a generation, without features and labels.
 
     >>> from tempfile import TemporaryDirectory
@@ -91,6 +93,8 @@ def read_stored_graph(
     Raises:
         StoreError: the store does not hold its graph, or holds it damaged.
     """
+    from gpn_scale.data.graph import MISSING_LABEL, Graph  # loads scipy
+
     facts = manifest["graph"]
     if facts is None:
         raise StoreError(

@@ -5,8 +5,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gpn_scale.data.graph import NodeIds
 from gpn_scale.ppr.generations import (
     FIRST_FOLDER,
     GENERATIONS,
@@ -34,7 +34,7 @@ def write_updated_manifest(
     store: PPRStore,
     number: int,
     *,
-    roots: NodeIds,
+    roots: NDArray[np.int64],
     record: Mapping[str, Any] | None,
     alone: bool = False,
 ) -> None:

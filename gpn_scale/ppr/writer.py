@@ -4,46 +4,38 @@ Several processes may write shards of one store; the module `store` describes it
 """
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cached_property
 from math import fsum
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpn_scale.data.graph import Graph
 from gpn_scale.errors import StoreError
-from gpn_scale.files import write_json
-from gpn_scale.ppr.generations import is_generation_folder, remove_generation, was_updated
+from gpn_scale.files import remove, write_json
+from gpn_scale.ppr.claiming import Existing, claim_directory
 from gpn_scale.ppr.manifest import (
     BUILD,
     CLUSTERS,
     CUT,
-    LEFT_OVER_FILES,
-    LOCK,
     MANIFEST,
     MOVED,
-    OWN_FILES,
     ROOTS,
     SECONDS,
     Build,
-    is_store,
     read_build_seconds,
 )
 from gpn_scale.ppr.node_file import npy_bytes, write_node_file
 from gpn_scale.ppr.open_shard import OpenShard
+from gpn_scale.ppr.part_files import check_same_build, remove_part_files
 from gpn_scale.ppr.rows import Rows
 from gpn_scale.ppr.sealed import (
-    REBUILD,
-    REBUILD_ARGUMENTS,
     RESUME,
     RESUME_ARGUMENTS,
     checksum,
-    differences,
     file_checksum,
     holds,
     read_sealed,
@@ -53,8 +45,8 @@ from gpn_scale.ppr.sealed import (
 from gpn_scale.ppr.shard import ShardInfo, shard_entry, shard_name, write_shard
 from gpn_scale.ppr.stored_graph import graph_arrays, graph_facts, graph_files
 
-Existing = Literal["refuse", "resume", "overwrite"]
-"""What to do with a store that already exists in the directory."""
+if TYPE_CHECKING:
+    from gpn_scale.data.graph import Graph
 
 
 class StoreWriter:
@@ -97,12 +89,12 @@ class StoreWriter:
         rows_per_shard: int,
         k: int,
         existing: Existing = "refuse",
-        graph: Graph | None = None,
+        graph: "Graph | None" = None,
         node_names: str | None = None,
     ) -> "StoreWriter":
         """Claim the directory `path` (created if missing) for a build, and return its writer.
 
-        Called by one process.
+        Called by one process, unless the directory is shared.
 
         Args:
             path: The directory.
@@ -114,7 +106,8 @@ class StoreWriter:
             rows_per_shard: Rows of each shard but the last.
             k: Largest number of entries of a row.
             existing: What to do with a store in `path`: `refuse` it, `resume` it if it is of the
-                same build, or `overwrite` it; other files are never touched.
+                same build, or `overwrite` it; other files are never touched. `share` resumes as
+                well, any number of processes may do so at once, and nothing is removed.
             graph: The graph, whose structure is kept so that the store can be updated; None for a
                 store that cannot.
             node_names: `names_checksum` of the nodes, for a `graph` that has lost their names.
@@ -140,7 +133,7 @@ class StoreWriter:
             num_clusters=num_clusters,
             graph=None if graph is None else graph_facts(graph, node_names),
         )
-        _claim(directory, build, existing)
+        claim_directory(directory, build, existing)
         write_if_other(directory / BUILD, build.text.encode())
         if root_file is not None:
             write_if_other(directory / ROOTS, root_file)
@@ -182,7 +175,7 @@ class StoreWriter:
         data = npy_bytes(cluster_of_node)
         self.__dict__.pop("_clusters", None)  # may be the checksum of former clusters
         if not holds(self.path / CLUSTERS, data):
-            (self.path / MANIFEST).unlink(missing_ok=True)
+            remove(self.path / MANIFEST)
             write_if_other(self.path / CLUSTERS, data)
 
     @property
@@ -193,16 +186,26 @@ class StoreWriter:
         clusters: NDArray[np.int32] = np.load(self.path / CLUSTERS, allow_pickle=False)
         return clusters
 
-    def write_shard(self, index: int, rows: Rows) -> None:
+    def write_shard(self, index: int, rows: Rows, *, shared: bool = False) -> None:
         """Write shard `index`, replacing a former one.
 
         Args:
             index: Number of the shard.
             rows: Rows of the shard's roots; ids are int32 and cut masses float16.
+            shared: Other processes may write the same shard, with the same bytes.
 
         Raises:
-            StoreError: the disk is full or not writable; no part of the shard is left.
+            StoreError: the disk is full or not writable; no part of the shard is left. A shared
+                directory has been taken by another build.
         """
+        if shared:
+            check_same_build(self.path, self._build)
+        else:
+            # If its shards change, a store is incomplete until `finish` has checked them again.
+            remove(self.path / MANIFEST)
+        self._write(index, rows)
+
+    def _write(self, index: int, rows: Rows) -> None:
         start, stop = self.shard_rows(index)
         assert 0 <= start < stop, index
         counts = np.diff(rows.row_ptr)
@@ -222,8 +225,6 @@ class StoreWriter:
             num_clusters=self._build.num_clusters,
         )
         assert rows.cut_mass.shape == (info.rows, info.num_clusters)
-        # A store whose shards change is incomplete until `finish` has checked all of them again.
-        (self.path / MANIFEST).unlink(missing_ok=True)
         write_shard(self.path / shard_name(index), info, rows)
 
     @property
@@ -286,6 +287,7 @@ class StoreWriter:
         files += [*graph_files(build.graph), *([MOVED] if moved is not None else [])]
         text = sealed(_manifest_of(self.path, build, infos, missing_mass, files))
         write_if_other(self.path / MANIFEST, text.encode())
+        remove_part_files(self.path)
 
     def _write_cut(self, total_mass: NDArray[np.float64], infos: list[ShardInfo]) -> None:
         assert total_mass.shape == (self._build.num_nodes,)
@@ -303,68 +305,6 @@ class StoreWriter:
     @cached_property
     def _clusters(self) -> str | None:
         return file_checksum(self.path / CLUSTERS) if self._build.num_clusters else None
-
-
-def _claim(directory: Path, build: Build, existing: Existing) -> None:
-    """Prepare `directory` for `build`, or refuse it; `overwrite` removes the former store."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        names = sorted(path.name for path in directory.iterdir())
-    except OSError as error:
-        raise StoreError(
-            f"{directory} cannot hold a store ({error}): choose another directory",
-            arguments=("out",),
-        ) from error
-    kept = [name for name in names if not re.fullmatch(LEFT_OVER_FILES, name) and name != LOCK]
-    if kept and not is_store(directory):
-        raise StoreError(
-            f"{directory} is not empty and not a PPR store (it contains {kept[0]}): choose another "
-            "directory",
-            arguments=("out",),
-        )
-    if kept and existing == "refuse":
-        state = "complete" if MANIFEST in kept else "unfinished"
-        raise StoreError(
-            f"{directory} already holds a store ({state}): pass existing='resume' to continue it, "
-            "existing='overwrite' to replace it, or choose another directory",
-            arguments=("existing", "out"),
-        )
-    if kept and existing == "resume":
-        _check_resumable(directory, build)
-    overwrite = existing == "overwrite"
-    if overwrite:
-        (directory / MANIFEST).unlink(missing_ok=True)
-        for name in filter(is_generation_folder, names):
-            remove_generation(directory / name)
-    for name in names:
-        # build.json stays until the new one replaces it, so the directory is always a store.
-        old = overwrite and name != BUILD and re.fullmatch(OWN_FILES, name)
-        if old or re.fullmatch(LEFT_OVER_FILES, name):
-            (directory / name).unlink(missing_ok=True)
-
-
-def _check_resumable(directory: Path, build: Build) -> None:
-    if was_updated(directory):
-        raise StoreError(
-            f"{directory} was updated since it was built, so that its build cannot be resumed: "
-            "update it with its newest graph, which repairs damaged rows, or build it again with "
-            "existing='overwrite'",
-            arguments=("update_store", "existing=overwrite"),
-        )
-    try:
-        stored = Build.of(read_sealed(directory / BUILD))
-    except StoreError as error:  # damaged; the manifest, if there is one, contains the same
-        try:
-            stored = Build.of(read_sealed(directory / MANIFEST))
-        except StoreError:
-            raise StoreError(
-                f"{directory} cannot be resumed ({error}); {REBUILD}", arguments=REBUILD_ARGUMENTS
-            ) from error
-    if different := differences(asdict(stored), asdict(build), exact=True):
-        raise StoreError(
-            f"{directory} belongs to another build: {different}; {REBUILD}",
-            arguments=REBUILD_ARGUMENTS,
-        )
 
 
 def _root_file(roots: NDArray[np.integer[Any]] | None, num_nodes: int) -> bytes | None:

@@ -6,6 +6,8 @@ holds a hash of every file: whatever is damaged, incomplete or of another versio
 """
 
 import hashlib
+import io
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +23,7 @@ from gpn_scale.block_checksums import file_hash
 from gpn_scale.data.graph import Graph
 from gpn_scale.errors import RunError
 from gpn_scale.estimator import GPNClassifier
-from gpn_scale.files import claimed, replacing, write_json
+from gpn_scale.files import claimed, remove, replacing, replacing_map, write_json
 from gpn_scale.inference.all_nodes import ProgressCallback
 from gpn_scale.inference.node_values import node_values_into, num_columns
 from gpn_scale.inference.similar import latent_into
@@ -136,7 +138,7 @@ def _write(
     width = num_columns(trained)
     _write_array(values, (size, width), partial(node_values_into, trained, graph))
     ordered = id_order(graph)
-    with replacing(order) as temporary, temporary.open("wb") as file:
+    with replacing(order) as file:
         np.save(file, np.empty(0, np.int32) if ordered is None else ordered)
     hashes = {path.name: file_hash(path) for path in paths}
     write_json(folder / f"{key}.json", {"reasons": list(reasons), "hashes": hashes})
@@ -149,21 +151,22 @@ def _names(key: str, calibrate: bool) -> tuple[str, ...]:
 
 def _remove_others(folder: Path, key: str) -> None:
     """Remove files of other keys; processes that have mapped them keep them."""
-    for path in folder.iterdir():
-        own = path.name.startswith((key, _LOCK))
-        if path.suffix in SERVED_SUFFIXES and path.is_file() and not own:
-            path.unlink()
+    files = (path for path in folder.iterdir() if path.suffix in SERVED_SUFFIXES)
+    kept = (key, _LOCK)
+    remove(*(path for path in files if path.is_file() and not path.name.startswith(kept)))
 
 
 def _write_array(
     path: Path, shape: tuple[int, int], fill: Callable[[NDArray[np.float32]], None]
 ) -> None:
     """Write an array that is filled in place and never in memory as a whole."""
-    with replacing(path) as temporary:
-        array = np.lib.format.open_memmap(temporary, "w+", np.float32, shape)
-        fill(array)
-        array.flush()
-        del array
+    header, dtype = io.BytesIO(), np.dtype(np.float32)
+    facts = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(header, facts)
+    start = header.tell()
+    with replacing_map(path, start + math.prod(shape) * dtype.itemsize) as mapping:
+        mapping[:start] = header.getvalue()
+        fill(np.ndarray(shape, dtype, mapping, start))
 
 
 def _opened(

@@ -76,9 +76,9 @@ def related_graph(
     """Return a graph with its split for the model of a run, and how it is related to training's.
 
     A graph may be a later version of that of training if it has the same name, or if a store of the
-    run was updated to it, and is one if `EarlierNodes` says so. A later version keeps the training and validation nodes of the run, and its other labelled nodes
-    are test nodes; or it has a split of its own, if training has used that of its graph. Another
-    graph stays as it is.
+    run was updated to it, and is one if `EarlierNodes` says so. It keeps the training and
+    validation nodes of the run, and its other labelled nodes are test nodes; or it has a split of
+    its own, if training has used that of its graph. Another graph stays as it is.
 
     Args:
         directory: The run.

@@ -1,4 +1,4 @@
-"""The commands `ppr`, `verify` and `info`, and their messages."""
+"""The commands `ppr`, `verify` and `info`, and their messages (`finish`: `test_part_commands`)."""
 
 import json
 import os
@@ -135,7 +135,7 @@ def test_both_flags_for_a_store_in_the_way_are_refused(data, tmp_path, capsys):
     assert "--overwrite: not allowed with argument --resume" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [[], ["info"], ["verify"]])
+@pytest.mark.parametrize("command", [[], ["finish"], ["info"], ["verify"]])
 def test_every_command_has_help(command, capsys):
     with pytest.raises(SystemExit) as caught:
         main([*command, "--help"])

@@ -1,23 +1,39 @@
-"""Exact sums of rows, against dense rows."""
+"""Shards of a builder are those of a build, and its clock adds up."""
+
+import time
 
 import numpy as np
-import pytest
 
-from precompute.shard_builder import row_totals, sum_steps, total_mass
-from tests.precompute.engines import config_of, engine_of, random_graph, truth_of
-
-
-@pytest.mark.parametrize("normalisation", ["sym", "rw"])
-@pytest.mark.parametrize("steps", [4, "inf"])
-def test_sums_are_those_of_dense_rows(normalisation, steps):
-    graph, config = random_graph(40), config_of(normalisation, steps, k=4)
-    engine, truth = engine_of(graph, config), truth_of(graph, config)
-    assert np.allclose(row_totals(engine), truth.sum(1), atol=1e-6)
-    roots = np.array([3, 17])
-    assert np.allclose(total_mass(engine, roots), truth[roots].sum(0), atol=1e-6)
-    assert np.allclose(total_mass(engine, None), truth.sum(0), atol=1e-5)
+from gpn_scale.ppr.example import example_store
+from gpn_scale.ppr.store import PPRStore
+from gpn_scale.ppr.writer import StoreWriter
+from precompute.row_sums import row_totals
+from precompute.shard_builder import BuildClock, ShardBuilder
+from tests.precompute.engines import config_of, engine_of, random_graph
+from tests.precompute.test_update import built
 
 
-def test_unlimited_sums_stop_when_little_is_left():
-    engine = engine_of(random_graph(10), config_of("rw", "inf", teleport=0.5, k=2))
-    assert 0.5 ** sum_steps(engine) <= 1e-8 < 0.5 ** (sum_steps(engine) - 1)
+def test_shards_can_be_written_in_any_order(tmp_path):
+    graph = random_graph(600)
+    config = config_of("sym", 4, k=4, clusters=0, method="push")
+    folder = built(tmp_path, graph, config)
+    before = {path.name: path.read_bytes() for path in folder.glob("shard-*")}
+    assert len(before) == 3
+    writer, engine = StoreWriter.join(folder), engine_of(graph, config)
+    clock = BuildClock(writer, time.monotonic(), active=False)
+    builder = ShardBuilder(
+        engine, "push", row_totals(engine), graph, writer, None, lambda text: None, clock
+    )
+    builder.write([2, 0])
+    assert {path.name: path.read_bytes() for path in folder.glob("shard-*")} == before
+    writer.finish()
+    assert np.array_equal(PPRStore.open(folder).roots, np.arange(600))
+
+
+def test_a_clock_adds_to_what_former_processes_took(tmp_path):
+    writer = StoreWriter.join(example_store(tmp_path).path)
+    for _ in range(2):
+        BuildClock(writer, time.monotonic() - 5.0, active=True).record()
+    assert writer.build_seconds >= 10.0
+    BuildClock(writer, time.monotonic() - 500.0, active=False).record()
+    assert writer.build_seconds < 500.0

@@ -94,9 +94,10 @@ def test_rows_that_are_computed_again_are_those_of_a_rebuilt_store(tmp_path):
     other = PPRStore.open(built(tmp_path / "rebuilt", new, config))
     computed = np.flatnonzero(store._places.of(store.roots)[0] > 0)
     assert len(computed) == plan.computed_rows
-    for name in ("row_ptr", "ids", "weights", "missing_mass"):
-        got, wanted = getattr(store.rows(computed), name), getattr(other.rows(computed), name)
-        assert np.array_equal(got, wanted)
+    got, wanted = store.rows(computed), other.rows(computed)
+    for name in ("row_ptr", "ids", "weights"):
+        assert np.array_equal(getattr(got, name), getattr(wanted, name))
+    assert np.allclose(got.missing_mass, wanted.missing_mass, atol=1e-6)  # summed by clusters
 
 
 def test_a_graph_that_did_not_change_changes_nothing(tmp_path):

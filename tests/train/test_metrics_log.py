@@ -37,8 +37,8 @@ class RecordingWriter:
     def __init__(self):
         self.scalars = {}
 
-    def add_scalar(self, name, value, step):
-        self.scalars[name, step] = value
+    def add(self, step, values):
+        self.scalars |= {(name, step): value for name, value in values.items()}
 
     def close(self):
         pass
