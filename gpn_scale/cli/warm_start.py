@@ -26,7 +26,7 @@ from gpn_scale.evaluation.quality_change import (
     quality,
 )
 from gpn_scale.files import replacing, write_json
-from gpn_scale.reading import read_json
+from gpn_scale.reading import open_file, read_json
 from gpn_scale.train.run_directory import RunDirectory
 from gpn_scale.train.run_graph import read_splits, with_left_out, write_splits
 from gpn_scale.train.warm_start import WarmStart
@@ -71,8 +71,8 @@ class StartRun:
         """Write what a resumed training needs; the file that names the run comes last."""
         if directory.warm_start.exists():
             return
-        with replacing(directory.start_model) as temporary:
-            shutil.copyfile(self.model_path, temporary)
+        with open_file(self.model_path) as source, replacing(directory.start_model) as copy:
+            shutil.copyfileobj(source, copy)
         _check_unchanged(directory.start_model, self.fingerprint, self.run)
         if self.splits is not None:
             splits = (self.splits.own, self.splits.earlier, self.splits.marked)

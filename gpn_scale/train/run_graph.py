@@ -190,7 +190,7 @@ def write_splits(path: Path, num_nodes: int, own: Split, earlier: Split, marked:
         for code, name in enumerate(_SUBSETS, start=1):
             codes_N[getattr(split, name)] = code
     codes_2N[1, marked] = _MARKED
-    with replacing(path) as temporary, temporary.open("wb") as file:
+    with replacing(path) as file:
         np.save(file, codes_2N, allow_pickle=False)
 
 
