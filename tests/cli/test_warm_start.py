@@ -34,8 +34,19 @@ def folder(tmp_path_factory):
     write_npz(graph, folder / "old.npz")
     write_npz(later_graph(graph, nodes=30), folder / "new.npz")
     options = ["--dataset", "old", "--data-dir", str(folder), *SETTINGS]
-    assert train([*options, "--out", str(folder / "run")]) == 0
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(training, "_write_page", no_page)
+        assert train([*options, "--out", str(folder / "run")]) == 0
     return folder
+
+
+def no_page(*_):
+    """Instead of the page of a run, which takes longer than the rest."""
+
+
+@pytest.fixture
+def _without_page(monkeypatch):
+    monkeypatch.setattr(training, "_write_page", no_page)
 
 
 def warm(folder, out, *more):
@@ -108,6 +119,7 @@ def test_later_commands_find_the_split_of_the_run(warm_run, tmp_path, capsys):
     assert (copy / "report.html").exists()
 
 
+@pytest.mark.usefixtures("_without_page")
 def test_a_stopped_training_resumes_without_the_earlier_run(
     folder, warm_run, tmp_path, monkeypatch
 ):
@@ -133,6 +145,7 @@ def test_a_stopped_training_resumes_without_the_earlier_run(
     assert values[0]["warm_start"]["after"] == values[1]["warm_start"]["after"]
 
 
+@pytest.mark.usefixtures("_without_page")
 def test_minibatch_training_goes_on_with_an_updated_store(folder, tmp_path, capsys):
     store, where = str(tmp_path / "store"), ["--data-dir", str(folder)]
     rows = ["--k", "8", "--clusters", "4", "--threads", "1", "--teleport", "0.1", "--steps", "10"]
@@ -150,6 +163,7 @@ def test_minibatch_training_goes_on_with_an_updated_store(folder, tmp_path, caps
     assert set(values["warm_start"]["after"]) == {"test", "val", "unknown"}
 
 
+@pytest.mark.usefixtures("_without_page")
 def test_another_graph_has_a_split_of_its_own(folder, tmp_path, capsys):
     other = SMALL.replace("nodes=300", "nodes=200")
     assert warm(folder, tmp_path / "warm", "--dataset", other) == 0
