@@ -63,6 +63,8 @@ FLAGS = {
     "tolerance": "--tolerance E",
     "train.epochs": "--epochs E",
     "train.rng_seed": "--seed S",
+    "update_store": "python -m precompute update STORE --dataset NEW",
+    "warm_start": "--warm-start RUN",
 }
 """Flag or command for each argument; other configuration fields (`section.field`) have `--set`."""
 

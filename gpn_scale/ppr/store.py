@@ -36,7 +36,12 @@ from gpn_scale.csr import ranges
 from gpn_scale.errors import StoreError
 from gpn_scale.files import InUse
 from gpn_scale.ppr.block_guard import BlockGuard
-from gpn_scale.ppr.generations import RowPlaces, ShardPlace, open_generations
+from gpn_scale.ppr.generations import (
+    RowPlaces,
+    ShardPlace,
+    listed_generations,
+    open_generations,
+)
 from gpn_scale.ppr.manifest import BUILD, CLUSTERS, CUT, Build, read_build_seconds, read_manifest
 from gpn_scale.ppr.manifest_schema import HISTORY
 from gpn_scale.ppr.open_shard import OpenShard
@@ -54,6 +59,7 @@ from gpn_scale.ppr.stored_graph import read_stored_graph
 if TYPE_CHECKING:
     from gpn_scale.data.graph import Graph  # loads scipy, which readers of rows do not need
 
+Names = tuple[str, ...]
 _MAX_MAPPED = 192  # each open shard holds two file descriptors
 
 
@@ -132,9 +138,10 @@ class PPRStore:
         if graph_fingerprint is not None:
             wanted["graph_fingerprint"] = graph_fingerprint
         if different := differences(manifest, wanted):
+            advice, arguments = _advice(manifest, graph_fingerprint)
             raise StoreError(
-                f"{directory} is not the requested store: {different}; {REBUILD}",
-                arguments=REBUILD_ARGUMENTS,
+                f"{directory} is not the requested store: {different}; {advice}",
+                arguments=arguments,
             )
         try:
             return cls(directory, manifest)
@@ -144,7 +151,8 @@ class PPRStore:
             ) from error
 
     def __reduce__(self) -> tuple[Callable[..., "PPRStore"], tuple[Any, ...]]:
-        return PPRStore.open, (self.path,)
+        # The same rows, also if the store on disk was updated in the meantime.
+        return PPRStore, (self.path, dict(self.manifest))
 
     @cached_property
     def roots(self) -> NDArray[np.int64]:
@@ -354,6 +362,19 @@ class PPRStore:
                 arguments=("roots=None",),
             )
         return positions
+
+
+def _advice(manifest: Mapping[str, Any], graph_fingerprint: str | None) -> tuple[str, Names]:
+    """Return what to do with a store that is not the requested one, and its arguments."""
+    of_graphs = [listed["graph_fingerprint"] for _, listed in listed_generations(manifest)]
+    if graph_fingerprint in (None, of_graphs[-1]):
+        return REBUILD, REBUILD_ARGUMENTS
+    if graph_fingerprint in of_graphs:
+        return "it was updated to a later version of this graph: use that one", ()
+    return (
+        f"if its graph has become this one, update the store with update(graph), else {REBUILD}",
+        ("update_store", *REBUILD_ARGUMENTS),
+    )
 
 
 def _open_shard(places: list[ShardPlace], guards: list[BlockGuard], index: int) -> OpenShard:

@@ -20,7 +20,7 @@ from gpn_scale.files import (
 from gpn_scale.reading import read_json
 
 _PLOT_SUFFIXES = (".svg", ".png")
-SERVED_SUFFIXES = (".arrow", ".json", ".lock", ".npy")
+SERVED_SUFFIXES = (".arrow", ".json", ".lock", ".npy", ".safetensors")
 """Suffixes of the files that the service writes to its folder."""
 _EVENTS = "events.out.tfevents.*"
 """TensorBoard names its files itself, with time, machine and process."""
@@ -50,6 +50,9 @@ class RunDirectory:
         self.written = path / "written.json"
         self.config = path / "config.json"
         self.inputs = path / "inputs.json"
+        self.warm_start = path / "warm_start.json"
+        self.start_model = path / "start.safetensors"
+        self.split = path / "split.npy"
         self.checkpoint = path / "checkpoint.safetensors"
         self.opinion_checkpoint = path / "checkpoint_opinion.safetensors"
         self.model = path / "model.safetensors"
