@@ -84,6 +84,7 @@ IMPORT_FLAGS = FLAGS | {
     "label": "--label COL",
     "like": "--like DIR/OLD",
     "missing": "--missing flag|fill|refuse",
+    "order": "--order like|table",
     "source": "--source COL",
     "split": "--split COL",
     "structural_features": "--structural-features auto|on|off",

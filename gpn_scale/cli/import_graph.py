@@ -11,7 +11,7 @@ from gpn_scale.cli.console import leave, run_command
 from gpn_scale.cli.import_options import import_choices, import_parser
 from gpn_scale.data.formats import FORMATS
 from gpn_scale.data.graph import Graph
-from gpn_scale.data.graph_folder import MANIFEST, save_graph
+from gpn_scale.data.graph_folder import MANIFEST, open_graph, save_graph
 from gpn_scale.data.import_record import RECORD, write_record
 from gpn_scale.data.import_tables import import_tables
 from gpn_scale.data.summary import GraphSummary
@@ -28,8 +28,14 @@ def import_graph(options: argparse.Namespace) -> None:
     """Read both tables, and write the graph and a record of the import."""
     check_out(options.out, overwrite=options.overwrite)
     names, rules = import_choices(options)
+    keeps_places = options.like is not None and options.order != "table"
     imported = import_tables(
-        options.nodes, options.edges, names=names, rules=rules, name=options.out.resolve().name
+        options.nodes,
+        options.edges,
+        names=names,
+        rules=rules,
+        name=options.out.resolve().name,
+        earlier=open_graph(options.like) if keeps_places else None,
     )
     graph, facts = imported.graph, imported.facts
     files = {"nodes": str(options.nodes.resolve()), "edges": str(options.edges.resolve())}

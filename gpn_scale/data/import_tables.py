@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from gpn_scale.data.building import build_graph
 from gpn_scale.data.column_roles import (
@@ -25,6 +26,7 @@ from gpn_scale.data.graph import Graph
 from gpn_scale.data.import_facts import ImportFacts
 from gpn_scale.data.import_rules import ImportRules
 from gpn_scale.data.linked_edges import LinkedEdges, read_edges
+from gpn_scale.data.node_places import earlier_ids, gone_ids, placed_after
 from gpn_scale.data.node_tables import NodeTable, read_nodes
 from gpn_scale.data.preparation import Preparation, prepared_features
 from gpn_scale.data.raw_columns import RawColumns
@@ -53,13 +55,15 @@ def import_tables(
     names: ColumnNames | None = None,
     rules: ImportRules | None = None,
     name: str = "graph",
+    earlier: Graph | None = None,
 ) -> ImportedGraph:
     """Return the graph of two raw tables, and what was done to them.
 
     Ids are texts, integers or whole numbers, and compare as texts: 7 is "7", "007" is not. All
     columns of the nodes without a role become features by a `Preparation` that is fitted to them.
     Classes always have names; nodes are numbered in the order of their table, with added ones at
-    the end in the order of their ids.
+    the end in the order of their ids. The nodes of an earlier graph keep their places and come
+    first; those that are gone stay without edges, label and values.
 
     >>> nodes = {"ref": [1, 2, 3], "kind": ["x", "y", None], "verdict": ["ok", "bad", None]}
     >>> edges = {"a": [1, 2, 2, 9], "b": [2, 1, 2, 3]}
@@ -76,13 +80,15 @@ def import_tables(
         names: Names of the columns that are no features.
         rules: What to do where the tables leave a choice.
         name: Name of the graph.
+        earlier: A graph of earlier tables, whose nodes keep their places.
 
     Raises:
         TableFaults: the tables cannot become a graph; it lists all faults.
-        GraphError: an argument is no table.
+        GraphError: an argument is no table, or the nodes of `earlier` have no names.
     """
     names, rules = names or ColumnNames(), rules or ImportRules()
     faults = FaultCollector()
+    old_ids = None if earlier is None else earlier_ids(earlier)
     inputs = _opened(nodes, edges, faults)
     roles = _roles(*inputs, names, faults)
     node_input, edge_input = inputs
@@ -95,22 +101,28 @@ def import_tables(
         added = None if linked is None else linked.added
         everyone = listed if added is None else listed.with_added(added)
         preparation = faults.attempt(lambda: _fitted(everyone, rules))
+        if old_ids is not None and rules.missing == "refuse":
+            _check_gone(everyone, old_ids, roles, faults)
     faults.report()
     assert listed is not None
     assert linked is not None
     assert preparation is not None
+    placed, source, target = everyone, linked.source, linked.target
+    if old_ids is not None:
+        placed, place, _ = placed_after(everyone, old_ids)
+        source, target = place[source], place[target]
     graph = build_graph(
-        linked.source,
-        linked.target,
+        source,
+        target,
         name=name,
-        num_nodes=everyone.num_nodes,
+        num_nodes=placed.num_nodes,
         edge_weight=linked.weight,
         directed=rules.directed,
-        node_names=everyone.ids.to_numpy(zero_copy_only=False).astype(np.str_),
-        **_label_arguments(everyone),
+        node_names=placed.ids.to_numpy(zero_copy_only=False).astype(np.str_),
+        **_label_arguments(placed),
     )
-    facts = _facts(graph, listed, linked, preparation, roles)
-    return ImportedGraph(_with_features(graph, everyone, preparation), facts, roles)
+    facts = _facts(graph, listed, everyone, linked, preparation, roles)
+    return ImportedGraph(_with_features(graph, placed, preparation), facts, roles)
 
 
 def _opened(
@@ -163,6 +175,22 @@ def _fitted(nodes: NodeTable, rules: ImportRules) -> Preparation:
     return preparation
 
 
+def _check_gone(
+    nodes: NodeTable, old_ids: pa.Array, roles: ColumnRoles, faults: FaultCollector
+) -> None:
+    """Refuse nodes that are gone if they must not have missing values."""
+    gone = gone_ids(nodes, old_ids)
+    if len(gone) and nodes.columns.num_columns:
+        advice = (
+            "the earlier graph has this node, which would keep its place with missing values: list "
+            "it, or let missing values be filled or flagged"
+        )
+        fault = Fault(
+            file=nodes.file, column=roles.id, value=gone[0].as_py(), count=len(gone), advice=advice
+        )
+        faults.add([fault], "missing", "order")
+
+
 def _label_arguments(nodes: NodeTable) -> dict[str, Any]:
     if nodes.labels is None:
         return {}
@@ -186,6 +214,7 @@ def _with_features(graph: Graph, nodes: NodeTable, preparation: Preparation) -> 
 def _facts(
     graph: Graph,
     listed: NodeTable,
+    everyone: NodeTable,
     linked: LinkedEdges,
     preparation: Preparation,
     roles: ColumnRoles,
@@ -193,13 +222,14 @@ def _facts(
     self_loops = int((linked.source == linked.target).sum())
     edges = graph.num_edges if graph.directed else graph.num_edges // 2
     missing = {
-        rule.column: round(rule.missing_fraction * graph.num_nodes)
+        rule.column: round(rule.missing_fraction * everyone.num_nodes)
         for rule in preparation.rules
         if rule.missing_fraction > 0
     }
     return ImportFacts(
         nodes_listed=listed.num_nodes,
-        nodes_added=graph.num_nodes - listed.num_nodes,
+        nodes_added=everyone.num_nodes - listed.num_nodes,
+        nodes_gone=graph.num_nodes - everyone.num_nodes,
         edges_listed=linked.num_listed,
         unknown_ids=linked.num_listed - len(linked.source),
         self_loops=self_loops,
