@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpn_scale.data.text_columns import (
-    LISTED_VALUES,
     MAX_LENGTH,
     joined,
     text_column,
     value_faults,
     without_point,
 )
+from gpn_scale.data.wrong_values import LISTED_VALUES
 
 
 def texts(values, kind=None):
@@ -117,3 +117,12 @@ def test_a_missing_value_is_a_fault_without_a_value():
     (fault,) = value_faults(values, np.array([False, True]), file="f", column="c", advice="fix")
     assert (fault.row, fault.value) == (2, None)
     assert value_faults(values, np.zeros(2, bool), file="f", column="c", advice="fix") == []
+
+
+def test_the_column_decides_about_points_unless_it_is_told():
+    pointed, mixed = pa.chunked_array([["7.0", None]]), pa.chunked_array([["7.0", "x"]])
+    assert text_column(pointed).has_points is True
+    assert text_column(mixed).has_points is False
+    assert text_column(pa.chunked_array([pa.array(["", None])])).has_points is None
+    assert text_column(pointed, shorten=False).texts.to_pylist() == ["7.0", None]
+    assert text_column(mixed, shorten=True).texts.to_pylist() == ["7", "x"]
