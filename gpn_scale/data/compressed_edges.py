@@ -15,8 +15,11 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from gpn_scale.errors import GraphError
 from gpn_scale.scratch import MEMORY_BYTES, GrowingArray, release_pages, scratch_array
 
+MAX_NODES = 2**31 - 1
+"""Limit of int32, the type of neighbour ids."""
 BUCKET_ENTRIES = 1 << 23
 """Number of entries that are sorted at a time; a single row with more makes a larger bucket."""
 BLOCK_EDGES = 1 << 22
@@ -109,7 +112,12 @@ def compressed_edges(
         directory: Folder of temporary files; None for the system's default.
         bucket_entries: Number of entries that are sorted at a time.
         memory_bytes: Size above which arrays of the result are mapped from a file.
+
+    Raises:
+        GraphError: there are more nodes than int32 can number.
     """
+    if num_nodes > MAX_NODES:
+        raise GraphError(f"got {num_nodes:,} nodes, expected at most {MAX_NODES:,}")
     sorter = _Sorter(num_nodes, weighted, directory, bucket_entries, memory_bytes)
     if not weighted or directed:
         both = not weighted and not directed

@@ -4,12 +4,13 @@ All faults of both tables are collected before they are reported.
 """
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from gpn_scale.data.building import build_graph
+from gpn_scale.data.building import graph_with_edges
 from gpn_scale.data.column_roles import (
     ColumnNames,
     ColumnRoles,
@@ -20,6 +21,7 @@ from gpn_scale.data.column_roles import (
     unknown_columns,
 )
 from gpn_scale.data.column_values import MISSING_TOKENS
+from gpn_scale.data.compressed_edges import compressed_edges
 from gpn_scale.data.fault_collector import FaultCollector
 from gpn_scale.data.faults import Fault
 from gpn_scale.data.graph import Graph
@@ -31,7 +33,8 @@ from gpn_scale.data.node_tables import NodeTable, read_nodes
 from gpn_scale.data.preparation import Preparation, prepared_features
 from gpn_scale.data.raw_columns import RawColumns
 from gpn_scale.data.table_files import TableFile
-from gpn_scale.data.table_inputs import InputTable, TableLike, input_table
+from gpn_scale.data.table_inputs import BLOCK_ROWS, InputTable, TableLike, input_table
+from gpn_scale.data.text_columns import text_array
 
 
 class ImportedGraph(NamedTuple):
@@ -56,6 +59,8 @@ def import_tables(
     rules: ImportRules | None = None,
     name: str = "graph",
     earlier: Graph | None = None,
+    scratch: Path | None = None,
+    block_rows: int = BLOCK_ROWS,
 ) -> ImportedGraph:
     """Return the graph of two raw tables, and what was done to them.
 
@@ -81,6 +86,8 @@ def import_tables(
         rules: What to do where the tables leave a choice.
         name: Name of the graph.
         earlier: A graph of earlier tables, whose nodes keep their places.
+        scratch: Folder of temporary files, which large tables need; None for the system's default.
+        block_rows: Number of rows of the edges that are read at a time.
 
     Raises:
         TableFaults: the tables cannot become a graph; it lists all faults.
@@ -95,7 +102,15 @@ def import_tables(
     listed = None if node_input is None else read_nodes(node_input, roles, faults)
     linked = None
     if edge_input is not None:
-        linked = read_edges(edge_input, roles, listed, rules.unknown_ids, faults)
+        linked = read_edges(
+            edge_input,
+            roles,
+            listed,
+            rules.unknown_ids,
+            faults,
+            directory=scratch,
+            block_rows=block_rows,
+        )
     preparation = None
     if listed is not None:
         added = None if linked is None else linked.added
@@ -107,18 +122,22 @@ def import_tables(
     assert listed is not None
     assert linked is not None
     assert preparation is not None
-    placed, source, target = everyone, linked.source, linked.target
+    placed = everyone
     if old_ids is not None:
         placed, place, _ = placed_after(everyone, old_ids)
-        source, target = place[source], place[target]
-    graph = build_graph(
-        source,
-        target,
-        name=name,
-        num_nodes=placed.num_nodes,
-        edge_weight=linked.weight,
+        linked = linked.renumbered(place, scratch)
+    edge_rows = compressed_edges(
+        linked.blocks,
+        placed.num_nodes,
+        weighted=linked.weight is not None,
         directed=rules.directed,
-        node_names=placed.ids.to_numpy(zero_copy_only=False).astype(np.str_),
+        directory=scratch,
+    )
+    graph = graph_with_edges(
+        edge_rows,
+        name=name,
+        directed=rules.directed,
+        node_names=text_array(placed.ids, scratch),
         **_label_arguments(placed),
     )
     facts = _facts(graph, listed, everyone, linked, preparation, roles)
@@ -219,7 +238,7 @@ def _facts(
     preparation: Preparation,
     roles: ColumnRoles,
 ) -> ImportFacts:
-    self_loops = int((linked.source == linked.target).sum())
+    self_loops = linked.num_self_loops
     edges = graph.num_edges if graph.directed else graph.num_edges // 2
     missing = {
         rule.column: round(rule.missing_fraction * everyone.num_nodes)

@@ -123,7 +123,7 @@ class TableFile:
         if self._has_open_quote(table):
             raise _fault(self.name, "close the quote that the last row leaves open")
 
-    def _length_fault(self, error: pa.ArrowInvalid, columns: Sequence[str]) -> Exception:
+    def _length_fault(self, error: Exception, columns: Sequence[str]) -> Exception:
         """Return the fault of rows with too few or too many values, or else the error."""
         if _WRONG_LENGTH not in str(error):
             return error

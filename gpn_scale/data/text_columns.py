@@ -3,6 +3,7 @@
 The integer 7, the number 7.0 and the text "7" are the same id; the text "007" is another one.
 """
 
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,12 +13,14 @@ from numpy.typing import NDArray
 
 from gpn_scale.data.faults import Fault
 from gpn_scale.data.wrong_values import WrongValues
+from gpn_scale.scratch import MEMORY_BYTES, release_pages, scratch_array
 
 MAX_LENGTH = 500
 """Number of characters that an id or a label may have; NumPy stores all as wide as the longest."""
 
 _WHOLE_NUMBER = r"^-?\d+\.0+$"
 _WHOLE_FLOATS = 2.0**53
+_CHUNK_TEXTS = 1 << 18
 _NOTHING = pa.scalar(None, pa.large_string())
 
 
@@ -88,6 +91,29 @@ def joined(column: pa.ChunkedArray) -> pa.Array:
     ['a', 'b']
     """
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def text_array(texts: pa.Array, directory: Path | None = None) -> NDArray[np.str_]:
+    """Return texts as a NumPy array, each as wide as the longest; a large one is in a file.
+
+    >>> text_array(pa.array(["a", "bcd"]))
+    array(['a', 'bcd'], dtype='<U3')
+
+    Args:
+        texts: The texts, without null.
+        directory: Folder of the file; None for the system's default.
+    """
+    longest = max(pc.max(pc.utf8_length(texts)).as_py() or 0, 1)
+    kind = np.dtype(f"<U{longest}")
+    shape, size = (len(texts),), len(texts) * kind.itemsize
+    array: NDArray[np.str_] = np.empty(shape if size <= MEMORY_BYTES else 0, kind)
+    if size > MEMORY_BYTES:
+        array = scratch_array(shape, directory, kind, advice="free some disk space")
+    for start in range(0, len(texts), _CHUNK_TEXTS):
+        part = texts.slice(start, _CHUNK_TEXTS)
+        array[start : start + len(part)] = part.to_numpy(zero_copy_only=False)
+        release_pages(array)
+    return array
 
 
 def value_faults(
