@@ -36,6 +36,7 @@ def import_graph(options: argparse.Namespace) -> None:
         rules=rules,
         name=options.out.resolve().name,
         earlier=open_graph(options.like) if keeps_places else None,
+        scratch=_existing(options.out),
     )
     graph, facts = imported.graph, imported.facts
     files = {"nodes": str(options.nodes.resolve()), "edges": str(options.edges.resolve())}
@@ -85,6 +86,14 @@ def check_out(out: Path, *, overwrite: bool) -> None:
             f"--out {out} holds {foreign[0]!r} but no graph, and is not replaced: choose a new "
             "folder"
         )
+
+
+def _existing(out: Path) -> Path:
+    """Return the nearest folder above `out` that exists; temporary files fit where the graph does.
+
+    The files have no name, so nothing is left of them.
+    """
+    return next(folder for folder in out.resolve().parents if folder.is_dir())
 
 
 def _next_command(graph: Graph, out: Path) -> str:

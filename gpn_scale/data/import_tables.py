@@ -30,7 +30,8 @@ from gpn_scale.data.import_rules import ImportRules
 from gpn_scale.data.linked_edges import LinkedEdges, read_edges
 from gpn_scale.data.node_places import earlier_ids, gone_ids, placed_after
 from gpn_scale.data.node_tables import NodeTable, read_nodes
-from gpn_scale.data.preparation import Preparation, prepared_features
+from gpn_scale.data.preparation import Preparation
+from gpn_scale.data.prepared_blocks import features_by_block
 from gpn_scale.data.raw_columns import RawColumns
 from gpn_scale.data.table_files import TableFile
 from gpn_scale.data.table_inputs import BLOCK_ROWS, InputTable, TableLike, input_table
@@ -141,7 +142,7 @@ def import_tables(
         **_label_arguments(placed),
     )
     facts = _facts(graph, listed, everyone, linked, preparation, roles)
-    return ImportedGraph(_with_features(graph, placed, preparation), facts, roles)
+    return ImportedGraph(_with_features(graph, placed, preparation, scratch), facts, roles)
 
 
 def _opened(
@@ -217,15 +218,17 @@ def _label_arguments(nodes: NodeTable) -> dict[str, Any]:
     return {"labels": labels, "class_names": class_names, "split": nodes.split}
 
 
-def _with_features(graph: Graph, nodes: NodeTable, preparation: Preparation) -> Graph:
-    prepared = prepared_features(preparation, nodes.columns, graph, file=nodes.file)
-    if not prepared.preparation.num_features:
+def _with_features(
+    graph: Graph, nodes: NodeTable, preparation: Preparation, scratch: Path | None
+) -> Graph:
+    fitted = preparation.fitted_to(graph)
+    if not fitted.num_features:
         return graph
     return replace(
         graph,
-        features=prepared.features,
-        feature_names=np.array(prepared.preparation.feature_names),
-        preparation=prepared.preparation,
+        features=features_by_block(fitted, nodes.columns, graph, directory=scratch),
+        feature_names=np.array(fitted.feature_names),
+        preparation=fitted,
         raw_columns=RawColumns(nodes.columns) if nodes.columns.num_columns else None,
     )
 
