@@ -22,6 +22,7 @@ from gpn_scale.data.graph import (
     as_node_ids,
 )
 from gpn_scale.errors import GraphError
+from gpn_scale.scratch import release_pages
 
 MAX_COLUMNS = 2**31 - 1
 """Limit of int32, the type of columns of sparse features."""
@@ -241,7 +242,7 @@ def _to_float32(values: NDArray[Any]) -> NDArray[np.float32]:
 
 def _check_finite(values: NDArray[Any], name: str) -> None:
     for start in range(0, len(values), _CHUNK_ROWS):
-        chunk = values[start : start + _CHUNK_ROWS]
+        chunk = np.asarray(values[start : start + _CHUNK_ROWS])
         if not np.isfinite(chunk).all():
             row = start + int(np.flatnonzero(~np.isfinite(chunk).reshape(len(chunk), -1).all(1))[0])
             where = f"at node {row}" if values.ndim == 2 else f"at stored value {row}"
@@ -249,6 +250,7 @@ def _check_finite(values: NDArray[Any], name: str) -> None:
                 f"graph {name!r}: features hold NaN or infinity {where}, expected numbers that "
                 "are finite in float32: fill, scale or drop them first"
             )
+        release_pages(values)
 
 
 def _check_names(names: ArrayLike | None, what: str, name: str) -> NDArray[np.str_] | None:

@@ -371,7 +371,7 @@ def as_node_ids(ids: ArrayLike, what: str) -> NDArray[Any]:
 
 
 def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
-    """Return `np.asarray(values)`; `what` names the values in messages.
+    """Return `np.asarray(values)`, or a mapped array itself; `what` names it in messages.
 
     >>> as_array([[1, 2], [3, 4]], "features").shape
     (2, 2)
@@ -379,6 +379,8 @@ def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
     Raises:
         GraphError: rows have different lengths.
     """
+    if isinstance(values, np.memmap):
+        return values  # keeps its pages under control of `release_pages`
     try:
         return np.asarray(values)
     except ValueError as error:
