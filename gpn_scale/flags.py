@@ -66,11 +66,13 @@ FLAGS = {
 """Flag or command for each argument; other configuration fields (`section.field`) have `--set`."""
 
 PRECOMPUTE_FLAGS = FLAGS | {
+    "changes": "--changes FILE",
     "diffusion.normalisation": "--normalisation sym|rw",
     "diffusion.self_loops": "--self-loops on|off",
     "diffusion.steps": "--steps K|inf",
     "diffusion.teleport": "--teleport T",
     "target": "--target-mass M or --target-recall R",
+    "write_graph": "--write-graph DIR/NEW",
 }
 """The same for `python -m precompute`, which has a flag for each field of the diffusion."""
 
