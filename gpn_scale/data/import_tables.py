@@ -88,7 +88,7 @@ def import_tables(
         name: Name of the graph.
         earlier: A graph of earlier tables, whose nodes keep their places.
         scratch: Folder of temporary files, which large tables need; None for the system's default.
-        block_rows: Number of rows of the edges that are read at a time.
+        block_rows: Number of rows of a table that are read at a time.
 
     Raises:
         TableFaults: the tables cannot become a graph; it lists all faults.
@@ -100,7 +100,9 @@ def import_tables(
     inputs = _opened(nodes, edges, faults)
     roles = _roles(*inputs, names, faults)
     node_input, edge_input = inputs
-    listed = None if node_input is None else read_nodes(node_input, roles, faults)
+    listed = None
+    if node_input is not None:
+        listed = read_nodes(node_input, roles, faults, directory=scratch, block_rows=block_rows)
     linked = None
     if edge_input is not None:
         linked = read_edges(
@@ -125,7 +127,7 @@ def import_tables(
     assert preparation is not None
     placed = everyone
     if old_ids is not None:
-        placed, place, _ = placed_after(everyone, old_ids)
+        placed, place, _ = placed_after(everyone, old_ids, scratch)
         linked = linked.renumbered(place, scratch)
     edge_rows = compressed_edges(
         linked.blocks,

@@ -6,6 +6,7 @@ Shapes: N nodes that are placed, M nodes of the later graph.
 """
 
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -14,8 +15,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gpn_scale.data.graph import MISSING_LABEL, Graph, Split
+from gpn_scale.data.growing_table import GrowingTable
 from gpn_scale.data.node_tables import NodeTable
 from gpn_scale.errors import GraphError
+
+_TAKEN_ROWS = 1 << 20
 
 
 class PlacedNodes(NamedTuple):
@@ -79,12 +83,13 @@ def gone_ids(nodes: NodeTable, earlier: pa.Array) -> pa.Array:
     return earlier.filter(pc.invert(pc.is_in(earlier, value_set=nodes.ids)))
 
 
-def placed_after(nodes: NodeTable, earlier: pa.Array) -> PlacedNodes:
+def placed_after(nodes: NodeTable, earlier: pa.Array, directory: Path | None = None) -> PlacedNodes:
     """Return the nodes with those of an earlier graph first, in their old places.
 
     Args:
         nodes: The nodes, with distinct ids.
         earlier: Distinct ids of the nodes of the earlier graph.
+        directory: Folder of temporary files; None for the system's default.
     """
     earlier = earlier.cast(nodes.ids.type)
     place = np.asarray(pc.fill_null(pc.index_in(nodes.ids, value_set=earlier), -1)).astype(np.int64)
@@ -104,6 +109,16 @@ def placed_after(nodes: NodeTable, earlier: pa.Array) -> PlacedNodes:
         ids=pa.concat_arrays([earlier, nodes.ids.filter(pa.array(is_new))]),
         labels=labels,
         split=split,
-        columns=nodes.columns.take(rows) if nodes.columns.num_columns else nodes.columns,
+        columns=_taken(nodes.columns, rows, directory),
     )
     return PlacedNodes(placed, place, size - len(place))
+
+
+def _taken(columns: pa.Table, rows: pa.Array, directory: Path | None) -> pa.Table:
+    """Return some rows of the columns in a given order; a null gives a row without values."""
+    if not columns.num_columns or not len(rows):
+        return columns
+    taken = GrowingTable(directory)
+    for start in range(0, len(rows), _TAKEN_ROWS):
+        taken.append(columns.take(rows.slice(start, _TAKEN_ROWS)))
+    return taken.table()
