@@ -104,6 +104,10 @@ def compressed_edges(
 
     Memory grows with N and `bucket_entries`, not with the number of edges.
 
+    >>> blocks = edge_list_blocks(np.array([0, 1, 0]), np.array([1, 0, 1]), np.array([2.0, 5.0, 1]))
+    >>> compressed_edges(blocks, 2, weighted=True, directed=False).weight.tolist()
+    [5.0, 5.0]
+
     Args:
         blocks: The edges, with ends in [0, N) and positive weights.
         num_nodes: N.

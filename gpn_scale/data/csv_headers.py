@@ -60,10 +60,13 @@ def decoded_sample(sample: bytes, complete: bool, name: str) -> str:
 
 
 def csv_header(text: str, complete: bool) -> CSVHeader | None:
-    """Return the header by the delimiter that divides all rows alike into most values.
+    r"""Return the header by the delimiter that divides all rows alike into most values.
 
     Of several such delimiters, one that leaves quotes around whole values is preferred. A text
     without any row has no header.
+
+    >>> csv_header("id|age, in years\n1|31\n", complete=True).delimiter
+    '|'
 
     Args:
         text: The beginning of the file.

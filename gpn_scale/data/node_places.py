@@ -25,18 +25,8 @@ _TAKEN_ROWS = 1 << 20
 class PlacedNodes(NamedTuple):
     """Nodes in the order of a later graph.
 
-    >>> from gpn_scale.data.column_roles import ColumnRoles
-    >>> from gpn_scale.data.fault_collector import FaultCollector
-    >>> from gpn_scale.data.node_tables import read_nodes
-    >>> from gpn_scale.data.table_inputs import input_table
-    >>> table = input_table({"id": ["new", "b"], "age": [31, 29]}, "nodes")
-    >>> roles = ColumnRoles(id="id", features=("age",))
-    >>> nodes = read_nodes(table, roles, FaultCollector())
-    >>> placed = placed_after(nodes, pa.array(["a", "b"]))
-    >>> placed.nodes.ids.to_pylist(), placed.place.tolist(), placed.num_gone
-    (['a', 'b', 'new'], [2, 1], 1)
-    >>> placed.nodes.columns.to_pydict()
-    {'age': [None, 29, 31]}
+    >>> PlacedNodes._fields
+    ('nodes', 'place', 'num_gone')
     """
 
     nodes: NodeTable
@@ -85,6 +75,19 @@ def gone_ids(nodes: NodeTable, earlier: pa.Array) -> pa.Array:
 
 def placed_after(nodes: NodeTable, earlier: pa.Array, directory: Path | None = None) -> PlacedNodes:
     """Return the nodes with those of an earlier graph first, in their old places.
+
+    >>> from gpn_scale.data.column_roles import ColumnRoles
+    >>> from gpn_scale.data.fault_collector import FaultCollector
+    >>> from gpn_scale.data.node_tables import read_nodes
+    >>> from gpn_scale.data.table_inputs import input_table
+    >>> table = input_table({"id": ["new", "b"], "age": [31, 29]}, "nodes")
+    >>> roles = ColumnRoles(id="id", features=("age",))
+    >>> nodes = read_nodes(table, roles, FaultCollector())
+    >>> placed = placed_after(nodes, pa.array(["a", "b"]))
+    >>> placed.nodes.ids.to_pylist(), placed.place.tolist(), placed.num_gone
+    (['a', 'b', 'new'], [2, 1], 1)
+    >>> placed.nodes.columns.to_pydict()
+    {'age': [None, 29, 31]}
 
     Args:
         nodes: The nodes, with distinct ids.
