@@ -36,6 +36,7 @@ from gpn_scale.data.raw_columns import RawColumns
 from gpn_scale.data.table_files import TableFile
 from gpn_scale.data.table_inputs import BLOCK_ROWS, InputTable, TableLike, input_table
 from gpn_scale.data.text_columns import text_array
+from gpn_scale.memory import give_back_freed_memory
 
 
 class ImportedGraph(NamedTuple):
@@ -103,6 +104,7 @@ def import_tables(
     listed = None
     if node_input is not None:
         listed = read_nodes(node_input, roles, faults, directory=scratch, block_rows=block_rows)
+        _give_back_memory()
     linked = None
     if edge_input is not None:
         linked = read_edges(
@@ -114,6 +116,7 @@ def import_tables(
             directory=scratch,
             block_rows=block_rows,
         )
+        _give_back_memory()
     preparation = None
     if listed is not None:
         added = None if linked is None else linked.added
@@ -122,6 +125,7 @@ def import_tables(
         if old_ids is not None and rules.missing == "refuse":
             _check_gone(everyone, old_ids, roles, faults)
     faults.report()
+    _give_back_memory()
     assert listed is not None
     assert linked is not None
     assert preparation is not None
@@ -145,6 +149,12 @@ def import_tables(
     )
     facts = _facts(graph, listed, everyone, linked, preparation, roles)
     return ImportedGraph(_with_features(graph, placed, preparation, scratch), facts, roles)
+
+
+def _give_back_memory() -> None:
+    """Return what Arrow and the heap keep for later to the system, between two phases."""
+    pa.default_memory_pool().release_unused()
+    give_back_freed_memory()
 
 
 def _opened(

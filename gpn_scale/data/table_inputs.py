@@ -15,9 +15,9 @@ from gpn_scale.errors import GraphError
 TableLike: TypeAlias = Any
 """A path, a pandas or polars frame, a pyarrow table, or a dictionary of columns."""
 
-BLOCK_ROWS = 1 << 23
+BLOCK_ROWS = 1 << 22
 """Number of rows of a block."""
-BLOCK_BYTES = 1 << 28
+BLOCK_BYTES = 1 << 27
 """Size from which a block has fewer rows."""
 
 _EXPECTED = (
