@@ -69,12 +69,14 @@ FLAGS = {
 """Flag or command for each argument; other configuration fields (`section.field`) have `--set`."""
 
 PRECOMPUTE_FLAGS = FLAGS | {
+    "changes": "--changes FILE",
     "diffusion.normalisation": "--normalisation sym|rw",
     "diffusion.self_loops": "--self-loops on|off",
     "diffusion.steps": "--steps K|inf",
     "diffusion.teleport": "--teleport T",
     "part": "--part I/N",
     "target": "--target-mass M or --target-recall R",
+    "write_graph": "--write-graph DIR/NEW",
 }
 """The same for `python -m precompute`, which has a flag for each field of the diffusion."""
 
@@ -88,6 +90,7 @@ IMPORT_FLAGS = FLAGS | {
     "label": "--label COL",
     "like": "--like DIR/OLD",
     "missing": "--missing flag|fill|refuse",
+    "order": "--order like|table",
     "source": "--source COL",
     "split": "--split COL",
     "structural_features": "--structural-features auto|on|off",

@@ -27,6 +27,7 @@ from precompute.arguments import (
     target_of,
 )
 from precompute.build import build_store, plan_store
+from precompute.changed_graph import changed_graph
 from precompute.compact import compact_store
 from precompute.mpi import SingleProcess, abort_all_ranks_on_error, world
 from precompute.parts import finish_store
@@ -119,7 +120,13 @@ def _update(options: argparse.Namespace) -> int:
     def say_rows(text: str) -> None:
         say("rows", text)
 
+    if (options.changes is None) != (options.write_graph is None):
+        raise ConfigError("--changes FILE and --write-graph DIR/NEW belong together: give both")
     graph = load_graph(options.dataset, options.data_dir)
+    if options.changes is not None:
+        graph = changed_graph(
+            graph, options.changes, options.write_graph, plan_only=options.plan_only
+        )
     say_rows(f"{graph.name}: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges")
     roots = None
     if options.roots is not None:

@@ -23,7 +23,25 @@ def update_parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("store", type=Path, metavar="STORE", help="directory of the store")
-    add("--dataset", required=True, metavar="NAME", help=f"the new graph: {dataset_help()}")
+    add(
+        "--dataset",
+        required=True,
+        metavar="NAME",
+        help=f"the new graph, or the old one with --changes: {dataset_help()}",
+    )
+    add(
+        "--changes",
+        type=Path,
+        metavar="FILE",
+        help="table of the edges that have changed (CSV or Parquet) with the columns source, "
+        "target, change (add, remove or set) and, for weighted edges, weight; needs --write-graph",
+    )
+    add(
+        "--write-graph",
+        type=Path,
+        metavar="DIR/NEW",
+        help="folder in which the graph after --changes is saved, for --dataset of other commands",
+    )
     add(
         "--data-dir",
         type=Path,

@@ -11,7 +11,7 @@ from gpn_scale.cli.console import leave, run_command
 from gpn_scale.cli.import_options import import_choices, import_parser
 from gpn_scale.data.formats import FORMATS
 from gpn_scale.data.graph import Graph
-from gpn_scale.data.graph_folder import MANIFEST, save_graph
+from gpn_scale.data.graph_folder import MANIFEST, open_graph, save_graph
 from gpn_scale.data.import_record import RECORD, write_record
 from gpn_scale.data.import_tables import import_tables
 from gpn_scale.data.summary import GraphSummary
@@ -29,8 +29,15 @@ def import_graph(options: argparse.Namespace) -> None:
     """Read both tables, and write the graph and a record of the import."""
     check_out(options.out, overwrite=options.overwrite)
     names, rules = import_choices(options)
+    keeps_places = options.like is not None and options.order != "table"
     imported = import_tables(
-        options.nodes, options.edges, names=names, rules=rules, name=options.out.resolve().name
+        options.nodes,
+        options.edges,
+        names=names,
+        rules=rules,
+        name=options.out.resolve().name,
+        earlier=open_graph(options.like) if keeps_places else None,
+        scratch=_existing(options.out),
     )
     graph, facts = imported.graph, imported.facts
     files = {"nodes": str(options.nodes.resolve()), "edges": str(options.edges.resolve())}
@@ -80,6 +87,14 @@ def check_out(out: Path, *, overwrite: bool) -> None:
             f"--out {out} holds {foreign[0]!r} but no graph, and is not replaced: choose a new "
             "folder"
         )
+
+
+def _existing(out: Path) -> Path:
+    """Return the nearest folder above `out` that exists; temporary files fit where the graph does.
+
+    The files have no name, so nothing is left of them.
+    """
+    return next(folder for folder in out.resolve().parents if folder.is_dir())
 
 
 def _next_command(graph: Graph, out: Path) -> str:

@@ -12,12 +12,14 @@ import json
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from gpn_scale.block_checksums import file_hash, text_checksum
+from gpn_scale.data.array_hash import byte_chunks
 from gpn_scale.data.graph import CSRFeatures, Features, Graph, Split
 from gpn_scale.data.mapped_checks import check_manifest, check_mapped
 from gpn_scale.data.npz_arrays import UNREADABLE, load_array
@@ -56,7 +58,7 @@ def save_graph(graph: Graph, directory: Path) -> None:
     for key, array in arrays.items():
         file_name = f"{key}-{token}.npy"
         with replacing(directory / file_name) as file:
-            np.save(file, np.ascontiguousarray(array), allow_pickle=False)
+            _save_array(file, array)
         entries[key] = {"file": file_name, "dtype": array.dtype.str, "shape": list(array.shape)}
         entries[key][_CHECKSUM] = file_hash(directory / file_name)
     sparse = isinstance(graph.features, CSRFeatures)
@@ -159,6 +161,14 @@ def _raw_columns(manifest: Mapping[str, Any], directory: Path) -> RawColumns | N
     return RawColumns(directory / entry["file"])
 
 
+def _save_array(file: BinaryIO, array: NDArray[Any]) -> None:
+    """Write what `np.save` writes; of a mapped array, a part at a time is in memory."""
+    contiguous = np.ascontiguousarray(array)
+    npy_format.write_array_header_1_0(file, npy_format.header_data_from_array_1_0(contiguous))
+    for part in byte_chunks(array):
+        file.write(part)
+
+
 def _content_token(graph: Graph, fingerprint: str) -> str:
     """Return a hash that is equal for equal arrays only: of the fingerprint and of all names."""
     digest = hashlib.blake2b(fingerprint.encode(), digest_size=8)
@@ -167,7 +177,8 @@ def _content_token(graph: Graph, fingerprint: str) -> str:
     for names in (graph.node_names, graph.class_names, *named):
         digest.update(repr(None if names is None else (names.dtype.str, names.shape)).encode())
         if names is not None:
-            digest.update(np.ascontiguousarray(names).view(np.uint8).data)
+            for part in byte_chunks(names):
+                digest.update(part)
     # Files of marks are numbered in the order of the marks, so the order counts too.
     digest.update(json.dumps(list(graph.marks)).encode())
     return digest.hexdigest()

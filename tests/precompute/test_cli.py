@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+from gpn_scale.data.datasets import load_graph
 from gpn_scale.ppr.store import PPRStore
 from precompute.cli import main
 from tests.precompute.command import PUSH, REPOSITORY, arguments, build, content
@@ -208,3 +209,31 @@ def test_update_and_compact(tmp_path, capsys):
     assert main(["update", str(store), *new, "--tolerance", "-1"]) == 2
     assert "--tolerance E" in capsys.readouterr().err
     assert main(["update", str(tmp_path / "none"), *new]) == 2
+
+
+def test_update_by_a_table_of_changes(tmp_path, capsys):
+    folder, store, table = tmp_path / "data", tmp_path / "store", tmp_path / "changes.csv"
+    folder.mkdir()
+    source, target = np.arange(30), (np.arange(30) + 1) % 30
+    names = [f"n{node}" for node in range(30)]
+    np.savez(folder / "old.npz", edge_index=np.stack([source, target]), node_names=names)
+    old = ["--dataset", "old", "--data-dir", str(folder)]
+    assert main([*old, "--k", "4", "--out", str(store)]) == 0
+    new = ["--changes", str(table), "--write-graph", str(folder / "new")]
+    table.write_text("source,target,change\nn0,n1,add\nn0,n9,remove\nn0,n99,add\n")
+    capsys.readouterr()
+    assert main(["update", str(store), *old, *new]) == 2
+    error = capsys.readouterr().err
+    assert "3 faults in the tables" in error
+    assert "(on the command line: --changes FILE)" in error
+    table.write_text("source,target,change\nn0,n9,add\nn0,n1,remove\n")
+    assert main(["update", str(store), *old, *new[:2]]) == 2
+    assert "belong together: give both" in capsys.readouterr().err
+    assert main(["update", str(store), *old, *new, "--plan-only"]) == 0
+    assert not (folder / "new").exists()
+    for _ in range(2):
+        assert main(["update", str(store), *old, *new]) == 0
+    assert "1 edge added, 1 edge removed" in capsys.readouterr().out
+    fingerprint = load_graph("new", folder).structure_fingerprint()
+    assert PPRStore.open(store).graph_fingerprint == fingerprint
+    assert len(PPRStore.open(store).history) == 1
