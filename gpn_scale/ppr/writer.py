@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpn_scale.errors import StoreError
-from gpn_scale.files import make_folder, remove, sweep, write_json
+from gpn_scale.files import make_folder, remove, remove_left_over, write_json
 from gpn_scale.ppr.manifest import (
     BUILD,
     CLUSTERS,
@@ -52,7 +52,7 @@ _OWN = (
     r"(manifest\.json|build\.json|build_seconds\.json|roots\.npy|clusters\.npy|cut\.npy"
     r"|shard-\d{5,}\.ppr)"
 )
-_LEFT_OVER = rf"\.{_OWN}\.\d+\.tmp"  # temporary file of a killed process, see `files.sweep`
+_LEFT_OVER = rf"\.{_OWN}\.\d+\.tmp"  # what a killed process leaves
 
 
 class StoreWriter:
@@ -313,7 +313,7 @@ def _claim(directory: Path, build: Build, existing: Existing) -> None:
         remove(directory / MANIFEST)
         # build.json stays until the new one replaces it, so the directory is always a store.
         remove(*(directory / name for name in names if name != BUILD and re.fullmatch(_OWN, name)))
-    sweep(directory, lambda name: re.fullmatch(_OWN, name) is not None)
+    remove_left_over(directory, lambda name: re.fullmatch(_OWN, name) is not None)
 
 
 def _check_resumable(directory: Path, build: Build) -> None:
