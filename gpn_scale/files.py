@@ -320,13 +320,13 @@ def rename(source: Path, target: Path) -> None:
     sync_folder(target.parent)
 
 
-def sweep(folder: Path, is_own: Callable[[str], bool]) -> None:
+def remove_left_over(folder: Path, is_own: Callable[[str], bool]) -> None:
     """Remove temporary files that ended processes have left; those of living ones stay.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     _ = (Path(folder) / ".model.123.tmp").write_bytes(b"half")
-    ...     sweep(Path(folder), lambda name: name == "model")
+    ...     remove_left_over(Path(folder), lambda name: name == "model")
     ...     list(Path(folder).iterdir())
     []
 
@@ -334,11 +334,12 @@ def sweep(folder: Path, is_own: Callable[[str], bool]) -> None:
         folder: The folder.
         is_own: Whether a temporary file that was to become this name may be removed.
     """
-    with suppress(OSError):  # what cannot be removed now is in nobody's way
-        for name in os.listdir(folder):
-            match = TEMPORARY.fullmatch(name)
-            if match is not None and is_own(match["name"]):
-                _remove_left(folder / name)
+    names = os.listdir(folder) if folder.is_dir() else []
+    for name in names:
+        match = TEMPORARY.fullmatch(name)
+        if match is not None and is_own(match["name"]):
+            with suppress(OSError):  # what cannot be removed now is in nobody's way
+                _remove_unless_locked(folder / name)
 
 
 def sync_folder(path: Path) -> None:
@@ -390,7 +391,7 @@ def _replacement(path: Path) -> Iterator[int]:
     """Yield the descriptor of a temporary file that becomes `path` if the block ends well."""
     temporary = temporary_path(path)
     try:
-        sweep(path.parent, lambda name: name == path.name)
+        remove_left_over(path.parent, lambda name: name == path.name)
         descriptor = _open_temporary(temporary)
         try:
             yield descriptor
@@ -409,7 +410,7 @@ def _replacement(path: Path) -> Iterator[int]:
 
 
 def _open_temporary(path: Path) -> int:
-    """Return a new file, locked: the lock tells `sweep` that its process is alive."""
+    """Return a new file, locked: the lock tells `remove_left_over` that its process is alive."""
     while True:
         descriptor = disk.system.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         try:
@@ -421,7 +422,7 @@ def _open_temporary(path: Path) -> int:
             with suppress(OSError):
                 disk.system.unlink(path)
             raise
-        os.close(descriptor)  # swept before it was locked
+        os.close(descriptor)  # removed before it was locked
 
 
 def _lock_if_possible(descriptor: int) -> None:
@@ -439,7 +440,7 @@ def _is_same_file(descriptor: int, path: Path) -> bool:
         return False
 
 
-def _remove_left(path: Path) -> None:
+def _remove_unless_locked(path: Path) -> None:
     """Remove a temporary file unless a living process has locked it."""
     descriptor = disk.system.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     try:

@@ -1,4 +1,4 @@
-"""Files appear whole or not at all, and what killed processes leave behind is swept."""
+"""Files appear whole or not at all, and what killed processes leave behind is removed."""
 
 import contextlib
 import errno
@@ -19,12 +19,16 @@ from gpn_scale.files import (
     make_folder,
     remove,
     remove_folder,
+    remove_left_over,
     rename,
     replacing,
     replacing_map,
     scratch_map,
+<<<<<<< HEAD
     sweep,
     temporary_path,
+=======
+>>>>>>> faults
     write_bytes,
     write_json,
     write_text,
@@ -111,7 +115,7 @@ with replacing(pathlib.Path(sys.argv[1])) as file:
 """
 
 
-def test_files_of_killed_processes_are_swept_and_those_of_living_ones_stay(tmp_path):
+def test_files_of_killed_processes_are_removed_and_those_of_living_ones_stay(tmp_path):
     path, other = tmp_path / "file", tmp_path / ".other.12345.tmp"
     other.write_bytes(b"")
     command = [sys.executable, "-c", LIVING, str(path), "600"]
@@ -124,12 +128,20 @@ def test_files_of_killed_processes_are_swept_and_those_of_living_ones_stay(tmp_p
     write_text(path, "mine again")
     assert not temporary.exists()
     assert other.exists()
-    sweep(tmp_path, lambda name: name == "other")
+    remove_left_over(tmp_path, lambda name: name == "other")
     assert os.listdir(tmp_path) == ["file"]
-    sweep(tmp_path / "missing", lambda name: True)
+    remove_left_over(tmp_path / "missing", lambda name: True)
 
 
-def test_a_file_that_is_swept_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
+def test_a_file_that_cannot_be_removed_is_in_nobodys_way(tmp_path):
+    for name in (".file.1.tmp", ".file.3.tmp"):
+        (tmp_path / name).write_bytes(b"")
+    (tmp_path / ".file.2.tmp").mkdir()
+    write_text(tmp_path / "file", "text")
+    assert sorted(os.listdir(tmp_path)) == [".file.2.tmp", "file"]
+
+
+def test_a_file_that_is_removed_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
     real, times = disk.system.lock, []
 
     def late(descriptor, *, wait):
@@ -144,7 +156,7 @@ def test_a_file_that_is_swept_before_it_is_locked_is_made_again(tmp_path, monkey
     assert (tmp_path / "file").read_text() == "text"
 
 
-def test_a_file_system_without_locks_is_written_but_not_swept(tmp_path, monkeypatch):
+def test_a_file_system_without_locks_is_written_and_nothing_removed(tmp_path, monkeypatch):
     def refuse(descriptor, *, wait):
         raise OSError(errno.ENOLCK, "No locks available")
 

@@ -26,7 +26,7 @@ from gpn_scale.data.npz_arrays import UNREADABLE, load_array
 from gpn_scale.data.preparation import Preparation
 from gpn_scale.data.raw_columns import RawColumns
 from gpn_scale.errors import GraphError
-from gpn_scale.files import make_folder, remove, replacing, sweep, write_json
+from gpn_scale.files import make_folder, remove, remove_left_over, replacing, write_json
 from gpn_scale.reading import check_file, read_json
 
 FORMAT_VERSION = 1
@@ -84,7 +84,7 @@ def save_graph(graph: Graph, directory: Path) -> None:
         kept.add(file_name)
     write_json(directory / MANIFEST, manifest | {_CHECKSUM: _manifest_checksum(manifest)})
     remove(*(path for path in directory.iterdir() if _is_own(path.name) and path.name not in kept))
-    sweep(directory, _is_own)
+    remove_left_over(directory, _is_own)
 
 
 def _is_own(name: str) -> bool:

@@ -10,11 +10,18 @@ from typing import NamedTuple
 from gpn_scale.errors import RunError
 from gpn_scale.files import (
     TEMPORARY,
+<<<<<<< HEAD
     claimed,
     make_folder,
     remove,
     remove_folder,
     sweep,
+=======
+    make_folder,
+    remove,
+    remove_folder,
+    remove_left_over,
+>>>>>>> faults
     write_json,
 )
 from gpn_scale.reading import read_json
@@ -167,7 +174,7 @@ class RunDirectory:
         if overwrite:
             self.clear()
         own = {file.name for file in self.files}
-        sweep(self.path, lambda name: name in own)
+        remove_left_over(self.path, lambda name: name in own)
         fixed = [file for file in self.files if file not in self._folders]
         events = (self.tensorboard / _EVENTS, self.tensorboard / "opinion" / _EVENTS)
         self.list_written((*fixed, *events), launch=launch)
