@@ -24,11 +24,7 @@ from gpn_scale.files import (
     replacing,
     replacing_map,
     scratch_map,
-<<<<<<< HEAD
-    sweep,
     temporary_path,
-=======
->>>>>>> faults
     write_bytes,
     write_json,
     write_text,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from gpn_scale.errors import StoreError
-from gpn_scale.files import make_folder, remove, sweep
+from gpn_scale.files import make_folder, remove, remove_left_over
 from gpn_scale.ppr.generations import remove_generation, was_updated
 from gpn_scale.ppr.manifest import (
     BUILD,
@@ -76,7 +76,7 @@ def claim_directory(directory: Path, build: Build, existing: Existing) -> None:
         # build.json stays until the new one replaces it, so the directory is always a store.
         own = (name for name in names if name != BUILD and re.fullmatch(STORE_FILES, name))
         remove(*(directory / name for name in own))
-    sweep(directory, lambda name: re.fullmatch(STORE_FILES, name) is not None)
+    remove_left_over(directory, lambda name: re.fullmatch(STORE_FILES, name) is not None)
 
 
 def _check_resumable(directory: Path, build: Build) -> None:

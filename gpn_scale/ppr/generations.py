@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpn_scale.errors import StoreError
-from gpn_scale.files import remove, remove_folder, sweep
+from gpn_scale.files import remove, remove_folder, remove_left_over
 from gpn_scale.ppr.manifest import (
     MANIFEST,
     MOVED,
@@ -163,7 +163,7 @@ def remove_generation(folder: Path, *, keep: Collection[str] = ()) -> None:
         return
     names = [path.name for path in folder.iterdir() if path.name not in keep]
     remove(*(folder / name for name in names if re.fullmatch(STORE_FILES, name)))
-    sweep(folder, lambda name: re.fullmatch(STORE_FILES, name) is not None)
+    remove_left_over(folder, lambda name: re.fullmatch(STORE_FILES, name) is not None)
     with suppress(OSError):  # something else is in it
         remove_folder(folder)
 

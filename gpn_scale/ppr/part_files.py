@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpn_scale.errors import StoreError
-from gpn_scale.files import remove, sweep, write_json
+from gpn_scale.files import remove, remove_left_over, write_json
 from gpn_scale.ppr.manifest import (
     BUILD,
     CLUSTERS,
@@ -179,7 +179,7 @@ def remove_part_files(directory: Path) -> None:
     []
     """
     remove(*(path for path in directory.iterdir() if re.fullmatch(PART_FILES, path.name)))
-    sweep(directory, lambda name: re.fullmatch(STORE_FILES, name) is not None)
+    remove_left_over(directory, lambda name: re.fullmatch(STORE_FILES, name) is not None)
 
 
 def _record_name(index: int, count: int) -> str:

@@ -15,12 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpn_scale.errors import StoreError
-<<<<<<< HEAD
 from gpn_scale.files import remove, write_json
 from gpn_scale.ppr.claiming import Existing, claim_directory
-=======
-from gpn_scale.files import make_folder, remove, remove_left_over, write_json
->>>>>>> faults
 from gpn_scale.ppr.manifest import (
     BUILD,
     CLUSTERS,
@@ -49,19 +45,8 @@ from gpn_scale.ppr.sealed import (
 from gpn_scale.ppr.shard import ShardInfo, shard_entry, shard_name, write_shard
 from gpn_scale.ppr.stored_graph import graph_arrays, graph_facts, graph_files
 
-<<<<<<< HEAD
 if TYPE_CHECKING:
     from gpn_scale.data.graph import Graph
-=======
-Existing = Literal["refuse", "resume", "overwrite"]
-"""What to do with a store that already exists in the directory."""
-
-_OWN = (
-    r"(manifest\.json|build\.json|build_seconds\.json|roots\.npy|clusters\.npy|cut\.npy"
-    r"|shard-\d{5,}\.ppr)"
-)
-_LEFT_OVER = rf"\.{_OWN}\.\d+\.tmp"  # what a killed process leaves
->>>>>>> faults
 
 
 class StoreWriter:
@@ -322,59 +307,6 @@ class StoreWriter:
         return file_checksum(self.path / CLUSTERS) if self._build.num_clusters else None
 
 
-<<<<<<< HEAD
-=======
-def _claim(directory: Path, build: Build, existing: Existing) -> None:
-    """Prepare `directory` for `build`, or refuse it; `overwrite` removes the former store."""
-    try:
-        make_folder(directory)
-        names = sorted(path.name for path in directory.iterdir())
-    except OSError as error:
-        raise StoreError(
-            f"{directory} cannot hold a store ({error}): choose another directory",
-            arguments=("out",),
-        ) from error
-    kept = [name for name in names if not re.fullmatch(_LEFT_OVER, name)]
-    if kept and not is_store(directory):
-        raise StoreError(
-            f"{directory} is not empty and not a PPR store (it contains {kept[0]}): choose another "
-            "directory",
-            arguments=("out",),
-        )
-    if kept and existing == "refuse":
-        state = "complete" if MANIFEST in kept else "unfinished"
-        raise StoreError(
-            f"{directory} already holds a store ({state}): pass existing='resume' to continue it, "
-            "existing='overwrite' to replace it, or choose another directory",
-            arguments=("existing", "out"),
-        )
-    if kept and existing == "resume":
-        _check_resumable(directory, build)
-    if existing == "overwrite":
-        remove(directory / MANIFEST)
-        # build.json stays until the new one replaces it, so the directory is always a store.
-        remove(*(directory / name for name in names if name != BUILD and re.fullmatch(_OWN, name)))
-    remove_left_over(directory, lambda name: re.fullmatch(_OWN, name) is not None)
-
-
-def _check_resumable(directory: Path, build: Build) -> None:
-    try:
-        stored = Build.of(read_sealed(directory / BUILD))
-    except StoreError as error:  # damaged; the manifest, if there is one, contains the same
-        try:
-            stored = Build.of(read_sealed(directory / MANIFEST))
-        except StoreError:
-            raise StoreError(
-                f"{directory} cannot be resumed ({error}); {REBUILD}", arguments=REBUILD_ARGUMENTS
-            ) from error
-    if different := differences(asdict(stored), asdict(build), exact=True):
-        raise StoreError(
-            f"{directory} belongs to another build: {different}; {REBUILD}",
-            arguments=REBUILD_ARGUMENTS,
-        )
-
-
->>>>>>> faults
 def _root_file(roots: NDArray[np.integer[Any]] | None, num_nodes: int) -> bytes | None:
     """Return the content of `roots.npy`; None if the roots are all nodes."""
     if roots is None:

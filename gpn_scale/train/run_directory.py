@@ -10,18 +10,11 @@ from typing import NamedTuple
 from gpn_scale.errors import RunError
 from gpn_scale.files import (
     TEMPORARY,
-<<<<<<< HEAD
     claimed,
     make_folder,
     remove,
     remove_folder,
-    sweep,
-=======
-    make_folder,
-    remove,
-    remove_folder,
     remove_left_over,
->>>>>>> faults
     write_json,
 )
 from gpn_scale.reading import read_json
