@@ -12,7 +12,6 @@ import json
 import mmap
 import os
 import re
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9]+\.tmp", re.DOTALL)
 """Name of a temporary file; `name` is that of the file which it becomes."""
-_NO_LOCKS = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
+NO_LOCKS = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 """Errors of file systems that have no locks."""
 _BUFFER_BYTES = 1 << 17
 _NAME_BYTES = 200
@@ -166,88 +165,6 @@ def file_name(text: str) -> str:
         return name
     digest = hashlib.blake2b(encoded, digest_size=8).hexdigest()
     return f"{encoded[:_NAME_START].decode(errors='ignore')}%{digest}"
-
-
-@contextmanager
-def claimed(path: Path, *, wait: bool) -> Iterator[bool]:
-    """Try to take the exclusive lock on the file `path`; yield whether this process has it.
-
-    The lock is released at the end of the block, or when the process ends for any reason.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder, claimed(Path(folder) / "lock", wait=True) as first:
-    ...     with claimed(Path(folder) / "lock", wait=False) as second:
-    ...         first, second
-    (True, False)
-
-    Args:
-        path: A file that serves only as the lock. It is created if missing, and never removed.
-        wait: Wait until the lock is free. Otherwise the block runs at once, with False if another
-            process holds the lock.
-    """
-    make_folder(path.parent)
-    # Opening a pipe without O_NONBLOCK would wait until somebody reads from it.
-    descriptor = disk.system.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK)
-    try:
-        yield _has_lock(descriptor, wait=wait)
-    finally:
-        os.close(descriptor)
-
-
-class InUse:
-    """A mark of this process on a file, which `is_in_use` sees; it ends with the object or process.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "rows"
-    ...     _ = path.write_bytes(b"")
-    ...     mark = InUse(path)
-    ...     before = is_in_use(path)
-    ...     mark.end()
-    ...     before, is_in_use(path)
-    (True, False)
-
-    Args:
-        path: An existing file. On a file system without locks, the mark has no effect.
-
-    Raises:
-        OSError: the file cannot be opened.
-        BlockingIOError: another process is about to remove the file.
-    """
-
-    def __init__(self, path: Path) -> None:
-        descriptor = disk.system.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        self.end = weakref.finalize(self, os.close, descriptor)
-        """Remove the mark."""
-        try:
-            disk.system.lock(descriptor, wait=False, shared=True)
-        except BlockingIOError:
-            self.end()
-            raise
-        except OSError as error:
-            if error.errno not in _NO_LOCKS:  # without locks, no file counts as free
-                self.end()
-                raise
-
-
-def is_in_use(path: Path) -> bool:
-    """Return whether any process has an `InUse` mark on the file `path`, or it cannot be told.
-
-    >>> is_in_use(Path("no_file"))
-    False
-    """
-    try:
-        descriptor = disk.system.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    except FileNotFoundError:
-        return False
-    try:
-        disk.system.lock(descriptor, wait=False)
-    except OSError:
-        return True
-    else:
-        return False
-    finally:
-        os.close(descriptor)
 
 
 def make_folder(path: Path, *, exist_ok: bool = True) -> None:
@@ -429,7 +346,7 @@ def _lock_if_possible(descriptor: int) -> None:
     try:
         disk.system.lock(descriptor, wait=True)
     except OSError as error:
-        if error.errno not in _NO_LOCKS:
+        if error.errno not in NO_LOCKS:
             raise
 
 
@@ -444,13 +361,19 @@ def _remove_unless_locked(path: Path) -> None:
     """Remove a temporary file unless a living process has locked it."""
     descriptor = disk.system.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     try:
-        if _has_lock(descriptor, wait=False):
+        if has_lock(descriptor, wait=False):
             disk.system.unlink(path)
     finally:
         os.close(descriptor)
 
 
-def _has_lock(descriptor: int, *, wait: bool) -> bool:
+def has_lock(descriptor: int, *, wait: bool) -> bool:
+    """Try to take the exclusive lock of an open file; return whether this process has it.
+
+    >>> with open("/dev/null") as file:
+    ...     has_lock(file.fileno(), wait=False)
+    True
+    """
     try:
         disk.system.lock(descriptor, wait=wait)
     except BlockingIOError:

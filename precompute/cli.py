@@ -50,7 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if command in ("ppr", "update"):
         parser, run = (ppr_parser, _ppr) if command == "ppr" else (update_parser, _update)
         return run_parsed(parser, lambda options: _exit_code(run, options), remaining)
-    run_on_store = _ON_STORES[command]
+    on_stores = {"finish": _finish, "compact": _compact, "repair": _repair, "verify": _verify}
+    run_on_store = on_stores.get(command, _info)
     return run_parsed(
         partial(_store_parser, command),
         lambda options: _exit_code(lambda options: run_on_store(options.store), options),
@@ -283,13 +284,3 @@ def _store_parser(command: str) -> argparse.ArgumentParser:
     parser = CommandParser(prog=f"python -m precompute {command}", description=description)
     parser.add_argument("store", type=Path, metavar="STORE", help="directory of the store")
     return parser
-
-
-_ON_STORES = {
-    "finish": _finish,
-    "compact": _compact,
-    "repair": _repair,
-    "verify": _verify,
-    "info": _info,
-}
-"""Commands whose only argument is a store."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpn_scale.errors import StoreError
-from gpn_scale.files import claimed, is_in_use
+from gpn_scale.locks import claimed, is_in_use
 from gpn_scale.ppr.claiming import Existing
 from gpn_scale.ppr.generations import generation_folder, listed_generations, remove_generation
 from gpn_scale.ppr.manifest import BUILD, LOCK, MANIFEST, SECONDS, Build, read_manifest

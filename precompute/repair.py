@@ -6,7 +6,7 @@ from typing import Any
 
 from gpn_scale.diffusion.transition import transition_matrix
 from gpn_scale.errors import StoreError
-from gpn_scale.files import claimed
+from gpn_scale.locks import claimed
 from gpn_scale.ppr.generations import listed_generations
 from gpn_scale.ppr.manifest import CLUSTERS, LOCK, ROOTS, Build, read_manifest
 from gpn_scale.ppr.node_file import read_node_file

@@ -19,7 +19,7 @@ from gpn_scale.config import PPRConfig
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.diffusion.transition import transition_matrix
 from gpn_scale.errors import ConfigError, StoreError
-from gpn_scale.files import claimed
+from gpn_scale.locks import claimed
 from gpn_scale.ppr.generations import generation_folder
 from gpn_scale.ppr.manifest import LOCK, Build
 from gpn_scale.ppr.store import PPRStore

@@ -4,7 +4,6 @@ import contextlib
 import errno
 import json
 import os
-import signal
 import subprocess
 import sys
 
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 
 from gpn_scale import disk
 from gpn_scale.files import (
-    claimed,
     file_name,
     make_folder,
     remove,
@@ -220,27 +218,6 @@ def test_json_refuses_what_json_does_not_have(tmp_path):
     with pytest.raises(ValueError, match="not JSON compliant"):
         write_json(tmp_path / "a.json", float("nan"))
     assert json.loads((tmp_path / "a.json").read_text()) == {"a": 1.5}
-
-
-def test_one_claim_at_a_time_which_ends_with_its_block_or_process(tmp_path):
-    path = tmp_path / "folder" / "lock"
-    with claimed(path, wait=False) as first, claimed(path, wait=False) as second:
-        assert (first, second) == (True, False)
-    with pytest.raises(ValueError, match="failed"), claimed(path, wait=False):
-        raise ValueError("failed")
-    code = (
-        "import sys, time, pathlib; from gpn_scale.files import claimed\n"
-        "with claimed(pathlib.Path(sys.argv[1]), wait=True): print('has it', flush=True); "
-        "time.sleep(600)"
-    )
-    other = subprocess.Popen([sys.executable, "-c", code, path], stdout=subprocess.PIPE, text=True)
-    assert other.stdout.readline() == "has it\n"
-    with claimed(path, wait=False) as mine:
-        assert not mine
-    other.send_signal(signal.SIGKILL)
-    other.communicate()
-    with claimed(path, wait=True) as mine:
-        assert mine
 
 
 @given(text=st.text(max_size=400))

@@ -17,7 +17,8 @@ from gpn_scale.data.graph import Graph
 from gpn_scale.data.graph_folder import open_graph, save_graph
 from gpn_scale.data.ogb_files import OGB_DATASETS, OgbDataset, read_ogb
 from gpn_scale.errors import FileError, GraphError
-from gpn_scale.files import claimed, make_folder, rename, replacing, write_json
+from gpn_scale.files import make_folder, rename, replacing, write_json
+from gpn_scale.locks import claimed
 from gpn_scale.reading import read_json, read_text, unpacked_limit
 from gpn_scale.scratch import MEMORY_BYTES
 

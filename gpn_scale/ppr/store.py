@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gpn_scale.csr import ranges
 from gpn_scale.errors import StoreError
-from gpn_scale.files import InUse
+from gpn_scale.locks import InUse
 from gpn_scale.ppr.block_guard import BlockGuard
 from gpn_scale.ppr.generations import (
     RowPlaces,

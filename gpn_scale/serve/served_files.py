@@ -23,10 +23,11 @@ from gpn_scale.block_checksums import file_hash
 from gpn_scale.data.graph import Graph
 from gpn_scale.errors import RunError
 from gpn_scale.estimator import GPNClassifier
-from gpn_scale.files import claimed, remove, replacing, replacing_map, write_json
+from gpn_scale.files import remove, replacing, replacing_map, write_json
 from gpn_scale.inference.all_nodes import ProgressCallback
 from gpn_scale.inference.node_values import node_values_into, num_columns
 from gpn_scale.inference.similar import latent_into
+from gpn_scale.locks import claimed
 from gpn_scale.reading import read_json
 from gpn_scale.serve.ids import id_order
 from gpn_scale.serve.node_table import NodeTable, write_table

@@ -10,13 +10,13 @@ from typing import NamedTuple
 from gpn_scale.errors import RunError
 from gpn_scale.files import (
     TEMPORARY,
-    claimed,
     make_folder,
     remove,
     remove_folder,
     remove_left_over,
     write_json,
 )
+from gpn_scale.locks import claimed
 from gpn_scale.reading import read_json
 
 _PLOT_SUFFIXES = (".svg", ".png")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpn_scale.errors import StoreError
-from gpn_scale.files import claimed
+from gpn_scale.locks import claimed
 from gpn_scale.ppr.manifest import LOCK, MANIFEST
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.verification import verify_store

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gpn_scale.errors import StoreError
-from gpn_scale.files import claimed
+from gpn_scale.locks import claimed
 from gpn_scale.ppr.manifest import LOCK
 from gpn_scale.ppr.shard import shard_name
 from gpn_scale.ppr.verification import verify_store

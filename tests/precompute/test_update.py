@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gpn_scale.config import PPRConfig
 from gpn_scale.data.building import build_graph
 from gpn_scale.errors import ConfigError, StoreError
-from gpn_scale.files import claimed
+from gpn_scale.locks import claimed
 from gpn_scale.ppr.manifest import LOCK, MANIFEST
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.verification import verify_store
