@@ -35,7 +35,7 @@ FORBIDDEN = {"numba", "mpi4py", "launch"}
 """Packages that nothing in gpn_scale imports."""
 PRECOMPUTE_USES = {"command_line", "config", "csr", "data", "diffusion", "errors", "field_types"}
 PRECOMPUTE_USES |= {"files", "flags", "memory", "messages", "ppr", "progress", "rank_part"}
-PRECOMPUTE_USES |= {"explained", "reading", "recipes"}
+PRECOMPUTE_USES |= {"explained", "locks", "reading", "recipes"}
 """Packages of gpn_scale that precompute imports; none of them loads torch."""
 SOLE_USERS = {
     "torch_geometric": {"gpn_scale/data/benchmark_files.py"},
