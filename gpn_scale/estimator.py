@@ -103,6 +103,10 @@ class GPNClassifier(AbstractClassifier):
     >>> bool((loaded.perturbed(graph).unchanged().alpha_0 == prediction.alpha_0).all())
     True
 
+    >>> warm = GPNClassifier(config, device="cpu").fit(graph, warm_start=classifier)
+    >>> warm.saved_model().config.train.warmup_steps
+    0
+
     Args:
         config: What to build and how to train it; None for the recipe that `gpn-train` takes for a
             graph of this name (`gpn_scale.recipes`). The keywords up to `random_state` change

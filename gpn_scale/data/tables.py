@@ -91,7 +91,7 @@ def table_paths(folder: Path) -> list[Path]:
     """Return where the tables of a graph may be.
 
     >>> [path.name for path in table_paths(Path("mine"))][:1]
-    ['edges.csv']
+    ['edges.parquet']
     """
     return [folder / f"{stem}{suffix}" for stem in ("edges", "nodes") for suffix in _SUFFIXES]
 
