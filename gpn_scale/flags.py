@@ -60,7 +60,6 @@ FLAGS = {
     "studies": "--studies A,B",
     "sweep_tolerance": "--sweep-tolerance E",
     "sweeps": "--sweeps N",
-    "tolerance": "--tolerance E",
     "train.epochs": "--epochs E",
     "train.rng_seed": "--seed S",
     "update_store": "python -m precompute update STORE --dataset NEW",

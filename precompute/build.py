@@ -12,6 +12,7 @@ from gpn_scale.config import PPRConfig
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.diffusion.transition import transition_matrix
 from gpn_scale.ppr.claiming import Existing
+from gpn_scale.ppr.stored_graph import structure_bytes
 from gpn_scale.ppr.writer import StoreWriter
 from precompute.accuracy_targets import Target
 from precompute.clusters import partition_nodes
@@ -199,6 +200,7 @@ def _prepare(
             rows_per_shard=shard,
             target=target,
             part=part,
+            structure_bytes=structure_bytes(graph),
         )
     plan = comm.broadcast(plan)
     assert plan is not None

@@ -135,13 +135,22 @@ def sweep_scratch_bytes(engine: RowEngine, keep: int) -> int:
 
 
 def disk_bytes(
-    num_nodes: int, num_roots: int, mean_entries: float, clusters: int, rows_per_shard: int
+    num_nodes: int,
+    num_roots: int,
+    mean_entries: float,
+    clusters: int,
+    rows_per_shard: int,
+    structure_bytes: int = 0,
 ) -> int:
     """Return the size of the store: shards, roots, two numbers per node, JSON (1 kB per shard).
+
+    `structure_bytes` is the size of the graph's structure, which is kept with the rows.
 
     >>> disk_bytes(1000, 1000, mean_entries=8.0, clusters=0, rows_per_shard=256)
     82000
     """
     row = 8 * mean_entries + 12 + 2 * clusters + (4 if num_roots < num_nodes else 0)
     files = -(-num_roots // rows_per_shard) + 2
-    return round(num_roots * row) + (8 * num_nodes if clusters else 0) + 1000 * files
+    return (
+        round(num_roots * row) + (8 * num_nodes if clusters else 0) + 1000 * files + structure_bytes
+    )

@@ -114,6 +114,7 @@ def plan_build(
     rows_per_shard: int,
     target: Target | None = None,
     part: Part | None = None,
+    structure_bytes: int = 0,
     sample_roots: int = SAMPLE_ROOTS,
 ) -> Plan:
     """Return chosen settings of a build, with its predicted kept mass, time, memory and disk space.
@@ -136,6 +137,7 @@ def plan_build(
         target: What the rows must reach; None to leave the configuration as it is.
         part: The part that will be computed, to which time, memory and disk space refer; None for
             the whole build. The settings do not depend on it.
+        structure_bytes: Size of the graph's structure, which a store keeps.
         sample_roots: Largest number of sampled roots.
 
     Raises:
@@ -148,7 +150,12 @@ def plan_build(
         start, stop = part.rows(num_roots, rows_per_shard)
         num_rows = stop - start
     disk = disk_bytes(
-        engine.num_nodes, num_rows, choice.mean_entries, config.clusters, rows_per_shard
+        engine.num_nodes,
+        num_rows,
+        choice.mean_entries,
+        config.clusters,
+        rows_per_shard,
+        structure_bytes,
     )
     if part is not None and config.clusters:
         disk += 4 * engine.num_nodes  # the total mass of nodes is kept until the store is finished

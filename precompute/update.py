@@ -23,7 +23,7 @@ from gpn_scale.locks import claimed
 from gpn_scale.ppr.generations import generation_folder
 from gpn_scale.ppr.manifest import LOCK, Build
 from gpn_scale.ppr.store import PPRStore
-from gpn_scale.ppr.stored_graph import names_checksum
+from gpn_scale.ppr.stored_graph import names_checksum, structure_bytes
 from gpn_scale.ppr.updated_manifest import next_number, write_updated_manifest
 from gpn_scale.ppr.writer import StoreWriter
 from precompute.build import rows_per_shard, store_parameters
@@ -257,9 +257,9 @@ class _Update:
             mean_entries,
             self.store.num_clusters,
             rows_per_shard(computed_rows),
+            structure_bytes(self.graph),
         )
-        structure = 8 * (self.graph.num_nodes + 1) + 4 * self.graph.num_edges
-        return rows + structure + 4 * len(self.roots)
+        return rows + 4 * len(self.roots)
 
     def write(self, say: Say) -> None:
         """Write the new generation, then the manifest that names it."""

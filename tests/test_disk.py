@@ -32,6 +32,10 @@ CHANGES_WITHOUT_THE_GATE = {
     "gpn_scale/data/ogb.py": "unpacks a download in a temporary folder, by the gate",
     "gpn_scale/serve/server.py": "has a temporary folder for counters of its processes",
     "gpn_scale/cli/serve.py": "has a temporary folder if that of the run is read-only",
+    "gpn_scale/scratch.py": "writes to a file without a name, which ends with the process",
+    "gpn_scale/data/growing_table.py": "writes to a file without a name, like scratch.py",
+    "gpn_scale/data/npz_arrays.py": "maps files for reading",
+    "gpn_scale/data/raw_columns.py": "opens files for reading",
     "precompute/mpi.py": "removes shared memory of MPI",
 }
 """Files that change a disk, or look as if they did, without `gpn_scale.disk`, and why."""

@@ -45,7 +45,7 @@ def test_a_field_with_its_own_flag_is_not_left_to_set():
 
 def test_every_flag_exists_in_some_command():
     parsers = [training_parser(), prediction_parser(), report_parser(), ppr_parser()]
-    parsers += [evaluation_parser(), triage_parser()]
+    parsers += [evaluation_parser(), triage_parser(), update_parser()]
     flags = {flag for parser in parsers for flag in flags_in(parser.format_help())}
     for text in PRECOMPUTE_FLAGS.values():
         assert set(flags_in(text)) <= flags

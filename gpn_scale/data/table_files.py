@@ -4,6 +4,7 @@ The format is recognised by the content of a file, so its name may be any. All t
 file is reported as a `TableFaults`.
 """
 
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,7 +27,8 @@ UNNAMED = "Unnamed: "
 _BLOCK_BYTES = 1 << 23
 _BATCH_ROWS = 1 << 18
 _PARQUET, _GZIP = b"PAR1", b"\x1f\x8b"
-_WRONG_LENGTH = "CSV parse error: Expected"
+_WRONG_LENGTH = re.compile(r"CSV parse error: (Row #\d+: )?Expected")
+"""Start of Arrow's messages about rows of another length; one thread numbers rows, several do not."""
 _FIX_CSV = "write every row with as many values as the header, and close every quote"
 
 
@@ -125,7 +127,7 @@ class TableFile:
 
     def _length_fault(self, error: Exception, columns: Sequence[str]) -> Exception:
         """Return the fault of rows with too few or too many values, or else the error."""
-        if _WRONG_LENGTH not in str(error):
+        if _WRONG_LENGTH.search(str(error)) is None:
             return error
         # With several threads, Arrow does not number rows, and a handler of invalid rows may abort
         # the process when it ends. So only a second pass, by one thread, has a handler.

@@ -60,6 +60,16 @@ def graph_arrays(graph: "Graph") -> Iterator[tuple[str, NDArray[Any]]]:
         yield WEIGHT, graph.edge_weight
 
 
+def structure_bytes(graph: "Graph") -> int:
+    """Return the size of the arrays of `graph_arrays`.
+
+    >>> from gpn_scale import build_graph
+    >>> structure_bytes(build_graph([0, 1], [1, 2]))  # 4 offsets and 4 edges
+    48
+    """
+    return sum(array.nbytes for _, array in graph_arrays(graph))
+
+
 def graph_files(facts: Mapping[str, Any] | None) -> list[str]:
     """Return the names of the files of a stored graph.
 

@@ -19,6 +19,7 @@ from gpn_scale.data.text_columns import (
     without_point,
 )
 from gpn_scale.data.wrong_values import LISTED_VALUES
+from tests.mapped import is_mapped
 
 
 def texts(values, kind=None):
@@ -138,4 +139,4 @@ def test_texts_become_an_array(monkeypatch, tmp_path, values, memory_bytes):
     array = text_array(pa.array(values, pa.large_string()), tmp_path)
     assert array.tolist() == values
     assert array.dtype == np.array(values, np.str_).dtype
-    assert isinstance(array, np.memmap) == (len(values) > 0 and memory_bytes == 0)
+    assert is_mapped(array) == (len(values) > 0 and memory_bytes == 0)
