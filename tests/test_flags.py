@@ -11,6 +11,7 @@ from gpn_scale.config import field_types_by_key
 from gpn_scale.errors import ConfigError
 from gpn_scale.flags import FLAGS, PRECOMPUTE_FLAGS, with_flags
 from precompute.cli import ppr_parser
+from precompute.update_arguments import update_parser
 
 
 def flags_in(text):
