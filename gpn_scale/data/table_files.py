@@ -28,7 +28,7 @@ _BLOCK_BYTES = 1 << 23
 _BATCH_ROWS = 1 << 18
 _PARQUET, _GZIP = b"PAR1", b"\x1f\x8b"
 _WRONG_LENGTH = re.compile(r"CSV parse error: (Row #\d+: )?Expected")
-"""Start of Arrow's messages about rows of another length; one thread numbers rows, several do not."""
+"""Arrow's messages about rows of another length; one thread numbers rows, several do not."""
 _FIX_CSV = "write every row with as many values as the header, and close every quote"
 
 
