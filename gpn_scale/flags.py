@@ -75,6 +75,7 @@ PRECOMPUTE_FLAGS = FLAGS | {
     "diffusion.teleport": "--teleport T",
     "part": "--part I/N",
     "target": "--target-mass M or --target-recall R",
+    "tolerance": "--tolerance E",
     "write_graph": "--write-graph DIR/NEW",
 }
 """The same for `python -m precompute`, which has a flag for each field of the diffusion."""
