@@ -76,6 +76,7 @@ WITH_TABLES = {
         "| LP | 9",
     ),
     "bench_rows": ("--work WORK --ks 4 --threads 1 MODEL", "| clustered, P = 8 | 0.9"),
+    "bench_update": (f"--dataset {DATASET} --edges 3 --nodes 2 --k 4 --clusters 2", "| 3 edges | "),
     "label_next": (
         "--datasets synthetic:nodes=600,classes=4,unseen_classes=0,features=8 --seeds 1 "
         "--counts 4 --strategies random,coverage --left-out-classes 1 --epochs 1 --values VALUES",

@@ -19,6 +19,8 @@ from gpn_scale.train.run_directory import RunDirectory
 _POINTS = 600
 """Largest number of points of a training curve."""
 _AGAIN = "train again to get a page"
+_LATER_FIELDS = {"warm_start"}
+"""Fields that reports of this version may be without, since they were written before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -69,7 +71,7 @@ def _report(path: Path) -> Report:
             f"{path} was written by version {version}, this is version {__version__}: {_AGAIN}"
         )
     expected = {field.name for field in fields(Report)}
-    if different := expected ^ values.keys():
+    if different := (expected ^ values.keys()) - _LATER_FIELDS:
         raise RunError(
             f"{path} is damaged or of another version (field {min(different)!r}): {_AGAIN}"
         )

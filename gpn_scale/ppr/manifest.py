@@ -1,12 +1,18 @@
 """What a store says about itself: the files `build.json` and `manifest.json`."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from gpn_scale.errors import StoreError
-from gpn_scale.ppr.manifest_schema import check_build, check_lists
+from gpn_scale.ppr.manifest_schema import (
+    GENERATIONS,
+    check_build,
+    check_generations,
+    check_lists,
+)
 from gpn_scale.ppr.sealed import (
     FORMAT,
     FORMAT_VERSION,
@@ -17,11 +23,22 @@ from gpn_scale.ppr.sealed import (
     sealed,
 )
 from gpn_scale.ppr.shard import ShardInfo, read_shard_info, shard_entry, shard_name
+from gpn_scale.ppr.stored_graph import graph_files
 from gpn_scale.reading import JSON_BYTES, read_bytes, read_json
 
 BUILD, MANIFEST, ROOTS = "build.json", "manifest.json", "roots.npy"
-CLUSTERS, CUT = "clusters.npy", "cut.npy"
-SECONDS = "build_seconds.json"
+CLUSTERS, CUT, MOVED = "clusters.npy", "cut.npy", "moved.npy"
+SECONDS, LOCK = "build_seconds.json", "update.lock"
+PARTS, TOTAL_MASS = "parts.json", "total_mass.npy"
+PART_FILES = r"parts\.json|total_mass\.npy|part-\d{5,}-of-\d{5,}\.json"
+"""Regular expression for the files of parts, which `StoreWriter.finish` removes."""
+STORE_FILES = (
+    r"(manifest\.json|build\.json|build_seconds\.json|roots\.npy|clusters\.npy|cut\.npy|moved\.npy"
+    rf"|graph_(indptr|indices|weight)\.npy|shard-\d{{5,}}\.ppr|{PART_FILES})"
+)
+"""Regular expression for all files of a store."""
+LEFT_OVER = rf"\.{STORE_FILES}\.\d+\.tmp"
+"""Regular expression for temporary files of a store, see `gpn_scale.files.replacing`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +71,8 @@ class Build:
     """Largest number of entries of a row."""
     num_clusters: int
     """Number of clusters P; 0 without clusters."""
+    graph: Mapping[str, Any] | None = None
+    """What `StoredGraph` needs besides its arrays; None if the store does not hold its graph."""
 
     @classmethod
     def of(cls, stored: Mapping[str, Any], source: Path | str = BUILD) -> "Build":
@@ -73,7 +92,8 @@ class Build:
     def node_files(self) -> set[str]:
         """Names of the files of the store that hold one number per node or root."""
         of_clusters = {CLUSTERS, CUT} if self.num_clusters else set()
-        return of_clusters | (set() if self.roots is None else {ROOTS})
+        of_roots = set() if self.roots is None else {ROOTS}
+        return of_clusters | of_roots | set(graph_files(self.graph))
 
     @property
     def text(self) -> str:
@@ -138,10 +158,21 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     if (directory / MANIFEST).exists():
         path = directory / MANIFEST
         manifest = read_sealed(path)
-        build = Build.of(manifest, path)
-        check_lists(path, manifest, build.node_files, build.num_shards)
+        listed = [manifest]
+        if GENERATIONS in manifest:
+            Build.of(manifest, path)
+            listed = check_generations(path, manifest)
+        for each in listed:
+            build = Build.of(each, path)
+            check_lists(path, each, build.node_files, build.num_shards, optional={MOVED})
         return manifest
     if is_store(directory):
+        if any(re.fullmatch(PART_FILES, path.name) for path in directory.iterdir()):
+            raise StoreError(
+                f"{directory} holds parts of an unfinished PPR store (no {MANIFEST}): complete it "
+                "with precompute.parts.finish_store",
+                arguments=("finish_store",),
+            )
         raise StoreError(
             f"{directory} is an unfinished PPR store (no {MANIFEST}): {RESUME}",
             arguments=RESUME_ARGUMENTS,

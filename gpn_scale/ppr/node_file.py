@@ -1,14 +1,22 @@
-"""Arrays of a store that hold one number per node or root, read whole and checked."""
+"""Arrays of a store, such as one number per node: read whole and checked, written atomically."""
 
+import hashlib
 import io
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from gpn_scale.data.npz_arrays import UNREADABLE, load_array
 from gpn_scale.errors import FileError, StoreError
-from gpn_scale.ppr.sealed import RESUME, RESUME_ARGUMENTS, checksum
+from gpn_scale.ppr.sealed import (
+    RESUME,
+    RESUME_ARGUMENTS,
+    checksum,
+    file_checksum,
+    replacing_file,
+)
 from gpn_scale.reading import read_bytes
 
 _HEADER_BYTES = 1 << 16
@@ -62,3 +70,42 @@ def _damage(path: Path, problem: str) -> StoreError:
     return StoreError(
         f"{path} is damaged: {problem}; to repair it, {RESUME}", arguments=RESUME_ARGUMENTS
     )
+
+
+def write_node_file(path: Path, array: NDArray[Any]) -> None:
+    """Write an array to the `.npy` file `path`, unless it is there already.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_node_file(Path(folder) / "ids.npy", np.array([3, 5]))
+    ...     np.load(Path(folder) / "ids.npy")
+    array([3, 5])
+
+    Raises:
+        StoreError: the disk is full or not writable; `path` keeps its former content.
+    """
+    data = np.ascontiguousarray(array)
+    header = _npy_header(data)
+    digest = hashlib.blake2b(header, digest_size=16)
+    digest.update(data.view(np.uint8).data)
+    size = len(header) + data.nbytes
+    if path.is_file() and path.stat().st_size == size and file_checksum(path) == digest.hexdigest():
+        return
+    with replacing_file(path, size) as file:
+        file.write(header)
+        file.write(data.view(np.uint8).data)
+
+
+def npy_bytes(array: NDArray[Any]) -> bytes:
+    """Return the content of a `.npy` file.
+
+    >>> np.load(io.BytesIO(npy_bytes(np.array([3, 5]))))
+    array([3, 5])
+    """
+    return _npy_header(array) + array.tobytes()
+
+
+def _npy_header(array: NDArray[Any]) -> bytes:
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(buffer, np.lib.format.header_data_from_array_1_0(array))
+    return buffer.getvalue()

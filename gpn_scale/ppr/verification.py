@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gpn_scale.errors import StoreError
+from gpn_scale.ppr.generations import listed_generations
 from gpn_scale.ppr.manifest import (
     BUILD,
     MANIFEST,
@@ -40,8 +41,16 @@ def verify_store(path: Path | str) -> list[str]:
         problems += _complaints(read_build, record)
     if problems and (len(problems) > 1 or record.name == MANIFEST):
         return problems
-    build = read_build(record)
-    manifest = read_manifest(directory) if record.name == MANIFEST else None
+    if record.name == MANIFEST:
+        for folder, listed in listed_generations(read_manifest(directory)):
+            problems += _problems_of(directory / folder, Build.of(listed), listed)
+        return problems
+    return problems + _problems_of(directory, read_build(record), None)
+
+
+def _problems_of(directory: Path, build: Build, manifest: Mapping[str, Any] | None) -> list[str]:
+    """Return the problems of one generation; `manifest` is None if only `build.json` is whole."""
+    problems: list[str] = []
     files = {} if manifest is None else manifest["files"]
     expected = {BUILD: build.fingerprint, ROOTS: build.roots}
     expected |= {name: facts["checksum"] for name, facts in files.items()}

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 from torch.optim import Optimizer
 
@@ -15,7 +15,7 @@ from gpn_scale.block_checksums import text_checksum
 from gpn_scale.config import RunConfig
 from gpn_scale.errors import RunError
 from gpn_scale.field_types import shown
-from gpn_scale.files import replacing
+from gpn_scale.files import write_bytes
 from gpn_scale.reading import check_file, parse_json
 from gpn_scale.train.trainer import Trainer
 
@@ -45,8 +45,7 @@ def save_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) 
     stored = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     facts = parse_json(json.dumps({"format": FORMAT, **facts}), "facts", allow_nan=True)
     header = {"facts": json.dumps(facts | {_CHECKSUM: _checksum(stored, facts)})}
-    with replacing(path) as temporary:
-        save_file(stored, temporary, header)
+    write_bytes(path, save(stored, header))
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

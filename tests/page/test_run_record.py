@@ -89,3 +89,10 @@ def test_damaged_files_are_refused(directory, name, content, message):
     getattr(directory, name).write_text(content)
     with pytest.raises(RunError, match=message):
         read_run(directory)
+
+
+def test_a_report_from_before_warm_starts_is_read(directory):
+    values = json.loads(directory.report.read_text())
+    assert values.pop("warm_start") == {}
+    directory.report.write_text(json.dumps(values))
+    assert read_run(directory).report.warm_start == {}

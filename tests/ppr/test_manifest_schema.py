@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 
@@ -94,3 +95,35 @@ def test_verifying_a_build_of_endless_shards_ends(store):
     assert len(problems) < 1100
     assert problems[-1].startswith("the shards after shard-")
     assert problems[-1].endswith(" were not checked")
+
+
+ENTRY = {"folder": ".", "manifest": {}}
+
+
+@pytest.mark.parametrize(
+    ("generations", "history", "message"),
+    [
+        ([], [], "has [] for 'generations'"),
+        ({}, [], "has {} for 'generations'"),
+        ([None], [], "has [None] for 'generations'"),
+        ([{**ENTRY, "folder": "../other"}], [], "for the folder of a generation"),
+        ([{**ENTRY, "folder": 3}], [], "for the folder of a generation"),
+        ([ENTRY, ENTRY], [], "lists a generation twice"),
+        ([ENTRY], None, "has None for 'history'"),
+        ([ENTRY], [3], "has [3] for 'history'"),
+        ([ENTRY], [], "has no entry 'format'"),
+    ],
+)
+def test_a_list_of_generations_that_no_update_writes(store, generations, history, message):
+    rewrite(store / MANIFEST, generations=generations, history=history)
+    with pytest.raises(StoreError, match=re.escape(message)):
+        PPRStore.open(store)
+
+
+@pytest.mark.parametrize(
+    "graph", [{}, {"directed": 1, "edges": 3, "node_names": None, "weighted": False}, 5]
+)
+def test_facts_about_a_graph_that_no_build_writes(store, graph):
+    rewrite(store / MANIFEST, graph=graph)
+    with pytest.raises(StoreError, match="for 'graph'"):
+        PPRStore.open(store)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpn_scale import disk
 from gpn_scale.errors import RunError
 from gpn_scale.train.run_directory import RunDirectory
 
@@ -165,16 +166,16 @@ def test_a_run_of_an_earlier_version_is_resumed_but_not_overwritten(tmp_path):
 
 def test_an_interrupted_removal_is_repeated(tmp_path, monkeypatch):
     directory = finished_run(tmp_path)
-    unlink, left = Path.unlink, [4]
+    unlink, left = disk.system.unlink, [4]
 
-    def stopping(path, missing_ok=False):
+    def stopping(path):
         left[0] -= 1
         if left[0] < 0:
             raise KeyboardInterrupt
-        unlink(path, missing_ok=missing_ok)
+        unlink(path)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "unlink", stopping)
+        patched.setattr(disk.system, "unlink", stopping)
         with pytest.raises(KeyboardInterrupt):
             directory.clear()
     assert names(tmp_path)
