@@ -110,8 +110,11 @@ class Trials:
             command, before = subject.command(self.inputs, folder), result.kills
             for _ in range(min(_KILLS_PER_TRIAL, wanted - result.kills)):
                 moment = rng.uniform(0, self.seconds[name])
-                if run(command, self._log(name), moment).code is not None:
-                    break  # it was faster
+                end = run(command, self._log(name), moment)
+                if end.code is not None:
+                    if result.kills == before:  # the machine is less busy than it was
+                        self.seconds[name] = min(self.seconds[name], end.seconds)
+                    break
                 result.kills += 1
                 result.left_by_kills += len(temporary_files(folder))
             run(command, self._log(name))
