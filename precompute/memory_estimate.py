@@ -6,6 +6,7 @@ import numpy as np
 
 from gpn_scale.config import PPRConfig
 from gpn_scale.memory import resident_bytes
+from precompute.cache_order import BYTES_PER_ENTRY, BYTES_PER_NODE
 from precompute.coarsening import partition_bytes
 from precompute.exact_mass import COLUMNS_AT_A_TIME
 from precompute.node_ranges import sweep_blocks
@@ -32,7 +33,7 @@ class MemoryEstimate:
     totals: int
     """Mass of every node's full row."""
     rows: int
-    """Rows of all nodes during sweeps."""
+    """Rows of all nodes during sweeps, and S in their order."""
     scratch: int
     """Scratch memory of the kernels."""
     buffers: int
@@ -66,8 +67,8 @@ def estimate_memory(
     >>> S = transition_matrix(build_graph([0, 1], [1, 2]), "rw", self_loops=True)
     >>> config = PPRConfig(k=2)
     >>> engine = RowEngine(S, config, SingleProcess(), threads=1)
-    >>> estimate_memory(engine, config, "sweep", shard_rows=3).rows  # 3 rows of 4 entries
-    108
+    >>> estimate_memory(engine, config, "sweep", shard_rows=3).rows  # 3 rows of 4 entries, 7 edges
+    212
 
     Args:
         engine: The engine of the build, which is in memory already.
@@ -80,6 +81,7 @@ def estimate_memory(
     present, reached = resident_bytes()
     keep = config.working_entries if method == "sweep" else config.k
     rows = row_bytes(num_nodes, keep) if method == "sweep" else 0
+    ordered = BYTES_PER_NODE * num_nodes + BYTES_PER_ENTRY * len(engine.indices) if rows else 0
     shard = row_bytes(shard_rows, keep + config.k) + shard_rows * (40 + 30 * clusters)
     scratch, buffers = PUSH_BYTES * num_nodes * engine.threads, shard
     if rows:
@@ -101,7 +103,7 @@ def estimate_memory(
         reached=reached,
         transition=engine.indptr.nbytes + engine.indices.nbytes + engine.weight.nbytes,
         totals=8 * num_nodes,
-        rows=rows,
+        rows=rows + ordered,
         scratch=scratch,
         buffers=buffers,
         mass_by_cluster=masses,
