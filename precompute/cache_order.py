@@ -1,10 +1,11 @@
-"""An order of the nodes that is kind to caches, in which sweeps compute their rows.
+"""An order of the nodes that is kind to caches, in which rows and cluster masses are computed.
 
-Neighbours get places close to each other, so that the rows which one row is made of are often in
-the cache already. Shapes: N nodes, E entries of S.
+Neighbours get places close to each other, so that what one row is made of is often in the cache
+already. Shapes: N nodes.
 """
 
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse
@@ -15,49 +16,53 @@ from scipy.sparse import csgraph
 from gpn_scale.data.graph import NodeIds
 from precompute.row_kernels import PaddedRows
 
+Weight = TypeVar("Weight", np.float32, np.float64)
 MOST_ENTRIES = 2**31 - 1
 """Larger matrices stay in their order: scipy would copy all their arrays."""
-BYTES_PER_NODE, BYTES_PER_ENTRY = 16, 8
-"""Memory of an `OrderedMatrix`: order, places and offsets; indices and weights in single."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OrderedMatrix:
-    """S with rows and columns in another order; entries keep their order within a row.
+class CacheOrder:
+    """The order of Cuthill and McKee, reversed: neighbours have places close to each other.
 
     >>> indptr, indices = np.array([0, 1, 2, 4]), np.array([2, 2, 0, 1], np.int32)  # 0 - 2 - 1
-    >>> ordered = OrderedMatrix.of(indptr, indices, np.ones(4, np.float32))
-    >>> ordered.order_N.tolist(), ordered.indices.tolist()  # a path from one end to the other
-    ([1, 2, 0], [1, 2, 0, 1])
+    >>> order = CacheOrder.of(indptr, indices)
+    >>> order.order_N.tolist()  # the path from one end to the other
+    [1, 2, 0]
     """
 
     order_N: NDArray[np.int32]
     """The node at each place."""
     place_N: NDArray[np.int32]
     """The place of each node."""
-    indptr: NDArray[np.int64]
-    indices: NDArray[np.int32]
-    weight: NDArray[np.float32]
 
     @classmethod
-    def of(
-        cls,
+    def of(cls, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> "CacheOrder":
+        """Return the order for a matrix in CSR format."""
+        order_N = _reverse_cuthill_mckee(indptr, indices)
+        place_N = np.empty(len(order_N), np.int32)
+        place_N[order_N] = np.arange(len(order_N), dtype=np.int32)
+        return cls(order_N, place_N)
+
+    def matrix(
+        self,
         indptr: NDArray[np.int64],
         indices: NDArray[np.int32],
-        weight: NDArray[np.float32],
-    ) -> "OrderedMatrix":
-        """Return S in the order of Cuthill and McKee, reversed."""
-        order_N = _reverse_cuthill_mckee(indptr, indices)
-        num_nodes = len(order_N)
-        place_N = np.empty(num_nodes, np.int32)
-        place_N[order_N] = np.arange(num_nodes, dtype=np.int32)
-        new_indptr = np.zeros(num_nodes + 1, np.int64)
-        np.cumsum(np.diff(indptr)[order_N], out=new_indptr[1:])
+        weight: NDArray[Weight],
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Weight]]:
+        """Return S with rows and columns in this order; entries keep their order within a row.
+
+        >>> order = CacheOrder(np.array([1, 0], np.int32), np.array([1, 0], np.int32))
+        >>> ordered = order.matrix(np.array([0, 1, 1]), np.array([1], np.int32), np.ones(1))
+        >>> ordered[0].tolist(), ordered[1].tolist()
+        ([0, 0, 1], [0])
+        """
+        new_indptr = np.zeros(len(indptr), np.int64)
+        np.cumsum(np.diff(indptr)[self.order_N], out=new_indptr[1:])
         new_indices, new_weight = np.empty_like(indices), np.empty_like(weight)
-        _reorder_into(
-            order_N, place_N, indptr, indices, weight, new_indptr, new_indices, new_weight
-        )
-        return cls(order_N, place_N, new_indptr, new_indices, new_weight)
+        arrays = (np.asarray(indptr), np.asarray(indices), np.asarray(weight))
+        _reorder_into(self.order_N, self.place_N, *arrays, new_indptr, new_indices, new_weight)
+        return new_indptr, new_indices, new_weight
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,19 +70,18 @@ class SweptRows:
     """Unordered rows of all nodes, kept in the order in which they were computed.
 
     >>> rows = PaddedRows(np.array([[1], [0]]), np.array([[0.5], [0.25]]), np.array([1, 1]))
-    >>> swept = SweptRows(rows, order_N=np.array([1, 0]), place_N=np.array([1, 0]))
+    >>> swept = SweptRows(rows, CacheOrder(order_N=np.array([1, 0]), place_N=np.array([1, 0])))
     >>> swept.of(np.array([0])).weights, swept.of(np.array([0])).ids  # at place 1, from place 0
     (array([[0.25]]), array([[1]]))
     """
 
     rows: PaddedRows
-    order_N: NDArray[np.int32]
-    place_N: NDArray[np.int32]
+    order: CacheOrder
 
     def of(self, nodes: NodeIds) -> PaddedRows:
         """Return a copy of the rows of `nodes`, in their order and with the ids of nodes."""
-        places = self.place_N[nodes]
-        ids = self.order_N[self.rows.ids[places]]
+        places = self.order.place_N[nodes]
+        ids = self.order.order_N[self.rows.ids[places]]
         return PaddedRows(ids, self.rows.weights[places], self.rows.sizes[places])
 
 
@@ -92,8 +96,8 @@ def _reverse_cuthill_mckee(
         (ones, indices, indptr.astype(np.int32)), shape=(num_nodes, num_nodes)
     )
     # The order of a directed graph follows its out-edges, which are what a row is made of.
-    order_N: NDArray[np.int32] = csgraph.reverse_cuthill_mckee(matrix, symmetric_mode=True)
-    return order_N
+    order_N = csgraph.reverse_cuthill_mckee(matrix, symmetric_mode=True)
+    return np.ascontiguousarray(order_N, np.int32)
 
 
 @njit(cache=True, nogil=True)
@@ -102,10 +106,10 @@ def _reorder_into(
     place: NDArray[np.int32],
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
-    weight: NDArray[np.float32],
+    weight: NDArray[np.floating[Any]],
     new_indptr: NDArray[np.int64],
     new_indices: NDArray[np.int32],
-    new_weight: NDArray[np.float32],
+    new_weight: NDArray[np.floating[Any]],
 ) -> None:
     for at in range(len(order)):
         start = indptr[order[at]]

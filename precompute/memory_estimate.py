@@ -6,7 +6,6 @@ import numpy as np
 
 from gpn_scale.config import PPRConfig
 from gpn_scale.memory import resident_bytes
-from precompute.cache_order import BYTES_PER_ENTRY, BYTES_PER_NODE
 from precompute.coarsening import partition_bytes
 from precompute.exact_mass import COLUMNS_AT_A_TIME
 from precompute.node_ranges import sweep_blocks
@@ -81,7 +80,7 @@ def estimate_memory(
     present, reached = resident_bytes()
     keep = config.working_entries if method == "sweep" else config.k
     rows = row_bytes(num_nodes, keep) if method == "sweep" else 0
-    ordered = BYTES_PER_NODE * num_nodes + BYTES_PER_ENTRY * len(engine.indices) if rows else 0
+    ordered = 16 * num_nodes + 8 * len(engine.indices) if rows else 0
     shard = row_bytes(shard_rows, keep + config.k) + shard_rows * (40 + 30 * clusters)
     scratch, buffers = PUSH_BYTES * num_nodes * engine.threads, shard
     if rows:
@@ -94,7 +93,7 @@ def estimate_memory(
     kept_rows = num_nodes if part_rows is None else part_rows
     masses = 4 * (kept_rows * clusters + num_nodes) if clusters else 0
     columns = min(clusters, COLUMNS_AT_A_TIME)
-    diffusion = masses + num_nodes * (16 * columns + 24)
+    diffusion = masses + num_nodes * (16 * columns + 40) + 12 * len(engine.indices)
     if part_rows is not None:
         diffusion += 5 * num_nodes * columns  # the columns themselves, and how they are made
     clustering = partition_bytes(num_nodes, len(engine.indices)) if clusters > 1 else 0

@@ -13,7 +13,7 @@ from gpn_scale.config import PPRConfig
 from gpn_scale.data.graph import NodeIds
 from gpn_scale.diffusion.transition import Transition
 from gpn_scale.ppr.rows import Rows
-from precompute.cache_order import OrderedMatrix, SweptRows
+from precompute.cache_order import CacheOrder, SweptRows
 from precompute.mpi import AbstractComm
 from precompute.node_ranges import split_by_cost, sweep_blocks
 from precompute.padded_row_kernels import (
@@ -31,6 +31,7 @@ from precompute.scratch_memory import new_rows, new_work
 
 Method = Literal["sweep", "push"]
 """`sweep`: all rows from their neighbours' rows; `push`: each root by itself."""
+_Matrix = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
 ProgressCallback = Callable[[int, str], None]
 """Called with the number of finished steps and a short text."""
 
@@ -108,6 +109,11 @@ class RowEngine:
         """Free the weights in float64, which only exact sums need."""
         self.exact_weight = None
 
+    @cached_property
+    def cache_order(self) -> CacheOrder:
+        """The order in which sweeps and sums over all nodes visit them."""
+        return CacheOrder.of(self.indptr, self.indices)
+
     @property
     def steps(self) -> int:
         """Number K of diffusion steps, or `UNLIMITED`."""
@@ -123,7 +129,7 @@ class RowEngine:
         backward in turn, until the mean mass of a row hardly grows. K steps are K rounds over all
         nodes, each from the rows of the previous round.
         """
-        matrix = OrderedMatrix.of(self.indptr, self.indices, self.weight)
+        matrix = self.cache_order.matrix(self.indptr, self.indices, self.weight)
         rows = self._shared_rows()
         rows.ids[:, 0] = np.arange(self.num_nodes)
         rows.sizes[:] = 1
@@ -133,10 +139,10 @@ class RowEngine:
             self._sweep_to_limit(matrix, rows, progress)
         else:
             rows = self._sweep_steps(matrix, rows, progress)
-        return SweptRows(rows, matrix.order_N, matrix.place_N)
+        return SweptRows(rows, self.cache_order)
 
     def _sweep_steps(
-        self, matrix: OrderedMatrix, rows: PaddedRows, progress: ProgressCallback
+        self, matrix: _Matrix, rows: PaddedRows, progress: ProgressCallback
     ) -> PaddedRows:
         next_rows = self._shared_rows()
         work = new_work(self.num_nodes, self.threads, push=False)
@@ -148,7 +154,7 @@ class RowEngine:
         return rows
 
     def _sweep_to_limit(
-        self, matrix: OrderedMatrix, rows: PaddedRows, progress: ProgressCallback
+        self, matrix: _Matrix, rows: PaddedRows, progress: ProgressCallback
     ) -> None:
         work = new_work(self.num_nodes, self.threads, push=False)
         blocks = sweep_blocks(self.num_nodes)
@@ -167,7 +173,7 @@ class RowEngine:
 
     def _update(
         self,
-        matrix: OrderedMatrix,
+        matrix: _Matrix,
         blocks: list[tuple[int, int]],
         rows: PaddedRows,
         target: PaddedRows,
@@ -177,15 +183,13 @@ class RowEngine:
     ) -> None:
         """Compute new rows of each block in turn, from `rows` into `target` (perhaps the same)."""
         for first, last in blocks:
-            bounds = split_by_cost(first, last, matrix.indptr, self.comm.size)
+            bounds = split_by_cost(first, last, matrix[0], self.comm.size)
             begin, end = bounds[self.comm.rank]
             block = new_rows(end - begin, rows.ids.shape[1])
             sweep_block_into(
                 begin,
                 end,
-                matrix.indptr,
-                matrix.indices,
-                matrix.weight,
+                *matrix,
                 self.config.diffusion.teleport,
                 hop,
                 rows,

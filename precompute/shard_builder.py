@@ -5,6 +5,7 @@ Shapes: N nodes.
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,7 +104,7 @@ class ShardBuilder:
         self.mass_by_cluster = self._mass_by_cluster()
         if self.mass_by_cluster is not None and self.config.diffusion.normalisation == "sym":
             # Use the sums over clusters, so that the cut masses add up to the missing mass.
-            own = slice(None) if self.own is None else self.own
+            own = engine.cache_order.order_N if self.own is None else self.own
             self.totals[own] = summed_columns(self.mass_by_cluster)
         self.engine.release_exact_weight()
         self.bounds = mass_bounds(
@@ -113,21 +114,27 @@ class ShardBuilder:
             cluster_of_node=self.cluster_of_node,
         )
 
+    def _mass_rows(self, nodes: NodeIds) -> NDArray[np.integer[Any]]:
+        """Return the rows of `mass_by_cluster` that belong to `nodes`."""
+        if self.own is None:
+            return self.engine.cache_order.place_N[nodes]
+        return np.searchsorted(self.own, nodes)
+
     def _mass_by_cluster(self) -> NDArray[np.float32] | None:
         if self.cluster_of_node is None:
             return None
         self.say(f"diffusing {self.config.clusters} clusters")
-        assert self.engine.exact_weight is not None
+        engine, order = self.engine, self.engine.cache_order
+        assert engine.exact_weight is not None
+        matrix = order.matrix(engine.indptr, engine.indices, engine.exact_weight)
         return mass_by_cluster(
-            self.engine.indptr,
-            self.engine.indices,
-            self.engine.exact_weight,
-            self.cluster_of_node,
+            *matrix,
+            self.cluster_of_node[order.order_N],
             self.config.clusters,
             teleport=self.config.diffusion.teleport,
-            steps=sum_steps(self.engine),
+            steps=sum_steps(engine),
             comm=self.comm,
-            nodes=self.own,
+            nodes=None if self.own is None else order.place_N[self.own].astype(np.int64),
         )
 
     def write(self, todo: list[int]) -> None:
@@ -163,8 +170,7 @@ class ShardBuilder:
         rows = self.engine.push(nodes) if all_rows is None else all_rows.of(nodes)
         masses = None
         if self.mass_by_cluster is not None:
-            place = nodes if self.own is None else np.searchsorted(self.own, nodes)
-            masses = self.bounds.by_cluster(nodes, self.mass_by_cluster[place])
+            masses = self.bounds.by_cluster(nodes, self.mass_by_cluster[self._mass_rows(nodes)])
         totals = self.bounds.totals(nodes, self.totals[nodes])
         swept = None if all_rows is None else nodes
         finished = self.engine.finish(rows, totals, self.cluster_of_node, masses, swept_roots=swept)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gpn_scale.diffusion.transition import transition_matrix
 from precompute import cache_order
-from precompute.cache_order import OrderedMatrix, SweptRows
+from precompute.cache_order import CacheOrder, SweptRows
 from precompute.row_kernels import PaddedRows
 from tests.strategies import graphs
 
@@ -27,19 +27,20 @@ def dense(indptr, indices, weight):
 @given(graph=graphs())
 def test_the_matrix_is_the_same_in_another_order(graph):
     arrays = arrays_of(graph)
-    ordered = OrderedMatrix.of(*arrays)
-    assert sorted(ordered.order_N.tolist()) == list(range(graph.num_nodes))
-    assert ordered.order_N[ordered.place_N].tolist() == list(range(graph.num_nodes))
-    new = dense(ordered.indptr, ordered.indices, ordered.weight)
-    np.testing.assert_array_equal(new, dense(*arrays)[np.ix_(ordered.order_N, ordered.order_N)])
+    order = CacheOrder.of(*arrays[:2])
+    assert sorted(order.order_N.tolist()) == list(range(graph.num_nodes))
+    assert order.order_N[order.place_N].tolist() == list(range(graph.num_nodes))
+    new = dense(*order.matrix(*arrays))
+    np.testing.assert_array_equal(new, dense(*arrays)[np.ix_(order.order_N, order.order_N)])
 
 
 @given(graph=graphs())
 def test_entries_keep_their_order_within_a_row(graph):
     indptr, indices, weight = arrays_of(graph)
-    ordered = OrderedMatrix.of(indptr, indices, weight)
-    for place, node in enumerate(ordered.order_N):
-        row = ordered.order_N[ordered.indices[ordered.indptr[place] : ordered.indptr[place + 1]]]
+    order = CacheOrder.of(indptr, indices)
+    new_indptr, new_indices, _ = order.matrix(indptr, indices, weight)
+    for place, node in enumerate(order.order_N):
+        row = order.order_N[new_indices[new_indptr[place] : new_indptr[place + 1]]]
         assert row.tolist() == indices[indptr[node] : indptr[node + 1]].tolist()
 
 
@@ -51,8 +52,9 @@ def test_the_order_brings_neighbours_together():
     order = np.argsort(rows, kind="stable")
     indices = np.concatenate([right, left])[order].astype(np.int32)
     indptr = np.arange(0, 2001, 2)
-    ordered = OrderedMatrix.of(indptr, indices, np.ones(2000, np.float32))
-    distance = np.abs(ordered.indices - np.repeat(np.arange(1000), 2))
+    order = CacheOrder.of(indptr, indices)
+    _, new_indices, _ = order.matrix(indptr, indices, np.ones(2000))
+    distance = np.abs(new_indices - np.repeat(np.arange(1000), 2))
     assert distance.max() <= 2
 
 
@@ -64,7 +66,7 @@ def test_swept_rows_are_found_by_node(permutation):
     ids = place[order][:, None]  # the row of each node holds the node itself
     rows = PaddedRows(ids, order[:, None] / 8, np.ones(6, np.int32))
     nodes = np.array([4, 0, 5])
-    found = SweptRows(rows, order, place).of(nodes)
+    found = SweptRows(rows, CacheOrder(order, place)).of(nodes)
     assert found.ids[:, 0].tolist() == nodes.tolist()
     assert found.weights[:, 0].tolist() == (nodes / 8).tolist()
 
@@ -73,5 +75,4 @@ def test_swept_rows_are_found_by_node(permutation):
 def test_a_matrix_beyond_the_limit_stays_in_its_order(monkeypatch, limit, order):
     monkeypatch.setattr(cache_order, "MOST_ENTRIES", limit)
     indptr, indices = np.array([0, 1, 2, 4]), np.array([2, 2, 0, 1], np.int32)
-    ordered = OrderedMatrix.of(indptr, indices, np.ones(4, np.float32))
-    assert ordered.order_N.tolist() == order
+    assert CacheOrder.of(indptr, indices).order_N.tolist() == order
