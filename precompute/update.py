@@ -230,7 +230,7 @@ class _Update:
         picked = rng.choice(computed, min(_SAMPLE_ROOTS, len(computed)), replace=False)
         seconds_per_root = 0.0
         if self.method == "push" and len(picked):
-            engine.push(picked[:1])  # compiles
+            engine.push(picked)  # compiles the kernel, and maps pages of scratch memory
             began = time.perf_counter()
             engine.push(picked)
             seconds_per_root = (time.perf_counter() - began) * engine.threads / len(picked)
