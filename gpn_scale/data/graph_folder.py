@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpn_scale.block_checksums import file_hash, text_checksum
+from gpn_scale.block_checksums import file_hash, has_hash
+from gpn_scale.checked_json import json_checksum, write_checked_json
 from gpn_scale.data.graph import CSRFeatures, Features, Graph, Split
 from gpn_scale.data.npz_arrays import UNREADABLE
 from gpn_scale.data.preparation import Preparation
 from gpn_scale.data.raw_columns import RawColumns
 from gpn_scale.errors import GraphError
-from gpn_scale.files import replacing, write_json
+from gpn_scale.files import replacing
 from gpn_scale.reading import check_file, read_json
 
 FORMAT_VERSION = 1
@@ -77,7 +78,7 @@ def save_graph(graph: Graph, directory: Path) -> None:
         graph.raw_columns.write(directory / file_name)
         manifest[_RAW_COLUMNS] = {"file": file_name, _CHECKSUM: file_hash(directory / file_name)}
         kept.add(file_name)
-    write_json(directory / MANIFEST, manifest | {_CHECKSUM: _manifest_checksum(manifest)})
+    write_checked_json(directory / MANIFEST, manifest)
     for pattern in (f"*-{_TOKEN}.npy", f"{_RAW_COLUMNS}-{_TOKEN}.parquet"):
         for path in directory.glob(pattern):
             if path.name not in kept:
@@ -202,14 +203,9 @@ def _read_manifest(path: Path) -> dict[str, Any]:
             f"{path} has format version {version!r}, expected {FORMAT_VERSION}: "
             "save the graph again with this version of gpn_scale"
         )
-    if _CHECKSUM in manifest and manifest[_CHECKSUM] != _manifest_checksum(manifest):
+    if _CHECKSUM in manifest and manifest[_CHECKSUM] != json_checksum(manifest):
         raise GraphError(f"{path} is damaged: its checksum is wrong: save the graph again")
     return dict(manifest)
-
-
-def _manifest_checksum(manifest: Mapping[str, Any]) -> str:
-    rest = {key: value for key, value in manifest.items() if key != _CHECKSUM}
-    return text_checksum(json.dumps(rest, sort_keys=True))
 
 
 def _check_file(path: Path, entry: Mapping[str, Any]) -> None:
@@ -217,14 +213,15 @@ def _check_file(path: Path, entry: Mapping[str, Any]) -> None:
     if (wanted := entry.get(_CHECKSUM)) is None:
         return
     try:
-        actual = file_hash(path)
+        is_same = has_hash(path, wanted)
     except OSError as error:
         raise GraphError(
             f"{path} is missing or damaged ({error}), but graph.json names it: save the graph again"
         ) from error
-    if actual != wanted:
+    if not is_same:
         raise GraphError(
-            f"{path} is damaged: its checksum is {actual}, expected {wanted}: save the graph again"
+            f"{path} is damaged: its checksum is not {wanted}, as in graph.json: save the graph "
+            "again"
         )
 
 
