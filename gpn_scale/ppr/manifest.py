@@ -5,10 +5,14 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from gpn_scale.errors import StoreError
+from gpn_scale.errors import FileError, StoreError
+from gpn_scale.field_types import shown
+from gpn_scale.json_shapes import check_shape
 from gpn_scale.ppr.sealed import (
     FORMAT,
     FORMAT_VERSION,
+    REBUILD,
+    REBUILD_ARGUMENTS,
     RESUME,
     RESUME_ARGUMENTS,
     checksum,
@@ -21,6 +25,23 @@ from gpn_scale.reading import JSON_BYTES, read_bytes, read_json
 BUILD, MANIFEST, ROOTS = "build.json", "manifest.json", "roots.npy"
 CLUSTERS, CUT = "clusters.npy", "cut.npy"
 SECONDS = "build_seconds.json"
+_MOST_NODES, _MOST_SHARDS = 1 << 31, 1 << 20
+_SHAPE = {
+    "format": str,
+    "format_version": int,
+    "graph_fingerprint": str,
+    "parameters": dict,
+    "num_nodes": int,
+    "num_roots": int,
+    "roots": (str, None),
+    "rows_per_shard": int,
+    "k": int,
+    "num_clusters": int,
+    "files?": {str: {"bytes": int, "checksum": str}},
+    "shards?": [dict],
+    "entries?": int,
+}
+"""What a reader uses of both files; `build.json` has no files and shards."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +77,46 @@ class Build:
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> "Build":
-        """Return the build that a `build.json` or `manifest.json` describes."""
-        return cls(**{field.name: stored[field.name] for field in fields(cls)})
+        """Return the build that a `build.json` or `manifest.json` describes.
+
+        Raises:
+            StoreError: an entry is missing or has another type, though the checksum is right.
+        """
+        try:
+            check_shape(dict(stored), _SHAPE, "the description of the store")
+            build = cls(**{field.name: stored[field.name] for field in fields(cls)})
+            build._check_numbers()
+            if len(stored.get("shards", range(build.num_shards))) != build.num_shards:
+                raise FileError(f"the store lists other shards than the {build.num_shards} it has")
+        except FileError as error:
+            raise StoreError(
+                f"{error}, so it is damaged; {REBUILD}", arguments=REBUILD_ARGUMENTS
+            ) from error
+        return build
+
+    def _check_numbers(self) -> None:
+        """Refuse sizes that no build has.
+
+        Raises:
+            FileError: a number is out of range.
+        """
+        ranges = {
+            "num_nodes": (0, _MOST_NODES),
+            "num_roots": (0, self.num_nodes),
+            "rows_per_shard": (1, _MOST_NODES),
+            "k": (1, _MOST_NODES),
+            "num_clusters": (0, _MOST_NODES),
+        }
+        for name, (least, most) in ranges.items():
+            if not least <= getattr(self, name) <= most:
+                raise FileError(
+                    f"{name} of the store is {shown(getattr(self, name))}, expected {least:,} to "
+                    f"{most:,}"
+                )
+        if self.num_shards > _MOST_SHARDS:
+            raise FileError(
+                f"the store has {self.num_shards:,} shards, expected at most {_MOST_SHARDS:,}"
+            )
 
     @property
     def text(self) -> str:
@@ -105,7 +164,9 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         StoreError: there is no manifest, or it is damaged.
     """
     if (directory / MANIFEST).exists():
-        return read_sealed(directory / MANIFEST)
+        manifest = read_sealed(directory / MANIFEST)
+        _check_complete(Build.of(manifest), manifest)
+        return manifest
     if is_store(directory):
         raise StoreError(
             f"{directory} is an unfinished PPR store (no {MANIFEST}): {RESUME}",
@@ -116,6 +177,20 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         "precompute.build.build_store",
         arguments=("build_store",),
     )
+
+
+def _check_complete(build: Build, manifest: Mapping[str, Any]) -> None:
+    """Refuse a manifest that does not list all files of its build."""
+    needed = {CLUSTERS, CUT} if build.num_clusters else set()
+    needed |= set() if build.roots is None else {ROOTS}
+    try:
+        check_shape(manifest, {"files": dict, "shards": list, "entries": int}, MANIFEST)
+        if missing := needed - manifest["files"].keys():
+            raise FileError(f"{MANIFEST} does not list {min(missing)}")
+    except FileError as error:
+        raise StoreError(
+            f"{error}, so the store is damaged; {REBUILD}", arguments=REBUILD_ARGUMENTS
+        ) from error
 
 
 def read_build_seconds(directory: Path) -> float:

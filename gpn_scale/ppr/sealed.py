@@ -45,7 +45,7 @@ def read_sealed(path: Path) -> dict[str, Any]:
     """
     try:
         text = read_text(path)
-        value = parse_json(text, "its text", allow_nan=True)
+        value = parse_json(text, "its text")
     except OSError as error:
         raise StoreError(f"{path} is missing or cannot be read ({error})") from error
     except ValueError as error:
@@ -63,6 +63,19 @@ def read_sealed(path: Path) -> dict[str, Any]:
             arguments=RESUME_ARGUMENTS,
         )
     return value
+
+
+def as_stored(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a value as it is read back from JSON, so that it can be compared with a stored one.
+
+    >>> as_stored({"shape": (2, 3)})
+    {'shape': [2, 3]}
+
+    Raises:
+        ValueError: `value` holds NaN or infinity, which JSON does not have.
+    """
+    stored: dict[str, Any] = parse_json(json.dumps(dict(value), allow_nan=False), "the value")
+    return stored
 
 
 def differences(

@@ -48,6 +48,7 @@ from gpn_scale.ppr.sealed import (
     REBUILD_ARGUMENTS,
     RESUME,
     RESUME_ARGUMENTS,
+    as_stored,
     checksum,
     differences,
 )
@@ -110,7 +111,7 @@ class PPRStore:
         """
         directory = Path(path)
         manifest = read_manifest(directory)
-        wanted: dict[str, Any] = {"parameters": json.loads(json.dumps(dict(parameters or {})))}
+        wanted: dict[str, Any] = {"parameters": as_stored(parameters or {})}
         if graph_fingerprint is not None:
             wanted["graph_fingerprint"] = graph_fingerprint
         if different := differences(manifest, wanted):

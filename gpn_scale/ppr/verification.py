@@ -37,6 +37,8 @@ def verify_store(path: Path | str) -> list[str]:
     if problems and (len(problems) > 1 or record.name == MANIFEST):
         return problems
     stored = read_sealed(record)
+    if damage := _complaints(Build.of, stored):
+        return [*problems, *damage]
     build = Build.of(stored)
     files = {name: facts["checksum"] for name, facts in stored.get("files", {}).items()}
     expected = {BUILD: build.fingerprint, ROOTS: build.roots} | files

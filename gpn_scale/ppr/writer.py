@@ -4,7 +4,6 @@ Several processes may write shards of one store; the module `store` describes it
 """
 
 import io
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -36,6 +35,7 @@ from gpn_scale.ppr.sealed import (
     REBUILD_ARGUMENTS,
     RESUME,
     RESUME_ARGUMENTS,
+    as_stored,
     checksum,
     differences,
     file_checksum,
@@ -44,6 +44,7 @@ from gpn_scale.ppr.sealed import (
     sealed,
 )
 from gpn_scale.ppr.shard import ShardInfo, shard_entry, shard_name, write_shard
+from gpn_scale.reading import check_file, read_bytes
 
 Existing = Literal["refuse", "resume", "overwrite"]
 """What to do with a store that already exists in the directory."""
@@ -124,7 +125,7 @@ class StoreWriter:
         root_file = _root_file(roots, num_nodes)
         build = Build(
             graph_fingerprint=graph_fingerprint,
-            parameters=json.loads(json.dumps(dict(parameters), allow_nan=False)),
+            parameters=as_stored(parameters),
             num_nodes=num_nodes,
             num_roots=num_nodes if roots is None else len(roots),
             roots=None if root_file is None else checksum(root_file),
@@ -179,6 +180,7 @@ class StoreWriter:
         """The clusters that `write_clusters` wrote, in any process; None without clusters."""
         if not self._build.num_clusters:
             return None
+        check_file(self.path / CLUSTERS)
         clusters: NDArray[np.int32] = np.load(self.path / CLUSTERS, allow_pickle=False)
         return clusters
 
@@ -382,7 +384,8 @@ def _write_if_other(path: Path, data: bytes) -> None:
 
 
 def _holds(path: Path, data: bytes) -> bool:
-    return path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data
+    is_as_long = path.is_file() and path.stat().st_size == len(data)
+    return is_as_long and read_bytes(path, len(data)) == data
 
 
 def _npy(array: NDArray[Any]) -> bytes:
