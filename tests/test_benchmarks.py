@@ -95,6 +95,7 @@ NOT_RUN = {
     "bench_charts": "it needs charting libraries that are no requirement",
     "bench_page": "it needs Chromium and a page",
     "bench_ranks": "several runs of torchrun take longer",
+    "hostile_trials": "it has tests of its own, test_hostile_trials.py",
     "kill_trials": "several runs of torchrun take longer",
     "matrix_kill_trials": "two matrices of runs take longer",
     "minibatch_scaling_report": "it is called by bench_minibatch_scaling",
