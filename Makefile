@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 DATA_DIR ?= data
 DEMO := runs/demo
 RUNS ?= 2000
+SECONDS ?= 20
 MATRIX := runs/paper
 PAPER := $(if $(PAPER_DIR),--paper $(PAPER_DIR))
 EVALUATE := --processes $(shell nproc) --data-dir $(DATA_DIR) $(PAPER) --out $(MATRIX)
@@ -17,12 +18,14 @@ BOARD_MODELS ?= GPN+,GPN+-minibatch,GPN,APPNP,APPNP+GNNSafe,APPNP+GEBM,LP,LOP-GP
 BOARD_SPLITS ?= 5
 BOARD_SETS ?= 0,1,2,3,4
 
-.PHONY: help install demo test machine check coverage results comparison leaderboard clean
+.PHONY: help install demo test faults machine fuzz check coverage results comparison leaderboard clean
 
 help:
 	@echo "make demo           install, precompute, train on the embedded graph, show what the model does not know"
 	@echo "make test           install and run all tests"
+	@echo "make faults         let every call that changes a file fail, and lose power after each, in all commands"
 	@echo "make machine        try random histories of a store: builds, kills, damage, repairs, readers, writers (RUNS=2000)"
+	@echo "make fuzz           let coverage-guided fuzzing look for files that break a reader (SECONDS=20 for each of ten readers)"
 	@echo "make check          install and run ruff and mypy"
 	@echo "make coverage       install, run all tests and print the covered lines of every package"
 	@echo "make results        train the matrix of docs/results.md and write it (DATA_DIR=$(DATA_DIR) PAPER_DIR=...)"
@@ -48,8 +51,17 @@ demo: install
 test: install
 	$(BIN)/python -m pytest -n auto
 
+# Every call of the disk fails in every way, and power is lost after every call; the table goes to standard output.
+faults: install
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.faults.everything
+
 machine: install
-	STORE_MACHINE_RUNS=$(RUNS) $(BIN)/python -m pytest tests/ppr/test_store_machine.py
+	STORE_MACHINE_RUNS=$(RUNS) $(BIN)/python -m pytest tests/ppr/test_store_machine.py tests/precompute/test_update_machine.py
+
+# The corpus stays in runs/fuzz, so that the next call goes on from there.
+fuzz: install
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[fuzz]"
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/fuzz.py --work runs/fuzz --seconds $(SECONDS)
 
 check: install
 	$(BIN)/ruff check .

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from gpn_scale.config import RunConfig
+from gpn_scale.data.contract import DataContract
 from gpn_scale.data.conversion import GraphLike, as_graph
 from gpn_scale.data.graph import MISSING_LABEL, Graph, NodeIds
 from gpn_scale.data.node_positions import node_positions
@@ -25,7 +26,13 @@ from gpn_scale.inference.stored_rows import open_rows
 from gpn_scale.keywords import changed_fields, configuration_for, with_keywords
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.predictor import AbstractPredictor
-from gpn_scale.train.trainer import EpochRecord
+from gpn_scale.progress import ProgressMeter
+from gpn_scale.train.model_file import SavedModel
+from gpn_scale.train.model_parts import ModelParts, NetworkSizes
+from gpn_scale.train.trainer import EpochRecord, Trainer
+
+ENDLESS_EPOCHS = 10_000
+"""Number of epochs above which a limit is never reached, so that progress shows no total."""
 
 
 class AbstractClassifier(AbstractPredictor):
@@ -177,6 +184,29 @@ class AbstractClassifier(AbstractPredictor):
         """Return all tensors of the trained model, by name."""
         return self._parts.state()
 
+    def load_state(
+        self, graph: GraphLike, tensors: Mapping[str, Tensor], source: Path | str
+    ) -> None:
+        """Use tensors from `state` of a classifier with the same configuration.
+
+        Args:
+            graph: Graph with the features and classes of training.
+            tensors: The tensors.
+            source: Where they are from, for messages.
+
+        Raises:
+            RunError: the tensors belong to another model.
+        """
+        graph = as_graph(graph)
+        self._contract = DataContract.of(graph)
+        sizes = NetworkSizes.of(graph, tensors)
+        self._keep(ModelParts.restored(self.config, sizes, self.dtype, tensors, source))
+
+    def saved_model(self) -> SavedModel:
+        """Return what `save` writes; its networks are those of this classifier."""
+        facts = (self.config, self.predicts_with, self._clusters_fingerprint, self.dtype)
+        return SavedModel(self._parts, *facts, self.contract, self._surprise)
+
     @property
     def training_seconds(self) -> dict[str, float]:
         """Duration of the training of each part of the model; {} for a model that was loaded."""
@@ -197,6 +227,18 @@ class AbstractClassifier(AbstractPredictor):
         options = self._parameters
         self._configure(config, options["predicts_with"], options["world"], options["device"])
         self.dtype: torch.dtype = options["dtype"]
+
+    def _progress(self, trainer: Trainer) -> ProgressMeter:
+        silent = not self._parameters["verbose"] or not self.world.is_first
+        title = "train" if self.config.model == "GPN" else f"train {trainer.part}"
+        limit = trainer.warmup_epochs + trainer.config.epochs
+        total = limit if limit <= ENDLESS_EPOCHS else None
+        return ProgressMeter(title, "epoch", total, done=trainer.state.epoch, silent=silent)
+
+    def _is_stopped(self, answer: object) -> bool:
+        """Return whether an observer of any process has returned True, and not a mere value."""
+        stop = isinstance(answer, bool | np.bool_) and bool(answer)
+        return self.world.totals([float(stop)])[0] > 0
 
 
 def _scored_nodes(graph: Graph) -> NodeIds:

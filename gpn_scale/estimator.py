@@ -1,16 +1,14 @@
 """`GPNClassifier`: fit on a graph, predict classes and uncertainty, explain, save and load."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
 import torch
-from torch import Tensor
 
 from gpn_scale.classifier import AbstractClassifier
 from gpn_scale.config import DiffusionConfig, RunConfig
@@ -23,11 +21,11 @@ from gpn_scale.evaluation.report import Report
 from gpn_scale.inference.all_nodes import DEFAULT_MEMORY_BYTES, ProgressCallback
 from gpn_scale.inference.stored_rows import StoreLike, open_rows
 from gpn_scale.nn.opinion import Opinion
-from gpn_scale.progress import ProgressMeter
-from gpn_scale.train.model_file import SavedModel, load_model, save_model
-from gpn_scale.train.model_parts import ModelParts, NetworkSizes
+from gpn_scale.train.model_file import load_model, save_model
+from gpn_scale.train.model_parts import ModelParts
 from gpn_scale.train.new_trainer import check_trainable, new_opinion_trainer, new_trainer
 from gpn_scale.train.trainer import EpochRecord, Trainer
+from gpn_scale.train.warm_start import WarmStart
 from gpn_scale.triage.label_next import needs_store
 from gpn_scale.triage.lists import (
     CONTRIBUTORS,
@@ -39,9 +37,6 @@ from gpn_scale.triage.lists import (
 
 Observer = Callable[[EpochRecord], bool | None]
 """Called after every epoch; returns True to end the training of the part."""
-
-ENDLESS_EPOCHS = 10_000
-"""Number of epochs above which a limit is never reached, so that progress shows no total."""
 
 
 class GPNClassifier(AbstractClassifier):
@@ -107,6 +102,10 @@ class GPNClassifier(AbstractClassifier):
     >>> loaded.load_state(graph, classifier.state(), source="classifier")  # and go back
     >>> bool((loaded.perturbed(graph).unchanged().alpha_0 == prediction.alpha_0).all())
     True
+
+    >>> warm = GPNClassifier(config, device="cpu").fit(graph, warm_start=classifier)
+    >>> warm.saved_model().config.train.warmup_steps
+    0
 
     Args:
         config: What to build and how to train it; None for the recipe that `gpn-train` takes for a
@@ -187,13 +186,19 @@ class GPNClassifier(AbstractClassifier):
         """
         return self._evidence_trainer(self._prepared(graph), store)
 
-    def trainers(self, graph: GraphLike, store: StoreLike | None = None) -> tuple[Trainer, ...]:
+    def trainers(
+        self,
+        graph: GraphLike,
+        store: StoreLike | None = None,
+        *,
+        warm_start: WarmStart | None = None,
+    ) -> tuple[Trainer, ...]:
         """Return trainers of all parts, for callers that drive or restore them themselves.
 
         Pass each to `fit_trainer`, then call `calibrate`. Arguments and errors are those of
-        `trainer`.
+        `trainer` and `fit`.
         """
-        return self._trainers(self._prepared(graph), store)
+        return self._trainers(self._prepared(graph, warm_start), store, warm_start)
 
     def fit(
         self,
@@ -201,6 +206,7 @@ class GPNClassifier(AbstractClassifier):
         *,
         store: StoreLike | None = None,
         observe: Observer | None = None,
+        warm_start: "GPNClassifier | Path | str | None" = None,
     ) -> Self:
         """Train on the graph's split, or on the configured one if it has none; return self.
 
@@ -211,12 +217,21 @@ class GPNClassifier(AbstractClassifier):
             observe: Called after every epoch. If it returns True, the training of this part of the
                 model ends and its best weights so far are kept; further parts and the calibration
                 follow as usual. An exception from it ends `fit`, without a model.
+            warm_start: A trained classifier, or the file of one, whose weights training goes on
+                from; None for random ones. Its configuration must give them the same meaning, and
+                the graph must have its classes and features. Nodes that it was trained on should
+                be training nodes again (`EarlierNodes.grown_split_of` makes such a split).
+
+        Raises:
+            ConfigError: the weights of `warm_start` have no meaning in this configuration.
+            GraphError: the graph cannot be trained on, or not with `warm_start`.
         """
         given = as_graph(graph)
         check_trainable(given)
+        start = None if warm_start is None else _start_of(warm_start)
         self._trained = None  # an earlier model would not fit the parameters any more
-        prepared = self._prepared(given)
-        for trainer in self._trainers(prepared, store):
+        prepared = self._prepared(given, start)
+        for trainer in self._trainers(prepared, store, start):
             self.fit_trainer(trainer, observe=observe)
         if self.config.model == "GPN+":
             self.calibrate(prepared)
@@ -288,24 +303,6 @@ class GPNClassifier(AbstractClassifier):
             store=store,
         )
 
-    def load_state(
-        self, graph: GraphLike, tensors: Mapping[str, Tensor], source: Path | str
-    ) -> None:
-        """Use tensors from `state` of a classifier with the same configuration.
-
-        Args:
-            graph: Graph with the features and classes of training.
-            tensors: The tensors.
-            source: Where they are from, for messages.
-
-        Raises:
-            RunError: the tensors belong to another model.
-        """
-        graph = as_graph(graph)
-        self._contract = DataContract.of(graph)
-        sizes = NetworkSizes.of(graph, tensors)
-        self._keep(ModelParts.restored(self.config, sizes, self.dtype, tensors, source))
-
     def report(
         self, graph: GraphLike, path: Path | str, *, store: Path | str | None = None
     ) -> Report:
@@ -334,8 +331,7 @@ class GPNClassifier(AbstractClassifier):
         The file of a GPN+ also holds the surprise of the nodes of one graph, 4 bytes per node: the
         graph of calibration, or the one whose nodes were last predicted one by one.
         """
-        facts = (self.config, self.predicts_with, self._clusters_fingerprint, self.dtype)
-        save_model(Path(path), SavedModel(self._parts, *facts, self.contract, self._surprise))
+        save_model(Path(path), self.saved_model())
 
     @classmethod
     def load(cls, path: Path | str, *, device: str = "auto") -> Self:
@@ -353,12 +349,15 @@ class GPNClassifier(AbstractClassifier):
         classifier._surprise = saved.surprise
         return classifier
 
-    def _prepared(self, graph: GraphLike) -> Graph:
+    def _prepared(self, graph: GraphLike, start: WarmStart | None = None) -> Graph:
         """Return the graph with a split, after taking the parameters for a training on it."""
         given = self._configured_for(graph)
         check_trainable(given)
         self._split_of = given.fingerprint() if given.split is None else ""
         prepared = given if given.split is not None else prepare_graph(given, self.config)
+        if start is not None:
+            (prepared, *_), config = start.prepared(prepared, self.config)
+            self._use(config)
         self._contract = DataContract.of(prepared)
         return prepared
 
@@ -367,29 +366,29 @@ class GPNClassifier(AbstractClassifier):
             self.config, graph, store, device=self.device, dtype=self.dtype, world=self.world
         )
 
-    def _trainers(self, graph: Graph, store: StoreLike | None) -> tuple[Trainer, ...]:
-        first = self._evidence_trainer(graph, store)
-        if self.config.model == "GPN":
-            return (first,)
-        second = new_opinion_trainer(
+    def _trainers(
+        self, graph: Graph, store: StoreLike | None, start: WarmStart | None = None
+    ) -> tuple[Trainer, ...]:
+        trainers = [self._evidence_trainer(graph, store)]
+        if self.config.model == "GPN+":
+            trainers.append(self._opinion_trainer(graph, store, trainers[0]))
+        if start is not None:
+            start.give_weights(trainers)
+        return tuple(trainers)
+
+    def _opinion_trainer(self, graph: Graph, store: StoreLike | None, beside: Trainer) -> Trainer:
+        return new_opinion_trainer(
             self.config,
             graph,
             store,
             device=self.device,
             dtype=self.dtype,
             world=self.world,
-            beside=first,
+            beside=beside,
         )
-        return first, second
 
-    def _progress(self, trainer: Trainer) -> ProgressMeter:
-        silent = not self._parameters["verbose"] or not self.world.is_first
-        title = "train" if self.config.model == "GPN" else f"train {trainer.part}"
-        limit = trainer.warmup_epochs + trainer.config.epochs
-        total = limit if limit <= ENDLESS_EPOCHS else None
-        return ProgressMeter(title, "epoch", total, done=trainer.state.epoch, silent=silent)
 
-    def _is_stopped(self, answer: object) -> bool:
-        """Return whether an observer of any process has returned True, and not a mere value."""
-        stop = isinstance(answer, bool | np.bool_) and bool(answer)
-        return self.world.totals([float(stop)])[0] > 0
+def _start_of(given: GPNClassifier | Path | str) -> WarmStart:
+    if isinstance(given, GPNClassifier):
+        return WarmStart(model=given.saved_model(), source="the earlier model")
+    return WarmStart.loaded(Path(given))

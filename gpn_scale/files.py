@@ -1,49 +1,121 @@
-"""Atomic file writes and locks between processes.
+"""The gate through which files are changed: atomic writes, appends, removals, folders and locks.
 
-A reader sees the old file or the new one, never a part of it. Locks divide work on the same files
-among processes that know nothing of each other.
+A reader sees the old file or the new one, never a part of it, also after a full disk, a killed
+process or a loss of power. Locks divide work on the same files among processes that know nothing of
+each other. All system calls that change anything are those of `disk.system`.
 """
 
-import fcntl
+import errno
 import hashlib
+import io
 import json
+import mmap
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
+from gpn_scale import disk
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9]+\.tmp", re.DOTALL)
+"""Name of a temporary file; `name` is that of the file which it becomes."""
+NO_LOCKS = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
+"""Errors of file systems that have no locks."""
+_BUFFER_BYTES = 1 << 17
 _NAME_BYTES = 200
 """Longest name that `file_name` leaves as it is; suffixes and temporary names need the rest."""
 _NAME_START = 120
+_PROCESS = int.from_bytes(os.urandom(4), "little")
+"""Tells processes with the same id apart, such as those of two containers on one volume."""
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; on success it is flushed to disk and renamed to `path`.
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Yield a new file, which takes the place of `path` when the block ends without an error.
 
-    On an exception the temporary file is removed and `path` keeps its content. The process id in
-    the temporary name keeps two writers apart; a file left over after a crash is never read.
+    It is flushed to disk before it gets its name, and its name before this function returns. On an
+    error it is removed, and `path` keeps its content. A file that a killed process has left is
+    removed by the next call for the same path.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder) / "result.bin"
-    ...     with replacing(path) as temporary:
-    ...         _ = temporary.write_bytes(b"complete")
+    ...     with replacing(path) as file:
+    ...         _ = file.write(b"complete")
     ...     path.read_bytes()
     b'complete'
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with _replacement(path) as descriptor:
+        raw = _NewFile(descriptor)
+        file = io.BufferedWriter(raw, _BUFFER_BYTES)
+        try:
+            yield file
+            if not file.closed:
+                file.flush()
+            if raw.failure is not None:  # which a library may have kept to itself
+                raise raw.failure
+        finally:
+            raw.is_finished = True
+            file.close()
+
+
+def temporary_path(path: Path) -> Path:
+    """Return the name under which this process writes the new content of `path`.
+
+    >>> temporary_path(Path("folder/result.bin")).name.startswith(".result.bin.")
+    True
+    """
+    return path.with_name(f".{path.name}.{os.getpid()}{_PROCESS:010d}.tmp")
+
+
+@contextmanager
+def replacing_map(path: Path, num_bytes: int) -> Iterator[mmap.mmap]:
+    """Yield a map of a new file of zeros, which takes the place of `path` as in `replacing`.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "result.bin"
+    ...     with replacing_map(path, 3) as mapping:
+    ...         mapping[:] = b"abc"
+    ...     path.read_bytes()
+    b'abc'
+    """
+    with _replacement(path) as descriptor:
+        # A write to a block that a full disk does not have would kill the process.
+        disk.system.allocate(descriptor, num_bytes)
+        yield disk.system.map(descriptor, num_bytes)
+
+
+def scratch_map(folder: Path | None, num_bytes: int) -> mmap.mmap:
+    """Return a map of zeros in a file without a name (None: in the system's default folder).
+
+    >>> len(scratch_map(None, 3))
+    3
+    """
+    descriptor = disk.system.open_unnamed(folder)
     try:
-        yield temporary
-        _flush(temporary)
-        os.replace(temporary, path)
-        _flush(path.parent)
-    except BaseException as error:
-        error.add_note(str(path))  # errors of writing name no file, or the temporary one
-        raise
+        disk.system.allocate(descriptor, num_bytes)
+        return disk.system.map(descriptor, num_bytes)
     finally:
-        temporary.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Replace the content of the file `path`, atomically.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_bytes(Path(folder) / "chart.png", b"PNG")
+    ...     (Path(folder) / "chart.png").read_bytes()
+    b'PNG'
+    """
+    with replacing(path) as file:
+        file.write(content)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -55,8 +127,7 @@ def write_text(path: Path, text: str) -> None:
     ...     (Path(folder) / "notes.md").read_text()
     '# Notes'
     """
-    with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_bytes(path, text.encode())
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -96,42 +167,215 @@ def file_name(text: str) -> str:
     return f"{encoded[:_NAME_START].decode(errors='ignore')}%{digest}"
 
 
-@contextmanager
-def claimed(path: Path, *, wait: bool) -> Iterator[bool]:
-    """Try to take the exclusive lock on the file `path`; yield whether this process has it.
-
-    The lock is released at the end of the block, or when the process ends for any reason.
+def make_folder(path: Path, *, exist_ok: bool = True) -> None:
+    """Make a folder and those that it is in, durably.
 
     >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder, claimed(Path(folder) / "lock", wait=True) as first:
-    ...     with claimed(Path(folder) / "lock", wait=False) as second:
-    ...         first, second
-    (True, False)
+    >>> with TemporaryDirectory() as folder:
+    ...     make_folder(Path(folder) / "runs" / "mine")
+    ...     (Path(folder) / "runs" / "mine").is_dir()
+    True
+
+    Raises:
+        FileExistsError: a file has this name; or a folder has it, and `exist_ok` is false.
+    """
+    if path.is_dir() and exist_ok:
+        return
+    if not path.parent.exists():
+        make_folder(path.parent)
+    try:
+        disk.system.mkdir(path)
+    except FileExistsError:  # perhaps another process has just made it
+        if not exist_ok or not path.is_dir():
+            raise
+    sync_folder(path.parent)
+
+
+def remove(*paths: Path) -> None:
+    """Remove files, durably; those that do not exist are passed over.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_text(Path(folder) / "old.md", "")
+    ...     remove(Path(folder) / "old.md", Path(folder) / "older.md")
+    ...     list(Path(folder).iterdir())
+    []
+    """
+    folders = set()
+    for path in paths:
+        with suppress(FileNotFoundError):
+            disk.system.unlink(path)
+            folders.add(path.parent)
+    for folder in sorted(folders):
+        sync_folder(folder)
+
+
+def remove_folder(path: Path) -> None:
+    """Remove an empty folder.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     make_folder(Path(folder) / "plots")
+    ...     remove_folder(Path(folder) / "plots")
+    ...     list(Path(folder).iterdir())
+    []
+    """
+    disk.system.rmdir(path)
+
+
+def rename(source: Path, target: Path) -> None:
+    """Give a file or folder another name, durably; what is in it must be on the disk already.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_text(Path(folder) / "old.md", "")
+    ...     rename(Path(folder) / "old.md", Path(folder) / "new.md")
+    ...     [path.name for path in Path(folder).iterdir()]
+    ['new.md']
+    """
+    disk.system.rename(source, target)
+    sync_folder(target.parent)
+
+
+def remove_left_over(folder: Path, is_own: Callable[[str], bool]) -> None:
+    """Remove temporary files that ended processes have left; those of living ones stay.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / ".model.123.tmp").write_bytes(b"half")
+    ...     remove_left_over(Path(folder), lambda name: name == "model")
+    ...     list(Path(folder).iterdir())
+    []
 
     Args:
-        path: A file that serves only as the lock. It is created if missing, and never removed.
-        wait: Wait until the lock is free. Otherwise the block runs at once, with False if another
-            process holds the lock.
+        folder: The folder.
+        is_own: Whether a temporary file that was to become this name may be removed.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "ab", opener=_open_at_once) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            acquired = False
-        else:
-            acquired = True
-        yield acquired
+    names = os.listdir(folder) if folder.is_dir() else []
+    for name in names:
+        match = TEMPORARY.fullmatch(name)
+        if match is not None and is_own(match["name"]):
+            with suppress(OSError):  # what cannot be removed now is in nobody's way
+                _remove_unless_locked(folder / name)
 
 
-def _open_at_once(path: str, flags: int) -> int:
-    """Open a file without waiting, as opening a pipe would until somebody reads from it."""
-    return os.open(path, flags | os.O_NONBLOCK, 0o666)
+def sync_folder(path: Path) -> None:
+    """Wait until the names in a folder are on the disk.
 
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+    >>> sync_folder(Path("."))
+    """
+    descriptor = disk.system.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(descriptor)
+        disk.system.sync(descriptor)
     finally:
         os.close(descriptor)
+
+
+class _NewFile(io.RawIOBase):
+    """A file that is being written; what is written to it after a failure is dropped.
+
+    Libraries finish what they write also after a failure, which must not fail again. The file has
+    no number, so that nothing writes around the gate.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__()
+        self._descriptor = descriptor
+        self.failure: OSError | None = None
+        self.is_finished = False
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: "ReadableBuffer") -> int:
+        if self.is_finished or self.failure is not None:
+            return memoryview(data).nbytes
+        try:
+            return disk.system.write(self._descriptor, data)
+        except OSError as error:
+            self.failure = error
+            raise
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return os.lseek(self._descriptor, offset, whence)
+
+
+@contextmanager
+def _replacement(path: Path) -> Iterator[int]:
+    """Yield the descriptor of a temporary file that becomes `path` if the block ends well."""
+    temporary = temporary_path(path)
+    try:
+        remove_left_over(path.parent, lambda name: name == path.name)
+        descriptor = _open_temporary(temporary)
+        try:
+            yield descriptor
+            disk.system.sync(descriptor)
+            disk.system.rename(temporary, path)
+        except BaseException:
+            with suppress(OSError):
+                disk.system.unlink(temporary)
+            raise
+        finally:
+            os.close(descriptor)
+        sync_folder(path.parent)
+    except BaseException as error:
+        error.add_note(str(path))  # errors of writing name no file, or the temporary one
+        raise
+
+
+def _open_temporary(path: Path) -> int:
+    """Return a new file, locked: the lock tells `remove_left_over` that its process is alive."""
+    while True:
+        descriptor = disk.system.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        try:
+            _lock_if_possible(descriptor)
+            if _is_same_file(descriptor, path):
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            with suppress(OSError):
+                disk.system.unlink(path)
+            raise
+        os.close(descriptor)  # removed before it was locked
+
+
+def _lock_if_possible(descriptor: int) -> None:
+    try:
+        disk.system.lock(descriptor, wait=True)
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+
+
+def _is_same_file(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _remove_unless_locked(path: Path) -> None:
+    """Remove a temporary file unless a living process has locked it."""
+    descriptor = disk.system.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    try:
+        if has_lock(descriptor, wait=False):
+            disk.system.unlink(path)
+    finally:
+        os.close(descriptor)
+
+
+def has_lock(descriptor: int, *, wait: bool) -> bool:
+    """Try to take the exclusive lock of an open file; return whether this process has it.
+
+    >>> with open("/dev/null") as file:
+    ...     has_lock(file.fileno(), wait=False)
+    True
+    """
+    try:
+        disk.system.lock(descriptor, wait=wait)
+    except BlockingIOError:
+        return False
+    return True

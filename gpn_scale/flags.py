@@ -24,6 +24,7 @@ FLAGS = {
     "existing=resume": "python -m precompute ... --resume",
     "experiments": "--experiment NAME[,NAME]",
     "explain": "--explain M",
+    "finish_store": "python -m precompute finish STORE",
     "fractions": "--fractions A,B",
     "inits": "--inits M",
     "k": "--k K",
@@ -44,6 +45,7 @@ FLAGS = {
     "png": "--png",
     "processes": "--processes P",
     "push_tolerance": "--push-tolerance E",
+    "repair_store": "python -m precompute repair STORE",
     "review": "--review N",
     "roots=None": "python -m precompute ... --roots all --overwrite",
     "rows": "--ppr STORE",
@@ -60,15 +62,21 @@ FLAGS = {
     "sweeps": "--sweeps N",
     "train.epochs": "--epochs E",
     "train.rng_seed": "--seed S",
+    "update_store": "python -m precompute update STORE --dataset NEW",
+    "warm_start": "--warm-start RUN",
 }
 """Flag or command for each argument; other configuration fields (`section.field`) have `--set`."""
 
 PRECOMPUTE_FLAGS = FLAGS | {
+    "changes": "--changes FILE",
     "diffusion.normalisation": "--normalisation sym|rw",
     "diffusion.self_loops": "--self-loops on|off",
     "diffusion.steps": "--steps K|inf",
     "diffusion.teleport": "--teleport T",
+    "part": "--part I/N",
     "target": "--target-mass M or --target-recall R",
+    "tolerance": "--tolerance E",
+    "write_graph": "--write-graph DIR/NEW",
 }
 """The same for `python -m precompute`, which has a flag for each field of the diffusion."""
 
@@ -82,6 +90,7 @@ IMPORT_FLAGS = FLAGS | {
     "label": "--label COL",
     "like": "--like DIR/OLD",
     "missing": "--missing flag|fill|refuse",
+    "order": "--order like|table",
     "source": "--source COL",
     "split": "--split COL",
     "structural_features": "--structural-features auto|on|off",

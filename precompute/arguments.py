@@ -1,6 +1,7 @@
 """Options of `python -m precompute`: their parser, and the arguments of a build that they set."""
 
 import argparse
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,13 +14,14 @@ from gpn_scale.data.graph import MISSING_LABEL, Graph, NodeIds
 from gpn_scale.data.id_list import read_id_list
 from gpn_scale.data.splits import prepare_graph
 from gpn_scale.errors import ConfigError, FileError
-from gpn_scale.ppr.writer import Existing
+from gpn_scale.ppr.claiming import Existing
 from gpn_scale.recipes import recipe_for
 from precompute.accuracy_targets import Target
 from precompute.mpi import AbstractComm
 from precompute.resources import Resources, default_resources, thread_limit
 
 _MOST_GIGABYTES, _MOST_DIGITS = 1_000_000, 18
+_WHOLE_NUMBER = rf"-?[0-9]{{1,{_MOST_DIGITS}}}"
 
 
 def ppr_parser() -> argparse.ArgumentParser:
@@ -33,9 +35,14 @@ def ppr_parser() -> argparse.ArgumentParser:
         prog="python -m precompute",
         description="Compute the largest entries of every node's personalised-PageRank row and "
         "write them to a store on disk, which `launch/train.py --mode minibatch --ppr STORE` reads."
-        " Run it with mpiexec to divide the work among several ranks.",
+        " Run it with mpiexec to divide the work among several ranks, or with --part in processes "
+        "that know nothing of each other.",
         epilog="Further commands: `python -m precompute info STORE` describes a store, "
-        "`python -m precompute verify STORE` checks all of its files.",
+        "`python -m precompute verify STORE` checks all of its files, "
+        "`python -m precompute finish STORE` completes a store whose parts are all computed, "
+        "`python -m precompute update STORE --dataset NEW` follows a graph that has changed, "
+        "`python -m precompute compact STORE` folds its updates, "
+        "`python -m precompute repair STORE` computes damaged shards again.",
     )
     _add_graph_options(parser.add_argument_group("graph and store"))
     _add_diffusion_options(parser.add_argument_group("diffusion"))
@@ -193,6 +200,24 @@ def _add_engine_options(group: argparse._ArgumentGroup) -> None:
         "number of edges "
         "(default: %(default)s)",
     )
+    add(
+        "--part",
+        metavar="I/N",
+        help="push and write the shards of part I of N alone, such as 3/16; parts count from 1, "
+        "may be computed in any order, anywhere and again, and are joined by the command `finish`",
+    )
+    add_machine_options(group)
+
+
+def add_machine_options(group: argparse._ActionsContainer) -> None:
+    """Add the options of threads and memory, which `resources_of` reads.
+
+    >>> parser = argparse.ArgumentParser()
+    >>> add_machine_options(parser)
+    >>> parser.parse_args(["--threads", "2"]).threads
+    2
+    """
+    add = group.add_argument
     add("--threads", type=int, metavar="T", help="threads per rank (default: all cores)")
     add(
         "--memory-budget",
@@ -283,6 +308,26 @@ def resources_of(options: argparse.Namespace, comm: AbstractComm) -> Resources:
             )
         resources = replace(resources, memory_bytes=int(options.memory_budget * 1e9))
     return resources
+
+
+def part_of(options: argparse.Namespace) -> tuple[int, int] | None:
+    """Return the part of `--part`, if one was given.
+
+    >>> part_of(ppr_parser().parse_args(["--part", "3/16", "--out", "store"]))
+    (3, 16)
+
+    Raises:
+        ConfigError: the text is not two whole numbers.
+    """
+    if options.part is None:
+        return None
+    numbers = options.part.split("/")
+    if len(numbers) != 2 or not all(re.fullmatch(_WHOLE_NUMBER, each) for each in numbers):
+        raise ConfigError(
+            f"--part got {options.part[:40]!r}, expected two whole numbers I/N, such as 3/16 for "
+            "the third of 16 parts"
+        )
+    return int(numbers[0]), int(numbers[1])
 
 
 def existing_of(options: argparse.Namespace) -> Existing:

@@ -1,7 +1,6 @@
 """Build of a store from a graph and a configuration: planning, resuming, and writing shards."""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,29 +10,24 @@ from numpy.typing import NDArray
 
 from gpn_scale.config import PPRConfig
 from gpn_scale.data.graph import Graph, NodeIds
-from gpn_scale.diffusion.transition import steps_to_tolerance, transition_matrix
-from gpn_scale.errors import GraphError
-from gpn_scale.ppr.writer import Existing, StoreWriter
-from gpn_scale.progress import ProgressMeter
+from gpn_scale.diffusion.transition import transition_matrix
+from gpn_scale.ppr.claiming import Existing
+from gpn_scale.ppr.stored_graph import structure_bytes
+from gpn_scale.ppr.writer import StoreWriter
 from precompute.accuracy_targets import Target
 from precompute.clusters import partition_nodes
-from precompute.exact_mass import arriving_mass, diffused_columns, mass_by_cluster
 from precompute.limits import check_row_sizes
-from precompute.mass_bounds import mass_bounds
-from precompute.mpi import AbstractComm, SingleProcess
+from precompute.mpi import AbstractComm, SingleProcess, check_same_graph
+from precompute.parts import Part, PartProgress, checked_part
 from precompute.plan import Plan, plan_build
 from precompute.resources import Resources, default_resources
 from precompute.row_engine import RowEngine, chosen_method, compiled_before
-from precompute.row_kernels import PaddedRows
+from precompute.row_sums import row_totals, total_mass
 from precompute.scratch_memory import plan_slots
+from precompute.shard_builder import BuildClock, Say, ShardBuilder
 
-ENGINE_VERSION = 3
+ENGINE_VERSION = 4
 """Part of a store's parameters; increased when the same parameters give different bytes."""
-MASS_TOLERANCE = 1e-8
-"""Mass that the exact sums of an unlimited diffusion may leave undistributed."""
-
-Say = Callable[[str], None]
-"""Called with messages for the user."""
 
 
 def store_parameters(config: PPRConfig, method: str) -> dict[str, Any]:
@@ -70,6 +64,7 @@ def plan_store(
     resources: Resources | None = None,
     say: Say | None = None,
     target: Target | None = None,
+    part: tuple[int, int] | None = None,
 ) -> Plan:
     """Return the plan of a build, but write nothing; arguments and errors as in `build_store`.
 
@@ -80,7 +75,8 @@ def plan_store(
     """
     comm = comm or SingleProcess()
     resources = resources or default_resources(comm.size)
-    return _prepare(graph, config, roots, comm, resources, say or _silent, target).plan
+    own, config, _ = checked_part(part, config, "refuse", comm.size)
+    return _prepare(graph, config, roots, comm, resources, say or _silent, target, own).plan
 
 
 def build_store(
@@ -94,6 +90,7 @@ def build_store(
     existing: Existing = "refuse",
     say: Say | None = None,
     target: Target | None = None,
+    part: tuple[int, int] | None = None,
 ) -> Plan:
     """Compute the rows of `roots`, write them to the directory `out`, and return the plan.
 
@@ -109,9 +106,12 @@ def build_store(
         existing: What to do with a store in `out`: `refuse`, `resume` or `overwrite` it.
         say: Called with the plan and other messages; None for silence.
         target: A target that replaces k or the accuracy of `config`.
+        part: (i, n) to push and write the shards of part i of n alone, counted from 1; then any
+            number of processes may write to `out`, and `precompute.parts.finish_store` completes
+            the store. A part of the same build is always resumed.
 
     Raises:
-        ConfigError: the configuration does not fit the graph, memory or target.
+        ConfigError: the configuration does not fit the graph, memory, target or part.
         GraphError: ranks have different graphs.
         StoreError: the directory cannot be used.
 
@@ -125,19 +125,25 @@ def build_store(
     began = time.monotonic()
     comm, say = comm or SingleProcess(), say or _silent
     resources = resources or default_resources(comm.size)
-    prepared = _prepare(graph, config, roots, comm, resources, say, target)
+    own, config, existing = checked_part(part, config, existing, comm.size)
+    prepared = _prepare(graph, config, roots, comm, resources, say, target, own)
     engine, plan = prepared.engine, prepared.plan
     engine.config = plan.config
     writer = _open_writer(graph, plan, Path(out), roots, comm, existing)
-    clock = _Clock(writer, began, active=comm.rank == 0)
+    if own is not None:
+        _write_part(prepared, graph, PartProgress(writer, own), roots, say, began)
+        return plan
+    clock = BuildClock(writer, began, active=comm.rank == 0)
     todo = _unfinished(writer, comm)
     if todo:
         clock.record()
-        _ShardBuilder(prepared, graph, writer, roots, say, clock).write(todo)
+        ShardBuilder(engine, plan.method, prepared.totals, graph, writer, roots, say, clock).write(
+            todo
+        )
     comm.barrier()
     if comm.rank == 0:
         was_complete = writer.is_complete
-        writer.finish(_total_mass(engine, roots) if plan.config.clusters else None)
+        writer.finish(total_mass(engine, roots) if plan.config.clusters else None)
         if not was_complete:
             clock.record()
     comm.barrier()
@@ -162,6 +168,7 @@ def _prepare(
     resources: Resources,
     say: Say,
     target: Target | None,
+    part: Part | None,
 ) -> _Prepared:
     check_same_graph(graph, comm)
     k_is_given = target is None or target.kind != "mass"
@@ -173,20 +180,27 @@ def _prepare(
     ).slots
     if slots < resources.threads:
         say(f"scratch memory allows {slots} of {resources.threads} threads")
-    if not compiled_before():
+    if not compiled_before(method):
         say("compiling the kernels; this takes about half a minute, once only")
     diffusion = config.diffusion
     transition = transition_matrix(graph, diffusion.normalisation, diffusion.self_loops)
     engine = RowEngine(transition, config, comm, threads=slots)
     del transition  # the engine keeps its weights as long as exact sums need them
-    totals = _totals(engine)
+    totals = row_totals(engine)
     if not config.clusters:
         engine.release_exact_weight()
     plan = None
     if comm.rank == 0:  # so that all ranks build with the same numbers
         shard = rows_per_shard(num_roots)
         plan = plan_build(
-            engine, roots=roots, method=method, totals=totals, rows_per_shard=shard, target=target
+            engine,
+            roots=roots,
+            method=method,
+            totals=totals,
+            rows_per_shard=shard,
+            target=target,
+            part=part,
+            structure_bytes=structure_bytes(graph),
         )
     plan = comm.broadcast(plan)
     assert plan is not None
@@ -194,56 +208,42 @@ def _prepare(
     return _Prepared(engine, totals, plan)
 
 
+def _write_part(
+    prepared: _Prepared,
+    graph: Graph,
+    progress: PartProgress,
+    roots: NodeIds | None,
+    say: Say,
+    began: float,
+) -> None:
+    """Write the shards of a part that are missing or damaged, and what finishing needs."""
+    if progress.is_over:
+        say(f"part {progress.part} has nothing to compute")
+        return
+    clock = BuildClock(progress, began, active=True)
+    clock.record()
+    engine = prepared.engine
+    progress.share_arrays(
+        lambda: partition_nodes(graph, engine.config.clusters),
+        lambda: total_mass(engine, roots),
+    )
+    if todo := progress.todo:
+        ShardBuilder(
+            engine,
+            prepared.plan.method,
+            prepared.totals,
+            graph,
+            progress.writer,
+            roots,
+            say,
+            clock,
+            part_rows=prepared.plan.rows,
+        ).write(todo)
+    clock.record()
+
+
 def _silent(text: str) -> None:
     """Discard a message."""
-
-
-def _sum_steps(engine: RowEngine) -> int:
-    """Return the number of steps of the exact sums."""
-    diffusion = engine.config.diffusion
-    if diffusion.steps == "inf":
-        return steps_to_tolerance(diffusion.teleport, MASS_TOLERANCE)
-    return diffusion.steps
-
-
-def _totals(engine: RowEngine) -> NDArray[np.float64]:
-    """Return the sum of every node's full row: 1 for `rw`, the diffused ones for `sym`."""
-    diffusion = engine.config.diffusion
-    if diffusion.normalisation == "rw":
-        return np.ones(engine.num_nodes)
-    assert engine.exact_weight is not None
-    matrix = (engine.indptr, engine.indices, engine.exact_weight)
-    ones = np.ones((engine.num_nodes, 1))
-    steps = _sum_steps(engine)
-    return diffused_columns(*matrix, ones, teleport=diffusion.teleport, steps=steps)[:, 0]
-
-
-def _total_mass(engine: RowEngine, roots: NodeIds | None) -> NDArray[np.float64]:
-    """Return the mass that the full rows of all roots together put on every node."""
-    start = np.zeros(engine.num_nodes)
-    start[slice(None) if roots is None else roots] = 1.0
-    matrix = (engine.indptr, engine.indices, engine.weight)
-    teleport, steps = engine.config.diffusion.teleport, _sum_steps(engine)
-    return arriving_mass(*matrix, start, teleport=teleport, steps=steps)
-
-
-def check_same_graph(graph: Graph, comm: AbstractComm) -> None:
-    """Check that all ranks loaded the same graph.
-
-    >>> from gpn_scale import build_graph
-    >>> check_same_graph(build_graph([0, 1], [1, 2]), SingleProcess())  # one rank always agrees
-
-    Raises:
-        GraphError: a rank's graph differs from that of rank 0.
-    """
-    fingerprints = comm.allgather(graph.structure_fingerprint())
-    other = [rank for rank, value in enumerate(fingerprints) if value != fingerprints[0]]
-    if other:
-        raise GraphError(
-            f"rank {other[0]} has a different graph from rank 0 (fingerprints "
-            f"{fingerprints[other[0]]} and {fingerprints[0]}), expected the same: give all ranks "
-            "the same files"
-        )
 
 
 def _open_writer(
@@ -267,8 +267,9 @@ def _open_writer(
             rows_per_shard=rows_per_shard(plan.num_roots),
             k=config.k,
             existing=existing,
+            graph=graph,
         )
-        if config.clusters:
+        if config.clusters and plan.part is None:
             writer.write_clusters(partition_nodes(graph, config.clusters))
     comm.barrier()
     return writer if comm.rank == 0 else StoreWriter.join(out)
@@ -282,102 +283,3 @@ def _unfinished(writer: StoreWriter, comm: AbstractComm) -> list[int]:
         if not writer.is_done(index)
     ]
     return sorted(index for indices in comm.allgather(own) for index in indices)
-
-
-class _Clock:
-    """Records the time of a build in its store, on top of that of former, stopped builds."""
-
-    def __init__(self, writer: StoreWriter, began: float, *, active: bool) -> None:
-        self._writer, self._began, self._active = writer, began, active
-        self._former_seconds = writer.build_seconds
-
-    def record(self) -> None:
-        """Record the time until now, if this rank is the one that records."""
-        if self._active:
-            self._writer.record_seconds(self._former_seconds + time.monotonic() - self._began)
-
-
-class _ShardBuilder:
-    """Computes and writes shards."""
-
-    def __init__(
-        self,
-        prepared: _Prepared,
-        graph: Graph,
-        writer: StoreWriter,
-        roots: NodeIds | None,
-        say: Say,
-        clock: _Clock,
-    ) -> None:
-        self.engine, self.totals = prepared.engine, prepared.totals
-        self.method, self.config = prepared.plan.method, prepared.plan.config
-        self.comm = self.engine.comm
-        self.writer, self.roots, self.say, self.clock = writer, roots, say, clock
-        self.cluster_of_node = writer.cluster_of_node
-        self.mass_by_cluster = self._mass_by_cluster()
-        if self.mass_by_cluster is not None and self.config.diffusion.normalisation == "sym":
-            # Use the sums over clusters, so that the cut masses add up to the missing mass.
-            self.totals = np.asarray(self.mass_by_cluster.sum(1, dtype=np.float64))
-        self.engine.release_exact_weight()
-        self.bounds = mass_bounds(
-            self.engine,
-            graph,
-            steps=_sum_steps(self.engine),
-            cluster_of_node=self.cluster_of_node,
-        )
-
-    def _mass_by_cluster(self) -> NDArray[np.float32] | None:
-        if self.cluster_of_node is None:
-            return None
-        self.say(f"diffusing {self.config.clusters} clusters")
-        assert self.engine.exact_weight is not None
-        return mass_by_cluster(
-            self.engine.indptr,
-            self.engine.indices,
-            self.engine.exact_weight,
-            self.cluster_of_node,
-            self.config.clusters,
-            teleport=self.config.diffusion.teleport,
-            steps=_sum_steps(self.engine),
-            comm=self.comm,
-        )
-
-    def write(self, todo: list[int]) -> None:
-        """Compute and write the shards `todo`, each in one rank."""
-        rows = self._sweep() if self.method == "sweep" else None
-        done = self.comm.shared_zeros((self.comm.size,), np.int64)
-        total = sum(stop - start for start, stop in map(self.writer.shard_rows, todo))
-        silent = self.comm.rank != 0
-        with ProgressMeter("write" if rows else "push", "root", total, silent=silent) as meter:
-            for index in todo[self.comm.rank :: self.comm.size]:
-                start, stop = self.writer.shard_rows(index)
-                self._write_shard(index, self._nodes(start, stop), rows)
-                self.clock.record()
-                done[self.comm.rank] += stop - start
-                meter.update(int(done.sum()))
-            self.comm.barrier()
-            meter.update(total)
-
-    def _sweep(self) -> PaddedRows:
-        limit = None if self.engine.steps < 0 else self.engine.steps
-        limit = self.config.sweeps or limit
-        with ProgressMeter("sweep", "sweep", limit, silent=self.comm.rank != 0) as meter:
-            rows = self.engine.sweep(meter.update)
-        self.clock.record()
-        return rows
-
-    def _nodes(self, start: int, stop: int) -> NodeIds:
-        return np.arange(start, stop) if self.roots is None else self.roots[start:stop]
-
-    def _write_shard(self, index: int, nodes: NodeIds, all_rows: PaddedRows | None) -> None:
-        if all_rows is None:
-            rows = self.engine.push(nodes)
-        else:
-            rows = PaddedRows(all_rows.ids[nodes], all_rows.weights[nodes], all_rows.sizes[nodes])
-        masses = None
-        if self.mass_by_cluster is not None:
-            masses = self.bounds.by_cluster(nodes, self.mass_by_cluster[nodes])
-        totals = self.bounds.totals(nodes, self.totals[nodes])
-        swept = None if all_rows is None else nodes
-        finished = self.engine.finish(rows, totals, self.cluster_of_node, masses, swept_roots=swept)
-        self.writer.write_shard(index, finished)

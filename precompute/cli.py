@@ -1,4 +1,4 @@
-"""Command line of precompute: `ppr` (the default), `verify` and `info`. It does not load torch."""
+"""Command line of precompute: `ppr` (the default) and commands for a store; it loads no torch."""
 
 import argparse
 import signal
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gpn_scale.command_line import BAD_INPUT, FAULT, SIGNALLED, CommandParser, run_parsed
 from gpn_scale.data.datasets import load_graph
-from gpn_scale.errors import GpnScaleError
+from gpn_scale.errors import ConfigError, GpnScaleError
 from gpn_scale.flags import PRECOMPUTE_FLAGS, with_flags
 from gpn_scale.messages import say
 from gpn_scale.ppr.store import PPRStore
@@ -20,15 +20,23 @@ from gpn_scale.ppr.verification import verify_store
 from precompute.arguments import (
     chosen_roots,
     existing_of,
+    part_of,
     ppr_config,
     ppr_parser,
     resources_of,
     target_of,
 )
 from precompute.build import build_store, plan_store
-from precompute.mpi import abort_all_ranks_on_error, world
+from precompute.changed_graph import changed_graph
+from precompute.compact import compact_store
+from precompute.mpi import SingleProcess, abort_all_ranks_on_error, world
+from precompute.parts import finish_store
+from precompute.plan import Plan
+from precompute.repair import repair_store
+from precompute.update import update_store
+from precompute.update_arguments import update_parser
 
-COMMANDS = ("ppr", "verify", "info")
+COMMANDS = ("ppr", "finish", "update", "compact", "repair", "verify", "info")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,12 +47,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     remaining = list(sys.argv[1:] if arguments is None else arguments)
     command = remaining.pop(0) if remaining and remaining[0] in COMMANDS else "ppr"
-    if command == "ppr":
-        return run_parsed(ppr_parser, lambda options: _exit_code(_ppr, options), remaining)
-    run = _verify if command == "verify" else _info
+    if command in ("ppr", "update"):
+        parser, run = (ppr_parser, _ppr) if command == "ppr" else (update_parser, _update)
+        return run_parsed(parser, lambda options: _exit_code(run, options), remaining)
+    on_stores = {"finish": _finish, "compact": _compact, "repair": _repair, "verify": _verify}
+    run_on_store = on_stores.get(command, _info)
     return run_parsed(
         partial(_store_parser, command),
-        lambda options: _exit_code(lambda options: run(options.store), options),
+        lambda options: _exit_code(lambda options: run_on_store(options.store), options),
         remaining,
     )
 
@@ -68,7 +78,7 @@ def _ppr(options: argparse.Namespace) -> int:
             if comm.rank == 0:
                 say("rows", text)
 
-        config, target = ppr_config(options), target_of(options)
+        config, target, part = ppr_config(options), target_of(options), part_of(options)
         resources = resources_of(options, comm)
         graph = load_graph(options.dataset, options.data_dir)
         say_once(f"{graph.name}: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges")
@@ -82,9 +92,10 @@ def _ppr(options: argparse.Namespace) -> int:
                 resources=resources,
                 say=say_once,
                 target=target,
+                part=part,
             )
             return 0
-        build_store(
+        plan = build_store(
             graph,
             config,
             options.out,
@@ -94,10 +105,99 @@ def _ppr(options: argparse.Namespace) -> int:
             existing=existing_of(options),
             say=say_once,
             target=target,
+            part=part,
         )
-        if comm.rank == 0:
+        if plan.part is not None:
+            _say_part(options.out, plan)
+        elif comm.rank == 0:
             _info(options.out)
     return 0
+
+
+def _update(options: argparse.Namespace) -> int:
+    if world().size > 1:
+        raise ConfigError("an update runs in one process with several threads, got several ranks")
+
+    def say_rows(text: str) -> None:
+        say("rows", text)
+
+    if (options.changes is None) != (options.write_graph is None):
+        raise ConfigError("--changes FILE and --write-graph DIR/NEW belong together: give both")
+    graph = load_graph(options.dataset, options.data_dir)
+    if options.changes is not None:
+        graph = changed_graph(
+            graph, options.changes, options.write_graph, plan_only=options.plan_only
+        )
+    say_rows(f"{graph.name}: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges")
+    roots = None
+    if options.roots is not None:
+        roots = chosen_roots(graph, options.dataset, options.roots, options.split_seed)
+    plan = update_store(
+        options.store,
+        graph,
+        tolerance=options.tolerance,
+        roots=roots,
+        resources=resources_of(options, SingleProcess()),
+        plan_only=options.plan_only,
+        say=say_rows,
+    )
+    if not options.plan_only:
+        message = f"{options.store}: {plan.changes.summary}, {plan.computed_rows:,} rows computed"
+        say(
+            "updated",
+            message,
+            result=True,
+            path=options.store,
+            rows=plan.num_roots,
+            computed_rows=plan.computed_rows,
+            largest_movement=plan.largest_movement,
+        )
+    return 0
+
+
+def _compact(path: Path) -> int:
+    left = compact_store(path)
+    size = store_bytes(path)
+    message = f"{path}: one generation, {size / 2**20:,.1f} MiB"
+    if left:
+        message += f"; still read by other processes, remove later: {', '.join(left)}"
+    say("compacted", message, result=True, path=path, bytes=size, left=left)
+    return 0
+
+
+def _repair(path: Path) -> int:
+    repaired = repair_store(path, say=lambda text: say("rows", text))
+    names = ", ".join(str(each.relative_to(path)) for each in repaired)
+    message = f"{path}: computed again: {names}" if repaired else f"{path}: all shards are intact"
+    say("repaired", message, result=True, path=path, shards=repaired)
+    return _verify(path)
+
+
+def store_bytes(path: Path) -> int:
+    """Return the size of all files of a store, those of its updates included.
+
+    >>> store_bytes(Path("no_store"))
+    0
+    """
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+
+
+def _say_part(path: Path, plan: Plan) -> None:
+    start, stop = plan.rows
+    say(
+        "part",
+        f"{path}: part {plan.part} is there, {stop - start:,} of {plan.num_roots:,} rows; when all "
+        f"parts are, complete the store with: python -m precompute finish {path}",
+        result=True,
+        path=path,
+        part=str(plan.part),
+        rows=stop - start,
+    )
+
+
+def _finish(path: Path) -> int:
+    finish_store(path)
+    return _info(path)
 
 
 def _verify(path: Path) -> int:
@@ -111,13 +211,14 @@ def _verify(path: Path) -> int:
 
 def _info(path: Path) -> int:
     store = PPRStore.open(path)
-    rows, size = store.num_roots, sum(file.stat().st_size for file in path.iterdir())
+    rows, size = store.num_roots, store_bytes(path)
     mean_entries = store.manifest["entries"] / max(rows, 1)
     title = f"{path}: {rows:,} rows of {store.num_nodes:,} nodes, {size / 2**20:,.1f} MiB"
     lines = [title, f"  entries per row up to {store.k}, mean {mean_entries:.1f}"]
     lines.append(f"  clusters        {store.num_clusters}")
     lines.append(f"  build time      {store.build_seconds:.1f} s")
     lines += [f"  {name:<15} {value}" for name, value in store.parameters.items()]
+    lines += _history_lines(store)
     missing = np.asarray(store.missing_mass, np.float64)
     lines += _missing_mass_lines(missing, str(store.parameters.get("normalisation")))
     say(
@@ -134,9 +235,24 @@ def _info(path: Path) -> int:
         clusters=store.num_clusters,
         build_seconds=store.build_seconds,
         parameters=store.parameters,
+        updates=store.history,
         mean_missing_mass=missing.mean() if rows else None,
     )
     return 0
+
+
+def _history_lines(store: PPRStore) -> list[str]:
+    """Return a line about the updates of a store, and one about how far its rows may have moved."""
+    if not (history := store.history):
+        return []
+    added = sum(record["edges_added"] for record in history)
+    removed = sum(record["edges_removed"] for record in history)
+    moved = store.moved(store.roots)
+    largest, mean = moved.max(initial=0.0), moved.mean() if len(moved) else 0.0
+    return [
+        f"  updates         {len(history)}, {added:,} edges added, {removed:,} removed",
+        f"  moved mass      at most {largest:.3g} of a row, {mean:.3g} on average",
+    ]
 
 
 def _missing_mass_lines(missing: NDArray[np.float64], normalisation: str) -> list[str]:
@@ -157,8 +273,13 @@ def _missing_mass_lines(missing: NDArray[np.float64], normalisation: str) -> lis
 
 def _store_parser(command: str) -> argparse.ArgumentParser:
     description = {
+        "finish": "Check that all parts of a store are there, and complete it.",
         "verify": "Check the checksums of all files of a store.",
         "info": "Print size, parameters and missing mass of a store.",
+        "repair": "Compute damaged or missing shards of a complete store again, from the graph "
+        "that it holds.",
+        "compact": "Fold the generations that updates have added into one, and remove the old "
+        "ones, apart from those that a process still reads.",
     }[command]
     parser = CommandParser(prog=f"python -m precompute {command}", description=description)
     parser.add_argument("store", type=Path, metavar="STORE", help="directory of the store")

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from gpn_scale.csr import entries_of
 from gpn_scale.data.graph import Graph
 from gpn_scale.errors import ConfigError
 from precompute.coarsening import fill_up, multilevel_partition
@@ -57,6 +58,44 @@ def partition_nodes(graph: Graph, num_clusters: int) -> NDArray[np.int32]:
     cluster[~isolated] = _merged(indptr, indices, cluster, num_clusters)[cluster[~isolated]]
     fill_up(cluster, np.broadcast_to(np.int32(1), graph.num_nodes), num_clusters)
     return cluster
+
+
+def clusters_of_new_nodes(graph: Graph, cluster_of_node: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the clusters of a graph that has grown: old nodes keep theirs, (N,).
+
+    A new node joins the cluster of most of its neighbours, and the smallest of several; nodes that
+    have only new neighbours follow when these have joined. Nodes out of reach join cluster 0.
+
+    >>> from gpn_scale import build_graph
+    >>> graph = build_graph([0, 1, 3, 4], [1, 3, 4, 5], num_nodes=7)
+    >>> clusters_of_new_nodes(graph, np.array([0, 1, 1], np.int32)).tolist()
+    [0, 1, 1, 1, 1, 1, 0]
+
+    Args:
+        graph: The graph that has grown.
+        cluster_of_node: Cluster of each of its first nodes.
+    """
+    cluster_N = np.full(graph.num_nodes, -1, np.int32)
+    cluster_N[: len(cluster_of_node)] = cluster_of_node
+    if len(cluster_of_node) == graph.num_nodes:
+        return cluster_N
+    indptr, indices = _undirected(graph)
+    num_clusters = int(cluster_of_node.max(initial=0)) + 1
+    waiting = np.arange(len(cluster_of_node), graph.num_nodes)
+    while len(waiting):
+        offsets, entries = entries_of(indptr, waiting)
+        row = np.repeat(np.arange(len(waiting)), np.diff(offsets))
+        neighbour = cluster_N[indices[entries]]
+        joined = neighbour >= 0
+        pair, count = np.unique(row[joined] * num_clusters + neighbour[joined], return_counts=True)
+        order = np.lexsort((pair, -count))
+        joining, first = np.unique(pair[order] // num_clusters, return_index=True)
+        if not len(joining):
+            break
+        cluster_N[waiting[joining]] = pair[order][first] % num_clusters
+        waiting = np.delete(waiting, joining)
+    cluster_N[waiting] = 0
+    return cluster_N
 
 
 def _merged(

@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
+from gpn_scale.data.graph import NodeIds
 from precompute.mpi import AbstractComm
 from precompute.rounding import round_up_to_single
 
@@ -61,12 +62,16 @@ def mass_by_cluster(
     teleport: float,
     steps: int,
     comm: AbstractComm,
+    nodes: NodeIds | None = None,
 ) -> NDArray[np.float32]:
     """Return the mass of every node's full row on each cluster; (N, P), stored by cluster.
 
     This is `diffused_columns` of the one-hot cluster matrix, rounded up to float32. The columns are
     divided among the ranks. All ranks call it and get the same numbers; within a machine, in shared
     memory. A row sums to the total mass of the node's row, which is 1 for a row-stochastic S.
+
+    With `nodes`, which a single process may give, only their R rows are kept, (R, P). All rows are
+    diffused in any case, since within a few steps they depend on each other.
 
     >>> from precompute.mpi import SingleProcess
     >>> pair = np.array([0, 1, 2]), np.array([1, 0], np.int32), np.ones(2)
@@ -76,6 +81,15 @@ def mass_by_cluster(
     """
     num_nodes = len(indptr) - 1
     assert cluster_of_node.shape == (num_nodes,)
+    if nodes is not None:
+        assert comm.size == 1
+        kept_PR = np.empty((num_clusters, len(nodes)), np.float32)
+        for first in range(0, num_clusters, COLUMNS_AT_A_TIME):
+            cluster_B = np.arange(first, min(first + COLUMNS_AT_A_TIME, num_clusters))
+            block_BN = (cluster_of_node == cluster_B[:, None]).astype(np.float32)
+            _diffuse_rows(indptr, indices, weight, block_BN, teleport, steps)
+            kept_PR[cluster_B] = block_BN[:, nodes]
+        return kept_PR.T
     masses_PN: NDArray[np.float32] = comm.shared_zeros((num_clusters, num_nodes), np.float32)
     cuts = [num_clusters * rank // comm.size for rank in range(comm.size + 1)]
     bounds = list(pairwise(cuts))
@@ -85,6 +99,20 @@ def mass_by_cluster(
     _diffuse_rows(indptr, indices, weight, masses_PN[start:stop], teleport, steps)
     comm.share_rows(masses_PN, bounds)
     return masses_PN.T
+
+
+def summed_columns(columns: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return the sum of each row of (N, P) numbers, added in the order of the columns.
+
+    NumPy's own sum has another order for a single row than for several.
+
+    >>> summed_columns(np.array([[0.5, 0.25], [1.0, 2.0]], np.float32))
+    array([0.75, 3.  ])
+    """
+    sums = np.zeros(len(columns))
+    for column in columns.T:
+        sums += column
+    return sums
 
 
 def arriving_mass(

@@ -52,7 +52,11 @@ class MemoryEstimate:
 
 
 def estimate_memory(
-    engine: RowEngine, config: PPRConfig, method: Method, shard_rows: int
+    engine: RowEngine,
+    config: PPRConfig,
+    method: Method,
+    shard_rows: int,
+    part_rows: int | None = None,
 ) -> MemoryEstimate:
     """Return an estimate of the bytes that a build with these settings needs in this rank.
 
@@ -70,6 +74,7 @@ def estimate_memory(
         config: Settings of the build.
         method: How rows are computed.
         shard_rows: Rows of the largest shard.
+        part_rows: Rows of the part that is computed, whose mass by cluster is kept; None for all.
     """
     num_nodes, clusters = engine.num_nodes, config.clusters
     present, reached = resident_bytes()
@@ -84,8 +89,12 @@ def estimate_memory(
         former_rows = 0 if engine.steps == UNLIMITED else rows  # rows of the previous step
         # Scratch memory is freed before rows are written to shards.
         buffers = max(block + former_rows, shard - scratch)
-    masses = 4 * num_nodes * (clusters + 1) if clusters else 0
-    diffusion = masses + num_nodes * (16 * min(clusters, COLUMNS_AT_A_TIME) + 24)
+    kept_rows = num_nodes if part_rows is None else part_rows
+    masses = 4 * (kept_rows * clusters + num_nodes) if clusters else 0
+    columns = min(clusters, COLUMNS_AT_A_TIME)
+    diffusion = masses + num_nodes * (16 * columns + 24)
+    if part_rows is not None:
+        diffusion += 5 * num_nodes * columns  # the columns themselves, and how they are made
     clustering = partition_bytes(num_nodes, len(engine.indices)) if clusters > 1 else 0
     return MemoryEstimate(
         present=present,
@@ -126,13 +135,22 @@ def sweep_scratch_bytes(engine: RowEngine, keep: int) -> int:
 
 
 def disk_bytes(
-    num_nodes: int, num_roots: int, mean_entries: float, clusters: int, rows_per_shard: int
+    num_nodes: int,
+    num_roots: int,
+    mean_entries: float,
+    clusters: int,
+    rows_per_shard: int,
+    structure_bytes: int = 0,
 ) -> int:
     """Return the size of the store: shards, roots, two numbers per node, JSON (1 kB per shard).
+
+    `structure_bytes` is the size of the graph's structure, which is kept with the rows.
 
     >>> disk_bytes(1000, 1000, mean_entries=8.0, clusters=0, rows_per_shard=256)
     82000
     """
     row = 8 * mean_entries + 12 + 2 * clusters + (4 if num_roots < num_nodes else 0)
     files = -(-num_roots // rows_per_shard) + 2
-    return round(num_roots * row) + (8 * num_nodes if clusters else 0) + 1000 * files
+    return (
+        round(num_roots * row) + (8 * num_nodes if clusters else 0) + 1000 * files + structure_bytes
+    )

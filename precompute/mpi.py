@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from gpn_scale.command_line import BAD_INPUT, FAULT, say_fault
-from gpn_scale.errors import ConfigError, GpnScaleError
+from gpn_scale.data.graph import Graph
+from gpn_scale.errors import ConfigError, GpnScaleError, GraphError
 from gpn_scale.explained import Explained
 from gpn_scale.flags import PRECOMPUTE_FLAGS, with_flags
 from gpn_scale.messages import say
@@ -283,6 +284,25 @@ def world() -> AbstractComm:
             f"different MPI libraries; use the mpiexec of {library}"
         )
     return comm
+
+
+def check_same_graph(graph: Graph, comm: AbstractComm) -> None:
+    """Check that all ranks loaded the same graph.
+
+    >>> from gpn_scale import build_graph
+    >>> check_same_graph(build_graph([0, 1], [1, 2]), SingleProcess())  # one rank always agrees
+
+    Raises:
+        GraphError: a rank's graph differs from that of rank 0.
+    """
+    fingerprints = comm.allgather(graph.structure_fingerprint())
+    other = [rank for rank, value in enumerate(fingerprints) if value != fingerprints[0]]
+    if other:
+        raise GraphError(
+            f"rank {other[0]} has a different graph from rank 0 (fingerprints "
+            f"{fingerprints[other[0]]} and {fingerprints[0]}), expected the same: give all ranks "
+            "the same files"
+        )
 
 
 @contextmanager

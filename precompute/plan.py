@@ -9,6 +9,7 @@ from gpn_scale.config import PPRConfig
 from gpn_scale.data.graph import NodeIds
 from precompute.accuracy_targets import SAMPLE_ROOTS, Target, choose_settings
 from precompute.memory_estimate import MemoryEstimate, disk_bytes, estimate_memory
+from precompute.parts import Part
 from precompute.row_engine import Method, RowEngine
 from precompute.time_estimate import estimate_seconds, expected_sweeps
 
@@ -35,7 +36,7 @@ class Plan:
     mean_kept_mass: float
     """Mean fraction of its full mass that a row keeps."""
     seconds: float
-    """Time of the build without compilation."""
+    """Time of the build or part without compilation."""
     threads: int
     """Threads per rank."""
     ranks: int
@@ -43,7 +44,18 @@ class Plan:
     memory: MemoryEstimate
     """Memory of one rank."""
     disk_bytes: int
-    """Size of the store."""
+    """Size of the store, or of a part with the arrays that all parts of a directory share."""
+    rows_per_shard: int
+    """Rows of each shard but the last."""
+    part: Part | None = None
+    """The part of the build that is computed; None for all of it."""
+
+    @property
+    def rows(self) -> tuple[int, int]:
+        """The first root position that is computed, and the one after the last."""
+        if self.part is None:
+            return 0, self.num_roots
+        return self.part.rows(self.num_roots, self.rows_per_shard)
 
     @property
     def k(self) -> int:
@@ -65,6 +77,7 @@ class Plan:
             ("roots", f"{self.num_roots:,}"),
             ("k, keep", f"{self.k}, {self.keep}"),
             ("kept mass", f"{self.mean_kept_mass:.4f} (mean of {self.sampled_roots} roots)"),
+            *self._part_lines(),
             ("seconds", f"{self.seconds:.3g} (without compilation)"),
             ("workers", f"{self.threads} thread(s) x {self.ranks} rank(s)"),
             ("peak memory", f"{_size(memory.peak)}{' per rank' if self.ranks > 1 else ''}"),
@@ -73,6 +86,15 @@ class Plan:
             ("disk", _size(self.disk_bytes)),
         ]
         return "\n".join(["plan", *(f"  {name:<12} {text}" for name, text in lines)])
+
+    def _part_lines(self) -> list[tuple[str, str]]:
+        if self.part is None:
+            return []
+        start, stop = self.rows
+        num_shards = -(-self.num_roots // self.rows_per_shard)
+        shards = self.part.shards(num_shards)
+        text = f"{self.part}: {stop - start:,} rows in {len(shards)} of {num_shards} shards"
+        return [("part", f"{text}; the lines below are of this part")]
 
     def _accuracy(self) -> str:
         config = self.config
@@ -91,6 +113,8 @@ def plan_build(
     totals: NDArray[np.float64],
     rows_per_shard: int,
     target: Target | None = None,
+    part: Part | None = None,
+    structure_bytes: int = 0,
     sample_roots: int = SAMPLE_ROOTS,
 ) -> Plan:
     """Return chosen settings of a build, with its predicted kept mass, time, memory and disk space.
@@ -111,6 +135,9 @@ def plan_build(
         totals: Mass of every node's full row, (N,).
         rows_per_shard: Rows of each shard but the last.
         target: What the rows must reach; None to leave the configuration as it is.
+        part: The part that will be computed, to which time, memory and disk space refer; None for
+            the whole build. The settings do not depend on it.
+        structure_bytes: Size of the graph's structure, which a store keeps.
         sample_roots: Largest number of sampled roots.
 
     Raises:
@@ -118,21 +145,35 @@ def plan_build(
     """
     num_roots = engine.num_nodes if roots is None else len(roots)
     choice = choose_settings(engine, roots, method, totals, target, sample_roots=sample_roots)
-    config = choice.config
+    config, num_rows = choice.config, num_roots
+    if part is not None:
+        start, stop = part.rows(num_roots, rows_per_shard)
+        num_rows = stop - start
     disk = disk_bytes(
-        engine.num_nodes, num_roots, choice.mean_entries, config.clusters, rows_per_shard
+        engine.num_nodes,
+        num_rows,
+        choice.mean_entries,
+        config.clusters,
+        rows_per_shard,
+        structure_bytes,
     )
+    if part is not None and config.clusters:
+        disk += 4 * engine.num_nodes  # the total mass of nodes is kept until the store is finished
+    shard_rows = min(rows_per_shard, num_rows)
+    part_rows = None if part is None else num_rows
     return Plan(
         config=config,
         method=method,
         num_roots=num_roots,
         sampled_roots=choice.num_sampled,
         mean_kept_mass=float(choice.kept_mass[config.k - 1]),
-        seconds=estimate_seconds(engine, config, method, num_roots, choice.seconds_per_root),
+        seconds=estimate_seconds(engine, config, method, num_rows, choice.seconds_per_root),
         threads=engine.threads,
         ranks=engine.comm.size,
-        memory=estimate_memory(engine, config, method, min(rows_per_shard, num_roots)),
+        memory=estimate_memory(engine, config, method, shard_rows, part_rows),
         disk_bytes=disk,
+        rows_per_shard=rows_per_shard,
+        part=part,
     )
 
 

@@ -81,11 +81,12 @@ def push_node_into(node, indptr, indices, weight, teleport, tolerance, slot, wor
 
 @njit(cache=True, nogil=True)
 def walk_node_into(node, indptr, indices, weight, teleport, steps, tolerance, slot, work):
-    """Compute K diffusion steps from one root, level by level; amounts below `tolerance` stop.
+    """Compute K diffusion steps from one root, level by level.
 
-    `mass` is a lower bound on the root's row of t sum_{i<K} (1-t)^i S^i + (1-t)^K S^K. `queue`
-    holds the nodes of the current level; `place` collects those of the next. Returns the number
-    of touched nodes.
+    A node passes its amount on if that is at least `tolerance` times its number of out-edges, as in
+    `push_node_into`. `mass` is a lower bound on the root's row of t sum_{i<K} (1-t)^i S^i +
+    (1-t)^K S^K. `queue` holds the nodes of the current level; `place` collects those of the next.
+    Returns the number of touched nodes.
 
     >>> from precompute.scratch_memory import new_work
     >>> pair = np.array([0, 1, 2]), np.array([1, 0], np.int32), np.ones(2, np.float32)
@@ -116,10 +117,11 @@ def walk_node_into(node, indptr, indices, weight, teleport, steps, tolerance, sl
                 touched[num_touched] = current
                 num_touched += 1
             mass[current] = after
-            if step == steps or value < tolerance:
+            start, stop = indptr[current], indptr[current + 1]
+            if step == steps or value < tolerance * (stop - start):
                 continue
             scale = (1.0 - teleport) * value
-            for e in range(indptr[current], indptr[current + 1]):
+            for e in range(start, stop):
                 reached = indices[e]
                 before = coming[reached]
                 after = before + scale * weight[e]

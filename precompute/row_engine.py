@@ -54,16 +54,20 @@ def chosen_method(config: PPRConfig, num_roots: int, num_nodes: int) -> Method:
     return "sweep" if num_roots >= SWEEP_FROM * num_nodes else "push"
 
 
-def compiled_before() -> bool:
+def compiled_before(method: Method) -> bool:
     """Return whether numba's cache has the compiled kernels, or none are compiled at all.
 
-    >>> compiled_before() in (True, False)
+    >>> compiled_before("sweep") in (True, False)
     True
     """
-    stats = getattr(sweep_block_into, "stats", None)
+    kernel: object = sweep_block_into
+    name = "row_kernels.sweep_block_into"
+    if method == "push":
+        kernel, name = push_roots_into, "push_kernels.push_roots_into"
+    stats = getattr(kernel, "stats", None)
     if stats is None:  # NUMBA_DISABLE_JIT=1 leaves a plain Python function
         return True
-    return any(Path(str(stats.cache_path)).glob("row_kernels.sweep_block_into*.nbi"))
+    return any(Path(str(stats.cache_path)).glob(f"{name}*.nbi"))
 
 
 class RowEngine:

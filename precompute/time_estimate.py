@@ -22,6 +22,8 @@ def estimate_seconds(
     method: Method,
     num_roots: int,
     seconds_per_root: float,
+    *,
+    partition: bool = True,
 ) -> float:
     """Return an estimate of the seconds of a build: clusters, rows, and finishing the rows.
 
@@ -40,6 +42,7 @@ def estimate_seconds(
         method: How rows are computed.
         num_roots: Number of rows.
         seconds_per_root: Measured time of one push in one thread.
+        partition: Whether the graph is divided into clusters.
     """
     num_edges, keep = len(engine.indices), config.working_entries
     work = num_roots * seconds_per_root
@@ -50,8 +53,8 @@ def estimate_seconds(
     if steps == UNLIMITED:
         steps = steps_to_tolerance(config.diffusion.teleport, config.diffusion.tolerance)
     work += COLUMN_SECONDS * num_edges * config.clusters * steps
-    partition = partition_seconds(num_edges) if config.clusters > 1 else 0.0
-    return partition + work / (engine.threads * engine.comm.size)
+    partitioning = partition_seconds(num_edges) if partition and config.clusters > 1 else 0.0
+    return partitioning + work / (engine.threads * engine.comm.size)
 
 
 def expected_sweeps(config: PPRConfig) -> float:

@@ -46,6 +46,7 @@ WITH_JSON = {
     ),
     "bench_isolated": (f"--datasets {DATASET} --repeats 1", "ratio"),
     "bench_label_next": ("--nodes 500 --k 8 --count 5 --repeats 1", "columns_looked_at"),
+    "bench_long_run": ("--work WORK --modes exact --steps 20 --pause 0.05", "growth"),
     "bench_live": (f"--dataset {DATASET} --epochs 2 --requests 2 --threads 1", "after"),
     "bench_serve": (f"--dataset {DATASET} --work WORK --seconds 0.5 --connections 2", "known"),
     "bench_batches": (
@@ -75,6 +76,7 @@ WITH_TABLES = {
         "| LP | 9",
     ),
     "bench_rows": ("--work WORK --ks 4 --threads 1 MODEL", "| clustered, P = 8 | 0.9"),
+    "bench_update": (f"--dataset {DATASET} --edges 3 --nodes 2 --k 4 --clusters 2", "| 3 edges | "),
     "label_next": (
         "--datasets synthetic:nodes=600,classes=4,unseen_classes=0,features=8 --seeds 1 "
         "--counts 4 --strategies random,coverage --left-out-classes 1 --epochs 1 --values VALUES",
@@ -96,9 +98,13 @@ NOT_RUN = {
     "bench_page": "it needs Chromium and a page",
     "bench_ranks": "several runs of torchrun take longer",
     "hostile_trials": "it has tests of its own, test_hostile_trials.py",
+    "fuzz": "it needs atheris; test_fuzz.py calls its targets",
+    "fuzz_edits": "it is called by fuzz_targets",
+    "fuzz_targets": "it is called by fuzz, and by test_fuzz.py",
     "kill_trials": "several runs of torchrun take longer",
-    "matrix_kill_trials": "two matrices of runs take longer",
     "minibatch_scaling_report": "it is called by bench_minibatch_scaling",
+    "trial_processes": "it is called by kill_trials",
+    "trial_subjects": "it is called by kill_trials",
 }
 
 
@@ -265,15 +271,46 @@ def test_batches_that_are_too_few_are_refused(run, capfd):
     assert "30 training nodes make 1 whole batches" in capfd.readouterr().err
 
 
-def test_the_time_of_a_build_is_no_result_of_it(tmp_path, monkeypatch):
+@pytest.fixture
+def subjects(monkeypatch):
     monkeypatch.syspath_prepend(str(REPOSITORY / "benchmarks"))
-    digests = importlib.import_module("kill_trials").digests
-    for folder in ("run", "store"):
-        (tmp_path / folder).mkdir()
-    for name in ("run/model.safetensors", "run/predictions.parquet", "store/a", f"store/{SECONDS}"):
-        (tmp_path / name).write_text("1")
-    before = digests(tmp_path)
+    return importlib.import_module("trial_subjects")
+
+
+def test_the_time_of_a_build_is_no_result_of_it(tmp_path, subjects):
+    (tmp_path / "store").mkdir()
+    for name in ("a", SECONDS):
+        (tmp_path / "store" / name).write_text("1")
+    before = subjects.store_digests(tmp_path)
     (tmp_path / "store" / SECONDS).write_text("2")
-    assert digests(tmp_path) == before
+    assert subjects.store_digests(tmp_path) == before
     (tmp_path / "store" / "a").write_text("2")
-    assert digests(tmp_path) != before
+    assert subjects.store_digests(tmp_path) != before
+
+
+def test_the_time_of_a_run_is_no_result_of_it(tmp_path, subjects):
+    (tmp_path / "run").mkdir()
+
+    def digests(model, **report):
+        (tmp_path / "run" / "model.safetensors").write_text(model)
+        (tmp_path / "run" / "report.json").write_text(json.dumps(report))
+        return subjects.run_digests(tmp_path)
+
+    before = digests("a", seconds=1, epochs=3)
+    assert digests("a", seconds=2, epochs=3) == before
+    assert digests("a", seconds=1, epochs=4) != before
+    assert digests("b", seconds=1, epochs=3) != before
+
+
+def test_temporary_files_of_trials_are_counted(tmp_path, subjects):
+    (tmp_path / "run").mkdir()
+    for name in ("report.json", ".report.json.17.tmp", ".lock"):
+        (tmp_path / "run" / name).touch()
+    assert subjects.temporary_files(tmp_path) == ["run/.report.json.17.tmp"]
+
+
+def test_the_sentence_of_a_failed_trial_is_its_last_error(monkeypatch):
+    monkeypatch.syspath_prepend(str(REPOSITORY / "benchmarks"))
+    ended = importlib.import_module("trial_processes").Ended
+    assert ended(2, 1.0, "a\nerror: b is c\n").sentence == "b is c"
+    assert ended(0, 1.0, "a\n").sentence == ""

@@ -29,6 +29,7 @@ MODULES = {
     "serve": (serve, "serve", ["--run", "out"]),
     "evaluate": (evaluate, "evaluate", ["--out", "out"]),
     "precompute": (precompute.cli, "_ppr", ["--out", "out"]),
+    "precompute finish": (precompute.cli, "_finish", ["out"]),
     "precompute info": (precompute.cli, "_info", ["out"]),
     "precompute verify": (precompute.cli, "_verify", ["out"]),
 }
@@ -41,6 +42,7 @@ BAD_INPUT = {
     "serve": ["--run", "absent"],
     "evaluate": ["--out", "out", "--models", "absent"],
     "precompute": ["--out", "out", "--k", "0"],
+    "precompute finish": ["absent"],
     "precompute info": ["absent"],
 }
 """Arguments that are refused with one sentence.
@@ -181,7 +183,8 @@ def test_every_line_of_every_command_is_json(capsys):
         "triage": ["--run", "run", "--out", "lists", "--review", "3", "--label-next", "2"],
         "report": ["--run", "run"],
         "evaluate": ["--out", "matrix", *matrix, "--experiment", "clean"],
-        "precompute": ["--dataset", SMALL, "--k", "8", "--out", "rows"],
+        "precompute": ["--dataset", SMALL, "--k", "8", "--out", "rows", "--part", "1/1"],
+        "precompute finish": ["rows"],
         "precompute info": ["rows"],
         "precompute verify": ["rows"],
     }
@@ -189,7 +192,8 @@ def test_every_line_of_every_command_is_json(capsys):
         **{"import": ["graph", "written", "next"], "train": ["labels", "summary"]},
         **{"predict": ["nodes", "written"], "report": ["written"]},
         "triage": ["review", "label_next", "written"],
-        **{"evaluate": ["tables"], "precompute": ["store"], "precompute info": ["store"]},
+        **{"evaluate": ["tables"], "precompute": ["part"], "precompute info": ["store"]},
+        "precompute finish": ["store"],
         "precompute verify": ["verified"],
     }
     # The service answers until it is stopped: tests/serve/test_server.py reads its lines.

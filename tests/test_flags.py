@@ -11,6 +11,7 @@ from gpn_scale.config import field_types_by_key
 from gpn_scale.errors import ConfigError
 from gpn_scale.flags import FLAGS, PRECOMPUTE_FLAGS, with_flags
 from precompute.cli import ppr_parser
+from precompute.update_arguments import update_parser
 
 
 def flags_in(text):
@@ -45,7 +46,7 @@ def test_a_field_with_its_own_flag_is_not_left_to_set():
 
 def test_every_flag_exists_in_some_command():
     parsers = [training_parser(), prediction_parser(), report_parser(), ppr_parser()]
-    parsers += [evaluation_parser(), triage_parser()]
+    parsers += [evaluation_parser(), triage_parser(), update_parser()]
     flags = {flag for parser in parsers for flag in flags_in(parser.format_help())}
     for text in PRECOMPUTE_FLAGS.values():
         assert set(flags_in(text)) <= flags

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gpn_scale.errors import ConfigError
-from gpn_scale.scratch import release_pages, scratch_array
+from gpn_scale.scratch import GrowingArray, release_pages, scratch_array
 
 
 @pytest.mark.parametrize(("shape", "dtype"), [((3, 4), np.float32), ((5,), np.int64)])
@@ -38,3 +38,30 @@ def test_a_directory_that_cannot_hold_it_is_refused(tmp_path):
         scratch_array((3, 4), tmp_path / "missing")
     with pytest.raises(ConfigError, match="pass another scratch=, or a larger memory_bytes="):
         scratch_array((1 << 30, 1 << 30), tmp_path)
+
+
+@pytest.mark.parametrize("memory_bytes", [0, 8, 1000])
+def test_a_growing_array_has_all_that_was_added(tmp_path, memory_bytes):
+    array = GrowingArray(np.int32, tmp_path, memory_bytes)
+    assert array.array().tolist() == []
+    for start in range(0, 9, 3):
+        array.append(np.arange(start, start + 3))
+    array.append(np.empty(0))
+    assert len(array) == 9
+    assert array.array().tolist() == list(range(9))
+    assert array.array().dtype == np.int32
+    assert isinstance(array.array(), np.memmap) == (memory_bytes < 36)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_added_may_change_afterwards(tmp_path):
+    array, values = GrowingArray(np.int64, tmp_path), np.arange(3)
+    array.append(values)
+    values[:] = 7
+    assert array.array().tolist() == [0, 1, 2]
+
+
+def test_a_growing_array_that_finds_no_space_is_refused(tmp_path):
+    array = GrowingArray(np.int64, tmp_path / "missing", memory_bytes=0)
+    with pytest.raises(ConfigError, match=r"scratch directory .*missing cannot hold 24 bytes"):
+        array.append(np.arange(3))

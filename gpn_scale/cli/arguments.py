@@ -87,6 +87,15 @@ def training_parser() -> argparse.ArgumentParser:
     )
     add("--overwrite", action="store_true", help="replace the run in --out, if there is one")
     add("--resume", action="store_true", help="continue the run in --out, if there is one")
+    add(
+        "--warm-start",
+        type=Path,
+        metavar="RUN",
+        help="go on from the weights of this finished run, on its graph as it has become or on "
+        "another one with the same classes and features; its configuration is taken unless "
+        "--config is given, and its training and validation nodes stay what they are "
+        "(default: random weights)",
+    )
     add("--recipe", choices=RECIPES, help="configuration to start from (default: the dataset's)")
     add("--split-seed", type=int, metavar="S", help="seed of a drawn split (default: 1)")
     add("--seed", type=int, metavar="S", help="seed of initial values and dropout (default: 1)")
@@ -148,7 +157,7 @@ def completed(
     """
     options.out, options.resume, options.overwrite = choice.out, choice.resume, choice.overwrite
     earlier = choice.directory if choice.resume else None
-    if base is None and earlier is not None and earlier.config.exists():
+    if options.config is None and earlier is not None and earlier.config.exists():
         base = ConfigFile(earlier.config)
     elif base is not None and earlier is None:
         earlier = RunDirectory(base.path.parent)

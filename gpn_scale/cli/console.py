@@ -13,6 +13,8 @@ from typing import Any, NoReturn
 from gpn_scale.cli.torchrun import repeat_after_torchrun
 from gpn_scale.command_line import BAD_INPUT, SIGNALLED, flush_standard_streams, run_parsed
 from gpn_scale.errors import ElsewhereError, GpnScaleError
+from gpn_scale.evaluation.metric_labels import metric_label
+from gpn_scale.evaluation.quality_change import QualityChange
 from gpn_scale.evaluation.report import Report
 from gpn_scale.evaluation.scores import DETECTION_SCORES, SCORES
 from gpn_scale.explained import Explained
@@ -128,6 +130,7 @@ def print_summary(report: Report, directory: RunDirectory) -> None:
         f"  calibration error (ECE)  {_with_interval(test, intervals, 'ece')}",
     ]
     lines += _detection_lines(report.ood, report.intervals.get("ood", {})) if report.ood else []
+    lines += _change_lines(report)
     lines += _listed("few labelled nodes:", report.warnings)
     lines += _listed("not shown, because of too few nodes:", report.left_out)
     lines += _listed("written:", written)
@@ -143,10 +146,23 @@ def print_summary(report: Report, directory: RunDirectory) -> None:
         test=test,
         intervals=report.intervals,
         ood=report.ood,
+        warm_start=report.warm_start,
         warnings=report.warnings,
         left_out=report.left_out,
         written=written,
     )
+
+
+def _change_lines(report: Report) -> list[str]:
+    """Return what has changed against the run that training went on from."""
+    if not report.warm_start:
+        return []
+    change = QualityChange(**report.warm_start)
+    rows = [
+        f"{subset + ' ' + metric_label(name):<45}{_percent(before)} -> {_percent(after)}"
+        for subset, name, before, after in change.rows()
+    ]
+    return _listed(f"before ({change.run}) and after, on the same nodes:", rows or ["nothing"])
 
 
 def _listed(title: str, items: Sequence[object]) -> list[str]:

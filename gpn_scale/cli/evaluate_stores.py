@@ -8,7 +8,7 @@ from gpn_scale.distributed import World
 from gpn_scale.experiments.cells import Cell
 from gpn_scale.experiments.request import MatrixRequest
 from gpn_scale.experiments.run_matrix import needed_stores
-from gpn_scale.files import claimed
+from gpn_scale.locks import claimed
 
 
 def build_stores(request: MatrixRequest, cells: Sequence[Cell], world: World) -> None:

@@ -12,7 +12,7 @@ from gpn_scale.experiments.matrix_directory import MatrixDirectory
 from gpn_scale.experiments.metric_columns import MetricColumn, measured_columns
 from gpn_scale.experiments.paper_figures import Figure, PaperKey
 from gpn_scale.experiments.tables import Entry, entries, run_values, to_csv, to_markdown
-from gpn_scale.files import write_text
+from gpn_scale.files import make_folder, write_text
 from gpn_scale.messages import say
 from gpn_scale.page.matrix_page import write_matrix_page
 
@@ -57,12 +57,12 @@ def write_tables(
     missing = missing_results(cells, results, experiments, fractions)
     table = entries(results, paper)
     folder = directory.path / "tables"
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     write_text(folder / "results.csv", to_csv(table))
     shown = table if choice.columns is None else _chosen(table, choice.columns)
     write_text(folder / "results.md", to_markdown(shown))
     latex = choice.latex or folder / "results.tex"
-    latex.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(latex.parent)
     finished = f"{len(cells) - len(missing)} of {len(cells)} trainings have all their results"
     notes = [
         f"{choice.command} (gpn_scale {__version__})",

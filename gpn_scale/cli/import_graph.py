@@ -11,12 +11,13 @@ from gpn_scale.cli.console import leave, run_command
 from gpn_scale.cli.import_options import import_choices, import_parser
 from gpn_scale.data.formats import FORMATS
 from gpn_scale.data.graph import Graph
-from gpn_scale.data.graph_folder import MANIFEST, save_graph
+from gpn_scale.data.graph_folder import MANIFEST, open_graph, save_graph
 from gpn_scale.data.import_record import RECORD, write_record
 from gpn_scale.data.import_tables import import_tables
 from gpn_scale.data.summary import GraphSummary
 from gpn_scale.data.synthetic import NAME as SYNTHETIC
 from gpn_scale.errors import ConfigError, GraphError
+from gpn_scale.files import make_folder
 from gpn_scale.flags import IMPORT_FLAGS
 from gpn_scale.messages import say
 
@@ -28,13 +29,20 @@ def import_graph(options: argparse.Namespace) -> None:
     """Read both tables, and write the graph and a record of the import."""
     check_out(options.out, overwrite=options.overwrite)
     names, rules = import_choices(options)
+    keeps_places = options.like is not None and options.order != "table"
     imported = import_tables(
-        options.nodes, options.edges, names=names, rules=rules, name=options.out.resolve().name
+        options.nodes,
+        options.edges,
+        names=names,
+        rules=rules,
+        name=options.out.resolve().name,
+        earlier=open_graph(options.like) if keeps_places else None,
+        scratch=_existing(options.out),
     )
     graph, facts = imported.graph, imported.facts
     files = {"nodes": str(options.nodes.resolve()), "edges": str(options.edges.resolve())}
     try:
-        options.out.mkdir(parents=True, exist_ok=True)
+        make_folder(options.out)
         write_record(options.out, imported.columns, names.drop, rules, facts, files)
         save_graph(graph, options.out)
     except OSError as error:
@@ -79,6 +87,14 @@ def check_out(out: Path, *, overwrite: bool) -> None:
             f"--out {out} holds {foreign[0]!r} but no graph, and is not replaced: choose a new "
             "folder"
         )
+
+
+def _existing(out: Path) -> Path:
+    """Return the nearest folder above `out` that exists; temporary files fit where the graph does.
+
+    The files have no name, so nothing is left of them.
+    """
+    return next(folder for folder in out.resolve().parents if folder.is_dir())
 
 
 def _next_command(graph: Graph, out: Path) -> str:

@@ -15,6 +15,8 @@ from gpn_scale.data.import_rules import STRUCTURAL_FEATURES, UNKNOWN_IDS, Import
 from gpn_scale.data.table_files import open_table
 from gpn_scale.errors import ConfigError
 
+ORDERS = ("like", "table")
+"""How nodes may be numbered: as in the graph of `--like`, or as in the table."""
 _COLUMNS = {
     "id": "ids of the nodes (default: id)",
     "label": "classes of the nodes, empty where unknown (default: label, if there is one)",
@@ -44,7 +46,14 @@ def import_parser() -> argparse.ArgumentParser:
         type=Path,
         metavar="DIR/OLD",
         help="take the names of columns and the rules from the import of this graph; options that "
-        "are given count before them",
+        "are given count before them. Its nodes keep their places, see --order",
+    )
+    add(
+        "--order",
+        choices=ORDERS,
+        help="number the nodes as the graph of --like does, with new ones after its nodes and "
+        "those that are gone in their places, so that a store can be updated; or as the table of "
+        "nodes lists them (default: like, if --like is given)",
     )
     columns = parser.add_argument_group("columns")
     for role, text in _COLUMNS.items():
@@ -97,6 +106,8 @@ def import_choices(options: argparse.Namespace) -> tuple[ColumnNames, ImportRule
         TableFaults: `--like` is given, and a table cannot be read.
     """
     record = ImportRecord(names=ColumnNames(), rules=ImportRules())
+    if options.order == "like" and options.like is None:
+        raise ConfigError("--order like needs --like DIR/OLD, whose nodes keep their places")
     if options.like is not None:
         earlier = read_record(options.like)
         nodes, edges = (open_table(path).column_names for path in (options.nodes, options.edges))

@@ -25,10 +25,9 @@ from gpn_scale.command_line import CommandParser
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.data.id_list import read_id_list
-from gpn_scale.data.splits import prepare_graph
 from gpn_scale.errors import ConfigError, FileError
 from gpn_scale.estimator import GPNClassifier
-from gpn_scale.evaluation.known_calibration import ELSEWHERE_CONDITION
+from gpn_scale.evaluation.known_calibration import ELSEWHERE_CONDITION, LATER_CONDITION
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.evaluation.prediction_table import Origin, write_predictions
 from gpn_scale.evaluation.table_writers import check_suffix
@@ -38,6 +37,7 @@ from gpn_scale.messages import say
 from gpn_scale.progress import ProgressMeter
 from gpn_scale.reading import read_text
 from gpn_scale.train.run_directory import RunDirectory
+from gpn_scale.train.run_graph import Relation, RunGraph, has_validation_nodes, related_graph
 from gpn_scale.triage.promise import PROMISE_CONDITION, Promise
 from gpn_scale.triage.promise_file import model_fingerprint, read_promise
 
@@ -95,26 +95,33 @@ def predict(options: argparse.Namespace) -> None:
     use_threads(options.threads)
     budget = memory_bytes(options.memory_budget)
     classifier = GPNClassifier.load(RunDirectory(options.run).model, device=options.device)
-    aligned = classifier.aligned(_load_graph(options, classifier))
+    related = _load_graph(options, classifier)
+    aligned = classifier.aligned(related.graph)
     graph = aligned.graph
+    is_refreshed = related.relation == "later" and has_validation_nodes(graph)
     promise = _promise_of(RunDirectory(options.run))
-    notes = [*aligned.notes, *_p_value_notes(options, classifier)]
+    notes = [*related.notes, *aligned.notes]
+    notes += _p_value_notes(options, classifier, related.relation, is_refreshed)
     if promise is not None and options.new_nodes is None:
         notes.append(f"Nodes with abstain are not answered. {PROMISE_CONDITION}")
     for note in notes:
         say("note", note, text=f"note: {note}", result=True)
+    store = None if options.nodes is None else classifier.open_store(options.ppr, graph)
+    if is_refreshed and (store is not None or options.new_nodes is not None):
+        classifier.calibrate(graph, memory_bytes=budget)
     if options.new_nodes is not None:
         for note in predict_new_nodes(options, classifier, graph):
             say("note", note, text=f"note: {note}", result=True)
     elif options.nodes is None:
-        prediction = _predict_all(classifier, graph, budget, options.out.parent)
+        prediction = _predict_all(classifier, graph, budget, options.out.parent, is_refreshed)
         further = _abstain(promise, prediction)
         write_predictions(
             options.out, prediction, graph, further=further, origin=_origin(options, classifier)
         )
     else:
+        assert store is not None
         nodes = read_nodes(options.nodes, graph)
-        result = _predict_nodes(classifier, graph, nodes, options.ppr, options.explain)
+        result = classifier.predict_nodes(graph, nodes, store, explain=options.explain)
         further = _further_columns(result) | _abstain(promise, result.prediction)
         write_predictions(
             options.out,
@@ -140,13 +147,17 @@ def _abstain(promise: Promise | None, prediction: Prediction) -> dict[str, NDArr
     return {} if promise is None else {"abstain": promise.abstains(prediction)}
 
 
-def _p_value_notes(options: argparse.Namespace, classifier: GPNClassifier) -> list[str]:
+def _p_value_notes(
+    options: argparse.Namespace, classifier: GPNClassifier, relation: Relation, is_refreshed: bool
+) -> list[str]:
     """Return what p-values mean for new nodes and other graphs than that of training; else []."""
-    elsewhere = options.dataset not in (None, classifier.config.data.dataset)
-    elsewhere = elsewhere or options.new_nodes is not None
     calibration = classifier.trained.calibration
-    has_p_values = calibration is not None and bool(calibration.scores)
-    return [ELSEWHERE_CONDITION] if elsewhere and has_p_values else []
+    if calibration is None or not calibration.scores:
+        return []
+    if options.new_nodes is None and is_refreshed:
+        return [LATER_CONDITION]
+    is_elsewhere = relation != "training" or options.new_nodes is not None
+    return [ELSEWHERE_CONDITION] if is_elsewhere else []
 
 
 def _check_options(options: argparse.Namespace) -> None:
@@ -168,12 +179,13 @@ def _check_options(options: argparse.Namespace) -> None:
         )
 
 
-def _load_graph(options: argparse.Namespace, classifier: GPNClassifier) -> Graph:
-    trained_on = classifier.config.data.dataset
-    name = options.dataset or trained_on
-    graph = load_graph(name, data_dir_of(RunDirectory(options.run), options.data_dir))
-    # The training graph comes with the run's split and left-out classes.
-    return prepare_graph(graph, classifier.config) if name == trained_on else graph
+def _load_graph(options: argparse.Namespace, classifier: GPNClassifier) -> RunGraph:
+    directory, config = RunDirectory(options.run), classifier.config
+    name = options.dataset or config.data.dataset
+    graph = load_graph(name, data_dir_of(directory, options.data_dir))
+    stores = [path for path in (store_of(directory, None), options.ppr) if path is not None]
+    contract = classifier.contract
+    return related_graph(directory, graph, config, contract, dataset=name, stores=stores)
 
 
 def _origin(options: argparse.Namespace, classifier: GPNClassifier) -> Origin:
@@ -186,17 +198,18 @@ def _origin(options: argparse.Namespace, classifier: GPNClassifier) -> Origin:
     )
 
 
-def _predict_all(classifier: GPNClassifier, graph: Graph, budget: int, scratch: Path) -> Prediction:
+def _predict_all(
+    classifier: GPNClassifier, graph: Graph, budget: int, scratch: Path, calibrate: bool
+) -> Prediction:
     with ProgressMeter("predict", "node", graph.num_nodes) as meter:
-        return classifier.predict(
-            graph, memory_bytes=budget, scratch=scratch, progress=meter.update
+        prediction, _ = classifier.predict_with_evidence(
+            graph,
+            memory_bytes=budget,
+            scratch=scratch,
+            progress=meter.update,
+            calibrate=calibrate,
         )
-
-
-def _predict_nodes(
-    classifier: GPNClassifier, graph: Graph, nodes: NodeIds, store: Path, explain: int
-) -> NodesPrediction:
-    return classifier.predict_nodes(graph, nodes, store, explain=explain)
+        return prediction
 
 
 def read_nodes(path: Path, graph: Graph) -> NodeIds:

@@ -4,13 +4,14 @@ from pathlib import Path
 
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph
-from gpn_scale.data.splits import prepare_graph
 from gpn_scale.errors import RunError
 from gpn_scale.files import write_json
 from gpn_scale.page.run_record import RunRecord
 from gpn_scale.ppr.manifest import MANIFEST
 from gpn_scale.reading import read_json
+from gpn_scale.train.model_file import load_model
 from gpn_scale.train.run_directory import RunDirectory
+from gpn_scale.train.run_graph import related_graph
 
 DEFAULT_DATA_DIR = Path("data")
 """Folder of graphs if none is given and none is remembered."""
@@ -37,13 +38,20 @@ def store_of(directory: RunDirectory, given: Path | None) -> Path | None:
     return next((path for path in candidates if (path / MANIFEST).exists()), None)
 
 
-def graph_of_run(directory: RunDirectory, record: RunRecord, given: Path | None) -> Graph:
+def graph_of_run(
+    directory: RunDirectory,
+    record: RunRecord,
+    given: Path | None,
+    *,
+    may_be_later: bool = False,
+) -> Graph:
     """Return the graph that a finished run was trained on, with its split and left-out classes.
 
     Args:
         directory: Directory of the run.
         record: What the run has written.
         given: Folder with the graph; None for the one that the run remembers.
+        may_be_later: Whether the graph may have become a later version of that of training.
 
     Raises:
         GraphError: there is no such graph.
@@ -55,13 +63,17 @@ def graph_of_run(directory: RunDirectory, record: RunRecord, given: Path | None)
             arguments=("run",),
         )
     dataset, data_dir = record.config.data.dataset, data_dir_of(directory, given)
-    graph = prepare_graph(load_graph(dataset, data_dir), record.config)
-    if graph.fingerprint() != record.report.graph["fingerprint"]:
+    loaded = load_graph(dataset, data_dir)
+    contract = load_model(directory.model).contract
+    related = related_graph(directory, loaded, record.config, contract, dataset=dataset)
+    if related.relation == "later" and may_be_later:
+        return related.graph
+    if related.relation != "training":
         raise RunError(
             f"{dataset} in {data_dir} is not the graph that {directory.path} was trained on: give "
             "its folder with --data-dir, or train again"
         )
-    return graph
+    return related.graph
 
 
 def _remembered(directory: RunDirectory, key: str) -> str | None:

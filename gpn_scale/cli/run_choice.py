@@ -9,7 +9,7 @@ from pathlib import Path
 from gpn_scale.cli.torchrun import is_restarted, launch_id
 from gpn_scale.distributed import World
 from gpn_scale.errors import RunError
-from gpn_scale.files import file_name
+from gpn_scale.files import file_name, make_folder
 from gpn_scale.messages import say
 from gpn_scale.train.run_directory import RunDirectory
 
@@ -78,7 +78,7 @@ def _new_folder(dataset: str) -> Path:
     first = folder = next(_default_folders(dataset))
     for folder in _default_folders(dataset):
         try:
-            folder.mkdir(parents=True)
+            make_folder(folder, exist_ok=False)
         except FileExistsError:
             if not folder.is_dir() or RunDirectory(folder).holds_run:
                 continue

@@ -21,8 +21,8 @@ from gpn_scale.errors import GpnScaleError, StoreError
 from gpn_scale.explained import Explained
 from gpn_scale.inference.stored_rows import open_rows
 from gpn_scale.messages import say
+from gpn_scale.ppr.claiming import Existing
 from gpn_scale.ppr.manifest import MANIFEST
-from gpn_scale.ppr.writer import Existing
 
 _SMALL_GRAPH = 50_000
 _POLL_SECONDS = 0.5

@@ -4,12 +4,13 @@ import argparse
 import os
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
 from gpn_scale.cli.console import leave, run_command
-from gpn_scale.cli.remembered import graph_of_run, store_of
+from gpn_scale.cli.remembered import data_dir_of, graph_of_run, store_of
 from gpn_scale.cli.shared_options import (
     add_data_dir,
     add_memory_budget,
@@ -19,6 +20,7 @@ from gpn_scale.cli.shared_options import (
     memory_bytes,
 )
 from gpn_scale.command_line import CommandParser
+from gpn_scale.data.formats import graph_files
 from gpn_scale.data.graph import Graph
 from gpn_scale.flags import SERVE_FLAGS
 from gpn_scale.messages import say
@@ -129,7 +131,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=_DEFAULTS.poll_seconds,
         metavar="S",
-        help="time between two looks for a swapped model, promise or store (default: "
+        help="time between two looks for a swapped model, promise, graph or store (default: "
         f"{_DEFAULTS.poll_seconds:g})",
     )
 
@@ -144,23 +146,27 @@ def serve(options: argparse.Namespace) -> None:
     threads = checked_threads(options.threads)
     directory = RunDirectory(options.run)
     record = read_run(directory)
-    graph = graph_of_run(directory, record, options.data_dir)
-    assert record.report is not None
+    dataset, data_dir = record.config.data.dataset, data_dir_of(directory, options.data_dir)
     source = ModelSource(
         run=options.run,
+        graph_files=tuple(graph_files(dataset, data_dir)),
         load_graph=partial(_load_graph, options.run, options.data_dir),
         store=store_of(directory, options.ppr),
-        folder=_folder(directory),
+        folder=directory.served,
         device=options.device,
         memory_bytes=memory_bytes(options.memory_budget),
     )
+    stamp = source.stamp()
+    graph = source.load_graph()
+    assert record.report is not None
     request = ServeRequest(
-        source=source,
+        source=replace(source, folder=_folder(directory)),
         settings=settings,
         decisions=directory.decisions if options.decisions is None else options.decisions,
-        run=run_fingerprint(record.report.fingerprint, graph.fingerprint()),
+        run=run_fingerprint(record.report.fingerprint, record.report.graph["fingerprint"]),
         graph=graph.name,
         threads=threads,
+        stamp=stamp,
     )
     answer(request, graph)
     say("stopped", "stopped")
@@ -182,7 +188,7 @@ def _settings(options: argparse.Namespace) -> ServeSettings:
 
 def _load_graph(run: Path, data_dir: Path | None) -> Graph:
     directory = RunDirectory(run)
-    return graph_of_run(directory, read_run(directory), data_dir)
+    return graph_of_run(directory, read_run(directory), data_dir, may_be_later=True)
 
 
 def _folder(directory: RunDirectory) -> Path:

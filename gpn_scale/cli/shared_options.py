@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from gpn_scale.errors import ConfigError
+from gpn_scale.files import make_folder
 from gpn_scale.inference.all_nodes import DEFAULT_MEMORY_BYTES
 
 _MOST_GIGABYTES = 1_000_000
@@ -113,7 +114,7 @@ def claim_folder(folder: Path, names: Iterable[str], *, overwrite: bool) -> None
     if present and not overwrite:
         raise ConfigError(f"{present[0]} exists already; use --overwrite to replace it")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     except OSError as error:
         raise ConfigError(
             f"{folder} cannot be created ({error.strerror}); choose another folder",

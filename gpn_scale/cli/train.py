@@ -6,7 +6,7 @@ It runs as one process, or as several ranks under torchrun.
 import argparse
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -32,6 +32,7 @@ from gpn_scale.cli.run_choice import RunChoice, chosen_run
 from gpn_scale.cli.run_inputs import build_rows, has_rows_for, shared_graph
 from gpn_scale.cli.shared_options import memory_bytes, use_threads
 from gpn_scale.cli.torchrun import launch_id
+from gpn_scale.cli.warm_start import StartRun, check_finished, start_run
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.splits import prepare_graph
@@ -45,11 +46,13 @@ from gpn_scale.evaluation.prediction_table import write_predictions
 from gpn_scale.evaluation.report import Report, make_report
 from gpn_scale.files import write_json
 from gpn_scale.inference.evidence import EvidenceSummary
+from gpn_scale.inference.stored_rows import open_rows
 from gpn_scale.memory import KEPT_BLOCK_BYTES, anonymous_bytes, keep_freed_blocks
 from gpn_scale.messages import say
 from gpn_scale.page.run_facts import run_facts
 from gpn_scale.page.run_page import write_page
 from gpn_scale.page.run_record import read_run
+from gpn_scale.ppr.store import PPRStore
 from gpn_scale.progress import ProgressMeter
 from gpn_scale.recipes import is_own_graph
 from gpn_scale.train.checkpoint import restore_checkpoint
@@ -76,14 +79,16 @@ class _Run:
     directory: RunDirectory
     graph: Graph
     classifier: GPNClassifier
-    store: Path | None
-    """The rows of minibatch mode; None in exact mode."""
+    store: PPRStore | None
+    """The rows of minibatch mode, which stay as they are if the store is updated meanwhile."""
     trainers: tuple[Trainer, ...]
     """Trainers of the parts of the model, the one of the feature evidence first."""
     fingerprint: str
     """Fingerprint of the graph and the rows."""
     summary: GraphSummary | None
     """Summary of the user's own graph; None for other datasets, and on other ranks."""
+    start: StartRun | None
+    """The run whose weights training goes on from; None for random weights."""
 
     @property
     def config(self) -> RunConfig:
@@ -97,18 +102,33 @@ class _Run:
 def _train_in_world(options: argparse.Namespace, world: World) -> None:
     with world.all_or_none():
         budget = memory_bytes(options.memory_budget)
-        base = None if options.config is None else ConfigFile(options.config)
+        base = _base(options)
     asked = RunChoice(out=options.out, resume=options.resume, overwrite=options.overwrite)
     choice = chosen_run(asked, dataset_of(options, base), world)
     directory = choice.directory
-    with world.all_or_none():
-        options = completed(options, choice, base)
+    with ExitStack() as stack:
+        with world.all_or_none():
+            options = completed(options, choice, base)
+            if world.is_first:
+                stack.enter_context(directory.reserved())
+                # Another process may have trained there since it was chosen.
+                directory.claim(overwrite=choice.overwrite, resume=choice.resume)
+        _train_in_directory(options, directory, budget, world)
+
+
+def _train_in_directory(
+    options: argparse.Namespace, directory: RunDirectory, budget: int, world: World
+) -> None:
+    """Train and predict in a directory that is reserved, within `budget` bytes of memory."""
     run = _prepare(options, directory, world)
     with world.all_or_none():
         if world.is_first:
             directory.begin(overwrite=options.overwrite, launch=launch_id())
+            if run.start is not None:
+                run.start.write(directory)
             write_json(directory.config, run.config.to_dict())
-            remember_inputs(directory, options.data_dir, run.store)
+            store = None if run.store is None else run.store.path
+            remember_inputs(directory, options.data_dir, store)
     for trainer in run.trainers:
         _run_epochs(run, trainer, options.checkpoint_seconds)
     trained = time.monotonic()
@@ -121,23 +141,38 @@ def _train_in_world(options: argparse.Namespace, world: World) -> None:
         print_summary(report, directory)
 
 
+def _base(options: argparse.Namespace) -> ConfigFile | None:
+    """Return the configuration to start from: a given one, or that of the run to go on from."""
+    run = options.warm_start
+    parent = None if run is None else check_finished(run, options.out)
+    if options.config is not None:
+        return ConfigFile(options.config)
+    return None if parent is None else ConfigFile(parent.config)
+
+
 def _prepare(options: argparse.Namespace, directory: RunDirectory, world: World) -> _Run:
     """Load the inputs, and restore the checkpoint of an earlier run if there is one."""
     graph = shared_graph(options.dataset, options.data_dir, directory.graph, world)
     with world.all_or_none():
         config = run_config(options, graph)
         keep_freed_blocks(KEPT_BLOCK_BYTES[config.mode])
-        graph = prepare_graph(graph, config)
+        start = start_run(directory, options.warm_start, graph, config, overwrite=options.overwrite)
+        if start is None:
+            graph = prepare_graph(graph, config)
+        else:
+            graph, config = start.graph, start.config
         classifier = GPNClassifier(config, device=options.device, world=world)
         classifier.check(graph)
         # Refused before rows are computed, which may take long.
         check_model_size(config, graph.num_features, graph.num_classes)
         if config.mode == "minibatch" and graph.split is not None:
             config.minibatch.roots_per_batch(len(graph.split.train))
-        summary = _open(options, graph, config) if world.is_first else None
+        summary = _open(options, graph, config, start) if world.is_first else None
     store = _store(options, directory, graph, config, world)
     with world.all_or_none():
-        trainers = classifier.trainers(graph, store)
+        rows = None if store is None else open_rows(store, graph, config.diffusion)
+        warm_start = None if start is None else start.start
+        trainers = classifier.trainers(graph, rows, warm_start=warm_start)
         fingerprint = f"{graph.fingerprint()}{trainers[0].task.rows_fingerprint}"
         for trainer in () if options.overwrite else trainers:
             checkpoint = directory.checkpoint_of(trainer.part)
@@ -153,16 +188,21 @@ def _prepare(options: argparse.Namespace, directory: RunDirectory, world: World)
         directory=directory,
         graph=graph,
         classifier=classifier,
-        store=store,
+        store=rows,
         trainers=trainers,
         fingerprint=fingerprint,
         summary=summary,
+        start=start,
     )
 
 
-def _open(options: argparse.Namespace, graph: Graph, config: RunConfig) -> GraphSummary | None:
+def _open(
+    options: argparse.Namespace, graph: Graph, config: RunConfig, start: StartRun | None
+) -> GraphSummary | None:
     """Print what the run starts from; return the summary of the user's own graph."""
-    if note := unused_seed(options, config):
+    unused = unused_seed(options, config)
+    notes = () if start is None else start.notes
+    for note in (*notes, *([] if unused is None else [unused])):
         say("note", note, text=f"note: {note}")
     summary = GraphSummary.of(graph) if is_own_graph(options.dataset) else None
     print_opening(graph, config.split, summary)
@@ -198,9 +238,6 @@ def _store(
 def _run_epochs(run: _Run, trainer: Trainer, checkpoint_seconds: float) -> None:
     """Train one part, and meanwhile write checkpoints and metrics and show the progress."""
     directory, part = run.directory, trainer.part
-    schedule = CheckpointSchedule(
-        trainer, run.config, directory, run.fingerprint, checkpoint_seconds
-    )
     done, silent = trainer.state.epoch, not run.world.is_first
     limit = trainer.warmup_epochs + trainer.config.epochs
     total = limit if limit <= 10_000 else None  # such a limit is never reached
@@ -212,6 +249,10 @@ def _run_epochs(run: _Run, trainer: Trainer, checkpoint_seconds: float) -> None:
         nullcontext() if silent else curves as log,
         ProgressMeter(title, "epoch", total, done=done, silent=silent) as meter,
     ):
+        sync = None if log is None else log.sync
+        schedule = CheckpointSchedule(
+            trainer, run.config, directory, run.fingerprint, checkpoint_seconds, sync
+        )
 
         def observe(record: EpochRecord) -> None:
             if log is not None:
@@ -304,6 +345,7 @@ def _write_results(
         parts=_part_facts(run.trainers),
         calibration=run.classifier.trained.calibration,
         summary=run.summary,
+        warm_start=None if run.start is None else run.start.change(prediction),
     )
     write_predictions(run.directory.predictions, prediction, run.graph)
     checked = (run.directory.metrics, run.directory.predictions)
@@ -314,9 +356,8 @@ def _write_results(
 
 
 def _write_page(run: _Run, prediction: Prediction, evidence: EvidenceSummary) -> None:
-    store = None if run.store is None else run.classifier.open_store(run.store, run.graph)
     record = read_run(run.directory)
-    facts = run_facts(record, run.classifier, run.graph, prediction, store, evidence)
+    facts = run_facts(record, run.classifier, run.graph, prediction, run.store, evidence)
     write_page(run.directory, facts)
 
 

@@ -19,7 +19,7 @@ from gpn_scale.data.graph import Graph
 from gpn_scale.data.matrix_npz import read_matrices
 from gpn_scale.data.planetoid import PARTS, read_planetoid
 from gpn_scale.errors import GraphError
-from gpn_scale.files import replacing
+from gpn_scale.files import make_folder, replacing
 
 _TIMEOUT_SECONDS = 60.0
 
@@ -131,10 +131,9 @@ def _address(files: RawFiles, name: str) -> str:
 
 def _download(url: str, path: Path) -> None:
     """Download a file, which appears complete or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     with (
         urlopen(url, timeout=_TIMEOUT_SECONDS) as remote,
-        replacing(path) as temporary,
-        temporary.open("wb") as local,
+        replacing(path) as local,
     ):
         shutil.copyfileobj(remote, local)

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
+from gpn_scale.data.compressed_edges import MAX_NODES, CompressedEdges
 from gpn_scale.data.graph import (
     MISSING_LABEL,
     CSRFeatures,
@@ -21,14 +22,18 @@ from gpn_scale.data.graph import (
     as_node_ids,
 )
 from gpn_scale.errors import GraphError
+from gpn_scale.scratch import release_pages
 
-MAX_NODES = MAX_COLUMNS = 2**31 - 1
-"""Limits of int32, the type of neighbour ids and of columns of sparse features."""
+MAX_COLUMNS = 2**31 - 1
+"""Limit of int32, the type of columns of sparse features."""
 
 MAX_CLASSES = 1_000_000
 """Limit on the number of classes, which catches ids given as labels."""
 
 _CHUNK_ROWS = 1 << 16
+_BARE_NODES, _BARE_NODES_PER_ENTRY = 10_000_000, 100
+"""A graph may always have so many nodes, and so many more for each end of an edge or label."""
+_CHUNK_EDGES = 1 << 22
 
 
 def build_graph(
@@ -88,28 +93,79 @@ def build_graph(
             "expected one of each per edge"
         )
     given_labels = None if labels is None else _as_labels(labels, name)
+    sizes = [len(given_labels)] if given_labels is not None else []
+    sizes += [checked_features.shape[0]] if checked_features is not None else []
     if num_nodes is None:
-        sizes = [len(given_labels)] if given_labels is not None else []
-        sizes += [checked_features.shape[0]] if checked_features is not None else []
         largest = max((int(ids.max()) for ids in (source_E, target_E) if len(ids)), default=-1)
         num_nodes = max(sizes, default=largest + 1)
     _check_edges(source_E, target_E, num_nodes, name)
-    if given_labels is None:
-        given_labels = np.full(num_nodes, MISSING_LABEL, np.int32)
-    checked_labels, num_classes = _check_labels(given_labels, num_classes, name)
+    _check_plausible(num_nodes, max(sizes, default=0) + 2 * len(source_E), name)
     weight_E = None if edge_weight is None else _check_weights(edge_weight, source_E, name)
-    indptr, indices, merged = _compress(source_E, target_E, weight_E, num_nodes, directed)
-    if merged is not None and not np.isfinite(merged).all():
-        raise GraphError(
-            f"graph {name!r}: the weights of a repeated edge add up to infinity, expected a sum "
-            "that float32 can hold: scale the weights down"
-        )
+    return graph_with_edges(
+        _compress(source_E, target_E, weight_E, num_nodes, directed),
+        name=name,
+        features=checked_features,
+        labels=given_labels,
+        num_classes=num_classes,
+        directed=directed,
+        split=split,
+        marks=marks,
+        node_names=node_names,
+        class_names=class_names,
+        feature_names=feature_names,
+    )
+
+
+def graph_with_edges(
+    edges: CompressedEdges,
+    *,
+    name: str = "graph",
+    features: Features | None = None,
+    labels: ArrayLike | None = None,
+    num_classes: int | None = None,
+    directed: bool = False,
+    split: Split | None = None,
+    marks: Mapping[str, ArrayLike] | None = None,
+    node_names: ArrayLike | None = None,
+    class_names: ArrayLike | None = None,
+    feature_names: ArrayLike | None = None,
+) -> Graph:
+    """Return a checked graph of edges that are sorted already, and that may be mapped.
+
+    >>> from gpn_scale.data.compressed_edges import compressed_edges, edge_list_blocks
+    >>> blocks = edge_list_blocks(np.array([0, 1]), np.array([1, 2]))
+    >>> edges = compressed_edges(blocks, 3, weighted=False, directed=False)
+    >>> graph_with_edges(edges, labels=[0, 1, -1])
+    Graph('graph', nodes=3, edges=4, features=0, classes=2)
+
+    Args:
+        edges: Sorted rows as `compressed_edges` returns them.
+        name: See `build_graph` for this and the other arguments.
+        features: Features that `check_features` has returned.
+        labels: Integers in [0, num_classes), or `MISSING_LABEL` (-1) where unknown, (N,).
+        num_classes: C; by default the largest label + 1.
+        directed: Whether the edges have a direction.
+        split: A public split.
+        marks: Named sets of ids of unknown nodes.
+        node_names: Your own node ids, (N,).
+        class_names: Your own class names, (C,).
+        feature_names: Distinct names of the feature columns, (F,).
+
+    Raises:
+        GraphError: an array has a wrong shape, an id or label is out of range, or weights that
+            were added up are not finite.
+    """
+    num_nodes = len(edges.indptr) - 1
+    given = np.full(num_nodes, MISSING_LABEL, np.int32) if labels is None else labels
+    checked_labels, num_classes = _check_labels(_as_labels(given, name), num_classes, name)
+    if edges.weight is not None:
+        _check_sums(edges.weight, name)
     graph = Graph(
         name=name,
-        indptr=indptr,
-        indices=indices,
-        edge_weight=merged,
-        features=checked_features,
+        indptr=edges.indptr,
+        indices=edges.indices,
+        edge_weight=edges.weight,
+        features=features,
         labels=checked_labels,
         num_classes=num_classes,
         directed=directed,
@@ -189,7 +245,7 @@ def _to_float32(values: NDArray[Any]) -> NDArray[np.float32]:
 
 def _check_finite(values: NDArray[Any], name: str) -> None:
     for start in range(0, len(values), _CHUNK_ROWS):
-        chunk = values[start : start + _CHUNK_ROWS]
+        chunk = np.asarray(values[start : start + _CHUNK_ROWS])
         if not np.isfinite(chunk).all():
             row = start + int(np.flatnonzero(~np.isfinite(chunk).reshape(len(chunk), -1).all(1))[0])
             where = f"at node {row}" if values.ndim == 2 else f"at stored value {row}"
@@ -197,6 +253,7 @@ def _check_finite(values: NDArray[Any], name: str) -> None:
                 f"graph {name!r}: features hold NaN or infinity {where}, expected numbers that "
                 "are finite in float32: fill, scale or drop them first"
             )
+        release_pages(values)
 
 
 def _check_names(names: ArrayLike | None, what: str, name: str) -> NDArray[np.str_] | None:
@@ -229,6 +286,20 @@ def _check_edges(source: NDArray[Any], target: NDArray[Any], num_nodes: int, nam
                 f"graph {name!r}: edge {at} ({source[at]} -> {target[at]}) names a node outside "
                 f"[0, {num_nodes}): fix the edge, or give every node features and a label"
             )
+
+
+def _check_plausible(num_nodes: int, described: int, name: str) -> None:
+    """Refuse a number of nodes that what is known of them cannot explain, before memory is taken.
+
+    One damaged id, or a wrong number of nodes, would otherwise make a small graph fill the memory.
+    """
+    most = _BARE_NODES + _BARE_NODES_PER_ENTRY * described
+    if num_nodes > most:
+        raise GraphError(
+            f"graph {name!r}: got {num_nodes:,} nodes, of which edges, features and labels have "
+            f"only {described:,} entries, expected at most {most:,}: number the nodes from 0 "
+            "without gaps"
+        )
 
 
 def _check_mark(ids: ArrayLike, key: str, num_nodes: int, name: str) -> NodeIds:
@@ -286,13 +357,22 @@ def _check_weights(edge_weight: ArrayLike, source: NDArray[Any], name: str) -> N
     return weight
 
 
+def _check_sums(weight: NDArray[np.float32], name: str) -> None:
+    for start in range(0, len(weight), _CHUNK_EDGES):
+        if not np.isfinite(weight[start : start + _CHUNK_EDGES]).all():
+            raise GraphError(
+                f"graph {name!r}: the weights of a repeated edge add up to infinity, expected a "
+                "sum that float32 can hold: scale the weights down"
+            )
+
+
 def _compress(
     source: NDArray[Any],
     target: NDArray[Any],
     weight: NDArray[np.float32] | None,
     num_nodes: int,
     directed: bool,
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32] | None]:
+) -> CompressedEdges:
     """Return the edge list as sorted CSR arrays, by the rules of `build_graph`."""
     proper = source != target
     source, target = source[proper], target[proper]
@@ -306,4 +386,5 @@ def _compress(
         matrix = matrix.maximum(matrix.T.tocsr())
         matrix.sort_indices()
     indptr, indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
-    return indptr, indices, None if weight is None else matrix.data.astype(np.float32)
+    merged = None if weight is None else matrix.data.astype(np.float32)
+    return CompressedEdges(indptr, indices, merged)

@@ -85,7 +85,7 @@ class DataContract:
         """
         graph, column_notes, surprises = self._with_columns(graph)
         edge_notes = self._notes_on_edges(graph)
-        graph, class_notes, _ = self._with_classes(graph)
+        graph, class_notes, _ = self.with_classes(graph)
         return AlignedGraph(graph, (*column_notes, *edge_notes, *class_notes), surprises)
 
     def _with_columns(self, graph: Graph) -> AlignedGraph:
@@ -137,7 +137,8 @@ class DataContract:
             notes.append(_difference("weighted", "unweighted", self.weighted))
         return tuple(notes)
 
-    def _with_classes(self, graph: Graph) -> AlignedGraph:
+    def with_classes(self, graph: Graph) -> AlignedGraph:
+        """Return the graph with the model's classes, as in `aligned`; features stay as they are."""
         names = _texts(graph.class_names)
         if names and not self.class_names:
             if len(names) == self.num_classes:

@@ -7,13 +7,16 @@ from pathlib import Path
 from gpn_scale.data.benchmark_files import BENCHMARKS, load_benchmark
 from gpn_scale.data.formats import describe_formats, graph_at, graph_called, names_in
 from gpn_scale.data.graph import Graph
-from gpn_scale.data.ogb import load_ogbn_arxiv
+from gpn_scale.data.ogb import load_ogb
+from gpn_scale.data.ogb_files import OGB_DATASETS
 from gpn_scale.data.synthetic import NAME as SYNTHETIC
 from gpn_scale.data.synthetic import parse_synthetic, synthetic_graph
 from gpn_scale.errors import GraphError
 
 DATASET_NAMES = (*BENCHMARKS, "ogbn-arxiv")
 """Names of the paper's datasets, which can be downloaded."""
+DOWNLOADED_NAMES = (*BENCHMARKS, *OGB_DATASETS)
+"""Names of all datasets that can be downloaded."""
 
 
 def load_graph(name: str, data_dir: Path | str = "data") -> Graph:
@@ -22,7 +25,7 @@ def load_graph(name: str, data_dir: Path | str = "data") -> Graph:
     1. `synthetic` or `synthetic:key=value,...`: generated.
     2. A file or folder of this name in `data_dir`, in one of the formats of
        `gpn_scale.data.formats`: an `.npz` file, a saved graph, tables of edges and nodes.
-    3. One of `DATASET_NAMES`: read from their published raw files in `data_dir`, downloaded if
+    3. One of `DOWNLOADED_NAMES`: read from their published raw files in `data_dir`, downloaded if
        needed.
     4. `name` as the path of such a file or folder. A name that contains a folder is always such a
        path and never looked up inside `data_dir`.
@@ -49,8 +52,8 @@ def load_graph(name: str, data_dir: Path | str = "data") -> Graph:
     local = graph_called(name, data_dir) if plain else None
     if local is not None:
         return local
-    if name == "ogbn-arxiv":
-        return load_ogbn_arxiv(data_dir)
+    if name in OGB_DATASETS:
+        return load_ogb(name, data_dir)
     if name in BENCHMARKS:
         return load_benchmark(name, data_dir)
     given = graph_at(Path(name))
@@ -66,13 +69,13 @@ def dataset_help() -> str:
     'one of CoraML'
     """
     return (
-        f"one of {', '.join(DATASET_NAMES)}; {SYNTHETIC}[:nodes=20000,classes=7,...]; or X for "
+        f"one of {', '.join(DOWNLOADED_NAMES)}; {SYNTHETIC}[:nodes=20000,classes=7,...]; or X for "
         f"{describe_formats('DIR/X')}"
     )
 
 
 def _unknown(name: str, data_dir: Path, plain: bool) -> str:
-    names = list(dict.fromkeys([*DATASET_NAMES, SYNTHETIC, *names_in(data_dir)]))
+    names = list(dict.fromkeys([*DOWNLOADED_NAMES, SYNTHETIC, *names_in(data_dir)]))
     folded = {each.casefold(): each for each in names}
     near = [folded[each] for each in get_close_matches(name.casefold(), folded, n=3)]
     hint = f"did you mean {near[0]!r}? " if near else ""

@@ -11,12 +11,28 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from gpn_scale.data.graph import Graph
+from gpn_scale.scratch import release_pages
 
 BLOCK_EDGES = 1 << 22
 """Number of edges of a block; a single node with more neighbours makes a larger one."""
 
 Edges = tuple[NDArray[np.int64], NDArray[np.int32]]
 """Sources and targets, (M,) each."""
+
+
+def row_ranges(graph: Graph, block_edges: int = BLOCK_EDGES) -> Iterator[tuple[int, int]]:
+    """Yield consecutive ranges of nodes, each with few enough edges or of a single node.
+
+    >>> from gpn_scale import build_graph
+    >>> list(row_ranges(build_graph([0, 1, 2], [1, 2, 0]), block_edges=4))
+    [(0, 2), (2, 3)]
+    """
+    start = 0
+    while start < graph.num_nodes:
+        last = int(graph.indptr[start]) + block_edges
+        stop = max(int(np.searchsorted(graph.indptr, last, side="right")) - 1, start + 1)
+        yield start, stop
+        start = stop
 
 
 def edge_blocks(graph: Graph, block_edges: int = BLOCK_EDGES) -> Iterator[Edges]:
@@ -27,10 +43,7 @@ def edge_blocks(graph: Graph, block_edges: int = BLOCK_EDGES) -> Iterator[Edges]
     >>> [(source.tolist(), target.tolist()) for source, target in edge_blocks(graph)]
     [([0, 0, 1], [1, 2, 2])]
     """
-    start = 0
-    while start < graph.num_nodes:
-        last = int(graph.indptr[start]) + block_edges
-        stop = max(int(np.searchsorted(graph.indptr, last, side="right")) - 1, start + 1)
+    for start, stop in row_ranges(graph, block_edges):
         degree = np.diff(graph.indptr[start : stop + 1])
         source = np.repeat(np.arange(start, stop), degree)
         target = np.asarray(graph.indices[graph.indptr[start] : graph.indptr[stop]])
@@ -39,7 +52,7 @@ def edge_blocks(graph: Graph, block_edges: int = BLOCK_EDGES) -> Iterator[Edges]
             source, target = source[first], target[first]
         if len(source):
             yield source, target
-        start = stop
+        release_pages(graph.indices)
 
 
 def component_sizes(graph: Graph, block_edges: int = BLOCK_EDGES) -> NDArray[np.int64]:

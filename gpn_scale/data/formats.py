@@ -3,7 +3,7 @@
 Loading, messages and help texts read this table, so a new format is one more entry.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from os.path import isdir, isfile
 from pathlib import Path
@@ -11,7 +11,7 @@ from pathlib import Path
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.graph_folder import MANIFEST, open_graph
 from gpn_scale.data.npz import read_npz
-from gpn_scale.data.tables import has_tables, read_tables
+from gpn_scale.data.tables import has_tables, read_tables, table_paths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +30,8 @@ class GraphFormat:
     """Return the graph at a path, called by a name."""
     description: str
     """What the user provides, for messages and help; `{}` stands for the path without suffix."""
+    files: Callable[[Path], Sequence[Path]] = lambda path: [path]
+    """Return the files of which at least one is replaced if the graph at a path changes."""
 
     def name_of(self, path: Path) -> str:
         """Return the name of the graph at `path`."""
@@ -47,12 +49,14 @@ FORMATS = (
         suffix="",
         recognises=lambda path: isdir(path) and isfile(path / MANIFEST),
         read=lambda path, name: replace(open_graph(path), name=name),
+        files=lambda path: [path / MANIFEST],
         description=f"a folder {{}} of a saved graph ({MANIFEST})",
     ),
     GraphFormat(
         suffix="",
         recognises=lambda path: isdir(path) and has_tables(path),
         read=read_tables,
+        files=table_paths,
         description="a folder {} with tables of edges and nodes (edges.csv|parquet)",
     ),
 )
@@ -95,6 +99,17 @@ def graph_called(name: str, folder: Path) -> Graph | None:
         if graph is not None:
             return graph
     return None
+
+
+def graph_files(name: str, folder: Path) -> list[Path]:
+    """Return the files to watch for changes of the graph `name` in `folder`; some may not exist.
+
+    >>> [str(path) for path in graph_files("pair", Path("graphs"))][:2]
+    ['graphs/pair.npz', 'graphs/pair/graph.json']
+    """
+    inside = [file for each in FORMATS for file in each.files(folder / f"{name}{each.suffix}")]
+    # The name may be a path by itself.
+    return [*inside, *(file for each in FORMATS for file in each.files(Path(name)))]
 
 
 def names_in(folder: Path) -> list[str]:

@@ -4,7 +4,6 @@ Shapes: N nodes, E stored edges (both directions of an undirected edge), F featu
 C classes.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
+from gpn_scale.data.array_hash import array_hash
 from gpn_scale.errors import GraphError
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ MISSING_LABEL = -1
 """Label of a node whose class is unknown or hidden (see `leave_out_classes`)."""
 
 NodeIds = NDArray[np.int64]
-_HASH_BYTES = 1 << 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -222,7 +221,7 @@ class Graph:
         The first call reads these arrays; later calls return the kept hash.
         """
         if "structure" not in self._fingerprints:
-            self._fingerprints["structure"] = _hash(self._structure())
+            self._fingerprints["structure"] = array_hash(self._structure())
         return self._fingerprints["structure"]
 
     def fingerprint(self) -> str:
@@ -231,7 +230,7 @@ class Graph:
         The first call reads every array; later calls return the kept hash.
         """
         if "all" not in self._fingerprints:
-            self._fingerprints["all"] = _hash(self._content())
+            self._fingerprints["all"] = array_hash(self._content())
         return self._fingerprints["all"]
 
     def _content(self) -> list[tuple[str, NDArray[Any] | None]]:
@@ -372,7 +371,7 @@ def as_node_ids(ids: ArrayLike, what: str) -> NDArray[Any]:
 
 
 def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
-    """Return `np.asarray(values)`; `what` names the values in messages.
+    """Return `np.asarray(values)`, or a mapped array itself; `what` names it in messages.
 
     >>> as_array([[1, 2], [3, 4]], "features").shape
     (2, 2)
@@ -380,21 +379,11 @@ def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
     Raises:
         GraphError: rows have different lengths.
     """
+    if isinstance(values, np.memmap):
+        return values  # keeps its pages under control of `release_pages`
     try:
         return np.asarray(values)
     except ValueError as error:
         raise GraphError(
             f"{what} cannot become an array, expected rows of equal length ({error})"
         ) from error
-
-
-def _hash(arrays: list[tuple[str, NDArray[Any] | None]]) -> str:
-    digest = hashlib.blake2b(digest_size=16)
-    for name, array in arrays:
-        if array is None:
-            continue
-        digest.update(f"{name}:{array.dtype.str}:{array.shape};".encode())
-        flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        for start in range(0, len(flat), _HASH_BYTES):
-            digest.update(flat[start : start + _HASH_BYTES].data)
-    return digest.hexdigest()

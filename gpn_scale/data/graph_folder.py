@@ -10,25 +10,30 @@ which are checked when the graph is opened; folders of earlier versions have non
 import hashlib
 import json
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from gpn_scale.block_checksums import file_hash, has_hash
 from gpn_scale.checked_json import json_checksum, write_checked_json
+from gpn_scale.data.array_hash import byte_chunks
 from gpn_scale.data.graph import CSRFeatures, Features, Graph, Split
-from gpn_scale.data.npz_arrays import UNREADABLE
+from gpn_scale.data.mapped_checks import check_manifest, check_mapped
+from gpn_scale.data.npz_arrays import UNREADABLE, load_array
 from gpn_scale.data.preparation import Preparation
 from gpn_scale.data.raw_columns import RawColumns
 from gpn_scale.errors import GraphError
-from gpn_scale.files import replacing
+from gpn_scale.files import make_folder, remove, remove_left_over, replacing
 from gpn_scale.reading import check_file, read_json
 
 FORMAT_VERSION = 1
 MANIFEST = "graph.json"
 _RAW_COLUMNS, _CHECKSUM, _TOKEN = "raw_columns", "checksum", "?" * 16
+_OWN_NAMES = (f"*-{_TOKEN}.npy", f"{_RAW_COLUMNS}-{_TOKEN}.parquet")
 
 _Arrays = Mapping[str, NDArray[Any]]
 
@@ -46,15 +51,15 @@ def save_graph(graph: Graph, directory: Path) -> None:
     ...     sorted(path.name.partition("-")[0] for path in Path(folder).iterdir())
     ['graph.json', 'indices', 'indptr', 'labels']
     """
-    directory.mkdir(parents=True, exist_ok=True)
+    make_folder(directory)
     fingerprint = graph.fingerprint()
     token = _content_token(graph, fingerprint)
     arrays, marks = _arrays_of(graph)
     entries = {}
     for key, array in arrays.items():
         file_name = f"{key}-{token}.npy"
-        with replacing(directory / file_name) as temporary, temporary.open("wb") as file:
-            np.save(file, np.ascontiguousarray(array), allow_pickle=False)
+        with replacing(directory / file_name) as file:
+            _save_array(file, array)
         entries[key] = {"file": file_name, "dtype": array.dtype.str, "shape": list(array.shape)}
         entries[key][_CHECKSUM] = file_hash(directory / file_name)
     sparse = isinstance(graph.features, CSRFeatures)
@@ -79,10 +84,13 @@ def save_graph(graph: Graph, directory: Path) -> None:
         manifest[_RAW_COLUMNS] = {"file": file_name, _CHECKSUM: file_hash(directory / file_name)}
         kept.add(file_name)
     write_checked_json(directory / MANIFEST, manifest)
-    for pattern in (f"*-{_TOKEN}.npy", f"{_RAW_COLUMNS}-{_TOKEN}.parquet"):
-        for path in directory.glob(pattern):
-            if path.name not in kept:
-                path.unlink(missing_ok=True)
+    remove(*(path for path in directory.iterdir() if _is_own(path.name) and path.name not in kept))
+    remove_left_over(directory, _is_own)
+
+
+def _is_own(name: str) -> bool:
+    """Return whether `save_graph` gives files such names, besides `graph.json`."""
+    return any(fnmatchcase(name, pattern) for pattern in _OWN_NAMES)
 
 
 def open_graph(directory: Path) -> Graph:
@@ -104,9 +112,11 @@ def open_graph(directory: Path) -> Graph:
     path = directory / MANIFEST
     manifest = _read_manifest(path)
     try:
-        return _graph_of(manifest, directory)
+        graph = _graph_of(manifest, directory)
     except (KeyError, TypeError, AttributeError) as error:
         raise GraphError(f"{path} is incomplete ({error!r}): save the graph again") from error
+    check_mapped(graph)
+    return graph
 
 
 def _graph_of(manifest: Mapping[str, Any], directory: Path) -> Graph:
@@ -152,6 +162,14 @@ def _raw_columns(manifest: Mapping[str, Any], directory: Path) -> RawColumns | N
     return RawColumns(directory / entry["file"])
 
 
+def _save_array(file: BinaryIO, array: NDArray[Any]) -> None:
+    """Write what `np.save` writes; of a mapped array, a part at a time is in memory."""
+    contiguous = np.ascontiguousarray(array)
+    npy_format.write_array_header_1_0(file, npy_format.header_data_from_array_1_0(contiguous))
+    for part in byte_chunks(array):
+        file.write(part)
+
+
 def _content_token(graph: Graph, fingerprint: str) -> str:
     """Return a hash that is equal for equal arrays only: of the fingerprint and of all names."""
     digest = hashlib.blake2b(fingerprint.encode(), digest_size=8)
@@ -160,7 +178,8 @@ def _content_token(graph: Graph, fingerprint: str) -> str:
     for names in (graph.node_names, graph.class_names, *named):
         digest.update(repr(None if names is None else (names.dtype.str, names.shape)).encode())
         if names is not None:
-            digest.update(np.ascontiguousarray(names).view(np.uint8).data)
+            for part in byte_chunks(names):
+                digest.update(part)
     # Files of marks are numbered in the order of the marks, so the order counts too.
     digest.update(json.dumps(list(graph.marks)).encode())
     return digest.hexdigest()
@@ -205,6 +224,10 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         )
     if _CHECKSUM in manifest and manifest[_CHECKSUM] != json_checksum(manifest):
         raise GraphError(f"{path} is damaged: its checksum is wrong: save the graph again")
+    try:
+        check_manifest(manifest)
+    except GraphError as error:
+        raise GraphError(f"{path} is damaged: {error}: save the graph again") from error
     return dict(manifest)
 
 
@@ -229,7 +252,7 @@ def _open_array(path: Path, entry: Mapping[str, Any]) -> NDArray[Any]:
     _check_file(path, entry)
     try:
         check_file(path)
-        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        array = load_array(path, mapped=True)
     except UNREADABLE as error:
         raise GraphError(
             f"{path} is missing or damaged ({error}), but graph.json names it: save the graph again"

@@ -20,6 +20,9 @@ class ImportFacts:
     """Number of rows of the table of edges."""
     nodes_added: int = 0
     """Number of nodes that only the table of edges names and that were added."""
+    nodes_gone: int = 0
+    """Number of nodes of an earlier graph that the tables no longer have and that keep their
+    places, without edges, label and values."""
     unknown_ids: int = 0
     """Number of edges that were dropped because an end is unknown or missing."""
     self_loops: int = 0

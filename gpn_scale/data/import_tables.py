@@ -4,11 +4,13 @@ All faults of both tables are collected before they are reported.
 """
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
-from gpn_scale.data.building import build_graph
+from gpn_scale.data.building import graph_with_edges
 from gpn_scale.data.column_roles import (
     ColumnNames,
     ColumnRoles,
@@ -19,17 +21,22 @@ from gpn_scale.data.column_roles import (
     unknown_columns,
 )
 from gpn_scale.data.column_values import MISSING_TOKENS
+from gpn_scale.data.compressed_edges import compressed_edges
 from gpn_scale.data.fault_collector import FaultCollector
 from gpn_scale.data.faults import Fault
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.import_facts import ImportFacts
 from gpn_scale.data.import_rules import ImportRules
 from gpn_scale.data.linked_edges import LinkedEdges, read_edges
+from gpn_scale.data.node_places import earlier_ids, gone_ids, placed_after
 from gpn_scale.data.node_tables import NodeTable, read_nodes
-from gpn_scale.data.preparation import Preparation, prepared_features
+from gpn_scale.data.preparation import Preparation
+from gpn_scale.data.prepared_blocks import features_by_block
 from gpn_scale.data.raw_columns import RawColumns
 from gpn_scale.data.table_files import TableFile
-from gpn_scale.data.table_inputs import InputTable, TableLike, input_table
+from gpn_scale.data.table_inputs import BLOCK_ROWS, InputTable, TableLike, input_table
+from gpn_scale.data.text_columns import text_array
+from gpn_scale.memory import give_back_freed_memory
 
 
 class ImportedGraph(NamedTuple):
@@ -53,13 +60,17 @@ def import_tables(
     names: ColumnNames | None = None,
     rules: ImportRules | None = None,
     name: str = "graph",
+    earlier: Graph | None = None,
+    scratch: Path | None = None,
+    block_rows: int = BLOCK_ROWS,
 ) -> ImportedGraph:
     """Return the graph of two raw tables, and what was done to them.
 
     Ids are texts, integers or whole numbers, and compare as texts: 7 is "7", "007" is not. All
     columns of the nodes without a role become features by a `Preparation` that is fitted to them.
     Classes always have names; nodes are numbered in the order of their table, with added ones at
-    the end in the order of their ids.
+    the end in the order of their ids. The nodes of an earlier graph keep their places and come
+    first; those that are gone stay without edges, label and values.
 
     >>> nodes = {"ref": [1, 2, 3], "kind": ["x", "y", None], "verdict": ["ok", "bad", None]}
     >>> edges = {"a": [1, 2, 2, 9], "b": [2, 1, 2, 3]}
@@ -76,41 +87,74 @@ def import_tables(
         names: Names of the columns that are no features.
         rules: What to do where the tables leave a choice.
         name: Name of the graph.
+        earlier: A graph of earlier tables, whose nodes keep their places.
+        scratch: Folder of temporary files, which large tables need; None for the system's default.
+        block_rows: Number of rows of a table that are read at a time.
 
     Raises:
         TableFaults: the tables cannot become a graph; it lists all faults.
-        GraphError: an argument is no table.
+        GraphError: an argument is no table, or the nodes of `earlier` have no names.
     """
     names, rules = names or ColumnNames(), rules or ImportRules()
     faults = FaultCollector()
+    old_ids = None if earlier is None else earlier_ids(earlier)
     inputs = _opened(nodes, edges, faults)
     roles = _roles(*inputs, names, faults)
     node_input, edge_input = inputs
-    listed = None if node_input is None else read_nodes(node_input, roles, faults)
+    listed = None
+    if node_input is not None:
+        listed = read_nodes(node_input, roles, faults, directory=scratch, block_rows=block_rows)
+        _give_back_memory()
     linked = None
     if edge_input is not None:
-        linked = read_edges(edge_input, roles, listed, rules.unknown_ids, faults)
+        linked = read_edges(
+            edge_input,
+            roles,
+            listed,
+            rules.unknown_ids,
+            faults,
+            directory=scratch,
+            block_rows=block_rows,
+        )
+        _give_back_memory()
     preparation = None
     if listed is not None:
         added = None if linked is None else linked.added
         everyone = listed if added is None else listed.with_added(added)
         preparation = faults.attempt(lambda: _fitted(everyone, rules))
+        if old_ids is not None and rules.missing == "refuse":
+            _check_gone(everyone, old_ids, roles, faults)
     faults.report()
+    _give_back_memory()
     assert listed is not None
     assert linked is not None
     assert preparation is not None
-    graph = build_graph(
-        linked.source,
-        linked.target,
-        name=name,
-        num_nodes=everyone.num_nodes,
-        edge_weight=linked.weight,
+    placed = everyone
+    if old_ids is not None:
+        placed, place, _ = placed_after(everyone, old_ids, scratch)
+        linked = linked.renumbered(place, scratch)
+    edge_rows = compressed_edges(
+        linked.blocks,
+        placed.num_nodes,
+        weighted=linked.weight is not None,
         directed=rules.directed,
-        node_names=everyone.ids.to_numpy(zero_copy_only=False).astype(np.str_),
-        **_label_arguments(everyone),
+        directory=scratch,
     )
-    facts = _facts(graph, listed, linked, preparation, roles)
-    return ImportedGraph(_with_features(graph, everyone, preparation), facts, roles)
+    graph = graph_with_edges(
+        edge_rows,
+        name=name,
+        directed=rules.directed,
+        node_names=text_array(placed.ids, scratch),
+        **_label_arguments(placed),
+    )
+    facts = _facts(graph, listed, everyone, linked, preparation, roles)
+    return ImportedGraph(_with_features(graph, placed, preparation, scratch), facts, roles)
+
+
+def _give_back_memory() -> None:
+    """Return what Arrow and the heap keep for later to the system, between two phases."""
+    pa.default_memory_pool().release_unused()
+    give_back_freed_memory()
 
 
 def _opened(
@@ -163,6 +207,22 @@ def _fitted(nodes: NodeTable, rules: ImportRules) -> Preparation:
     return preparation
 
 
+def _check_gone(
+    nodes: NodeTable, old_ids: pa.Array, roles: ColumnRoles, faults: FaultCollector
+) -> None:
+    """Refuse nodes that are gone if they must not have missing values."""
+    gone = gone_ids(nodes, old_ids)
+    if len(gone) and nodes.columns.num_columns:
+        advice = (
+            "the earlier graph has this node, which would keep its place with missing values: list "
+            "it, or let missing values be filled or flagged"
+        )
+        fault = Fault(
+            file=nodes.file, column=roles.id, value=gone[0].as_py(), count=len(gone), advice=advice
+        )
+        faults.add([fault], "missing", "order")
+
+
 def _label_arguments(nodes: NodeTable) -> dict[str, Any]:
     if nodes.labels is None:
         return {}
@@ -170,15 +230,17 @@ def _label_arguments(nodes: NodeTable) -> dict[str, Any]:
     return {"labels": labels, "class_names": class_names, "split": nodes.split}
 
 
-def _with_features(graph: Graph, nodes: NodeTable, preparation: Preparation) -> Graph:
-    prepared = prepared_features(preparation, nodes.columns, graph, file=nodes.file)
-    if not prepared.preparation.num_features:
+def _with_features(
+    graph: Graph, nodes: NodeTable, preparation: Preparation, scratch: Path | None
+) -> Graph:
+    fitted = preparation.fitted_to(graph)
+    if not fitted.num_features:
         return graph
     return replace(
         graph,
-        features=prepared.features,
-        feature_names=np.array(prepared.preparation.feature_names),
-        preparation=prepared.preparation,
+        features=features_by_block(fitted, nodes.columns, graph, directory=scratch),
+        feature_names=np.array(fitted.feature_names),
+        preparation=fitted,
         raw_columns=RawColumns(nodes.columns) if nodes.columns.num_columns else None,
     )
 
@@ -186,20 +248,22 @@ def _with_features(graph: Graph, nodes: NodeTable, preparation: Preparation) -> 
 def _facts(
     graph: Graph,
     listed: NodeTable,
+    everyone: NodeTable,
     linked: LinkedEdges,
     preparation: Preparation,
     roles: ColumnRoles,
 ) -> ImportFacts:
-    self_loops = int((linked.source == linked.target).sum())
+    self_loops = linked.num_self_loops
     edges = graph.num_edges if graph.directed else graph.num_edges // 2
     missing = {
-        rule.column: round(rule.missing_fraction * graph.num_nodes)
+        rule.column: round(rule.missing_fraction * everyone.num_nodes)
         for rule in preparation.rules
         if rule.missing_fraction > 0
     }
     return ImportFacts(
         nodes_listed=listed.num_nodes,
-        nodes_added=graph.num_nodes - listed.num_nodes,
+        nodes_added=everyone.num_nodes - listed.num_nodes,
+        nodes_gone=graph.num_nodes - everyone.num_nodes,
         edges_listed=linked.num_listed,
         unknown_ids=linked.num_listed - len(linked.source),
         self_loops=self_loops,

@@ -45,7 +45,7 @@ def read_labels(
         file: Name of the table.
         column_name: Name of the column.
     """
-    texts, wrong, advice = text_column(column)
+    texts, wrong, advice, _ = text_column(column)
     names = pc.unique(texts.drop_null())
     if pc.all(pc.match_substring_regex(names, _INTEGER)).as_py():
         names = names.take(pc.array_sort_indices(names.cast(pa.int64())))

@@ -1,6 +1,12 @@
-"""The table of edges, with its ends found among the nodes."""
+"""The table of edges, with its ends found among the nodes, block by block.
 
+Shapes: E edges, N nodes.
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -8,32 +14,31 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gpn_scale.data.column_roles import ColumnRoles
-from gpn_scale.data.edge_tables import (
-    Ends,
-    end_faults,
-    ends_of,
-    likely_reason,
-    mostly_unknown,
-    read_weights,
-)
+from gpn_scale.data.compressed_edges import EdgeBlock, edge_list_blocks
+from gpn_scale.data.edge_tables import EndProblems, Ends, WeightReader, ends_of
 from gpn_scale.data.fault_collector import FaultCollector
 from gpn_scale.data.import_rules import UnknownIds
 from gpn_scale.data.node_tables import NodeTable
-from gpn_scale.data.table_inputs import InputTable
+from gpn_scale.data.table_inputs import BLOCK_ROWS, InputTable, table_blocks
+from gpn_scale.scratch import GrowingArray, release_pages
 
 _ADVICE = ("add the node, or choose the rule unknown_ids", "add the node, or remove the edge")
 """What to do about an unknown id: if there is a rule for them, and if there is none."""
+_REASON_ROWS = 1 << 14
+_MAPPED_EDGES = 1 << 22
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LinkedEdges:
-    """Edges between numbered nodes, after the rule for unknown ids.
+    """Edges between numbered nodes, after the rule for unknown ids; many are in mapped arrays.
 
     >>> edges = LinkedEdges(
     ...     source=np.array([0, 1]), target=np.array([1, 1]), weight=None, num_listed=3
     ... )
-    >>> edges.num_listed - len(edges.source)
-    1
+    >>> edges.num_listed - len(edges.source), edges.num_self_loops
+    (1, 1)
+    >>> edges.renumbered(np.array([7, 5])).target.tolist()
+    [5, 5]
     """
 
     source: NDArray[np.int64]
@@ -47,6 +52,32 @@ class LinkedEdges:
     added: pa.Array | None = None
     """Ids of nodes to add, sorted; they follow the listed ones. None without."""
 
+    def blocks(self) -> Iterator[EdgeBlock]:
+        """Yield all edges in blocks."""
+        return edge_list_blocks(self.source, self.target, self.weight)()
+
+    @property
+    def num_self_loops(self) -> int:
+        """Number of edges that join a node to itself."""
+        return sum(int((block.source == block.target).sum()) for block in self.blocks())
+
+    def renumbered(
+        self, number_N: NDArray[np.int64], directory: Path | None = None
+    ) -> "LinkedEdges":
+        """Return the edges between nodes that have other numbers.
+
+        Args:
+            number_N: New number of each node.
+            directory: Folder of temporary files; None for the system's default.
+        """
+        return LinkedEdges(
+            source=_mapped(self.source, number_N, directory),
+            target=_mapped(self.target, number_N, directory),
+            weight=self.weight,
+            num_listed=self.num_listed,
+            added=self.added,
+        )
+
 
 def read_edges(
     table: InputTable,
@@ -54,8 +85,13 @@ def read_edges(
     nodes: NodeTable | None,
     unknown_ids: UnknownIds | None,
     faults: FaultCollector,
+    *,
+    directory: Path | None = None,
+    block_rows: int = BLOCK_ROWS,
 ) -> LinkedEdges | None:
     """Return the edges of a table; None if they cannot be read.
+
+    The table is read in blocks, so memory grows with the number of nodes alone.
 
     >>> from gpn_scale.data.node_tables import read_nodes
     >>> from gpn_scale.data.table_inputs import input_table
@@ -73,29 +109,126 @@ def read_edges(
         unknown_ids: What to do with ids that no node has; None if there is no choice, and they are
             refused.
         faults: Gets all that is wrong with ends and weights.
+        directory: Folder of temporary files; None for the system's default.
+        block_rows: Number of rows that are read at a time.
     """
     used = [name for name in (roles.source, roles.target, roles.weight) if name is not None]
-    content = faults.attempt(lambda: table.read(list(dict.fromkeys(used)))) if used else None
-    if content is None:
+    used = list(dict.fromkeys(used))
+    if not used:
         return None
-    weight = None
+
+    def scanned() -> _Scan:
+        has_points: dict[str, bool] = {}
+        while True:
+            scan = _Scan(roles, nodes, unknown_ids, directory, has_points)
+            blocks = table_blocks(table, used, block_rows=block_rows)
+            if all(scan.add(block) for block in blocks):
+                return scan
+
+    scan = faults.attempt(scanned)
+    if scan is None:
+        return None
     if roles.weight is not None:
-        column = content[roles.weight]
-        weight, wrong = read_weights(column, file=table.name, column_name=roles.weight)
-        faults.add(wrong, "weight", "drop")
+        faults.add(scan.weights.faults(table.name, roles.weight), "weight", "drop")
     if nodes is None or roles.source is None or roles.target is None:
         return None
-    ends = {}
     for name in (roles.source, roles.target):
-        ends[name] = ends_of(content[name], nodes.ids)
-        _check_ends(name, ends[name], table, roles, nodes, unknown_ids, faults)
-    del content
-    return _linked(ends[roles.source], ends[roles.target], weight, nodes.num_nodes, unknown_ids)
+        _check_ends(name, scan.problems[name], table, roles, nodes, unknown_ids, faults)
+    return scan.linked()
+
+
+class _Scan:
+    """One pass over the table of edges."""
+
+    def __init__(
+        self,
+        roles: ColumnRoles,
+        nodes: NodeTable | None,
+        unknown_ids: UnknownIds | None,
+        directory: Path | None,
+        has_points: dict[str, bool],
+    ) -> None:
+        self._roles, self._nodes, self._directory = roles, nodes, directory
+        self._adds = unknown_ids == "add"
+        self._has_points = has_points
+        """Whether all ids of a column so far are written as "7.0"."""
+        self.weights = WeightReader()
+        ends = [name for name in (roles.source, roles.target) if name is not None]
+        self.problems = {name: EndProblems() for name in ends}
+        self._arrays = [GrowingArray(np.int64, directory) for _ in range(2)]
+        self._weight = GrowingArray(np.float64, directory)
+        self._added = pa.array([], pa.large_string())
+        self._num_rows = 0
+
+    def add(self, block: pa.Table) -> bool:
+        """Add a block; False if it shows that earlier blocks were read by a wrong rule."""
+        weight = None
+        if self._roles.weight is not None:
+            weight = self.weights.weights(block[self._roles.weight], self._num_rows)
+        if self._nodes is not None and len(self.problems) == 2:
+            ends = []
+            for name in self.problems:
+                read = self._read_ends(name, block[name], self._nodes.ids)
+                if read is None:
+                    return False
+                self.problems[name].add(read, self._num_rows)
+                ends.append(read)
+            self._keep(ends, weight, self._nodes.num_nodes)
+        self._num_rows += block.num_rows
+        return True
+
+    def linked(self) -> LinkedEdges:
+        """Return the edges that were kept, after all blocks."""
+        assert self._nodes is not None
+        linked = LinkedEdges(
+            source=self._arrays[0].array(),
+            target=self._arrays[1].array(),
+            weight=None if self._roles.weight is None else self._weight.array(),
+            num_listed=self._num_rows,
+        )
+        if not len(self._added):
+            return linked
+        # Added nodes were numbered as they occurred; their order is that of their ids.
+        order = np.asarray(pc.array_sort_indices(self._added)).astype(np.int64)
+        number = np.arange(self._nodes.num_nodes + len(order))
+        number[self._nodes.num_nodes + order] = self._nodes.num_nodes + np.arange(len(order))
+        numbered = linked.renumbered(number, self._directory)
+        return LinkedEdges(
+            source=numbered.source,
+            target=numbered.target,
+            weight=numbered.weight,
+            num_listed=numbered.num_listed,
+            added=self._added.take(pa.array(order)),
+        )
+
+    def _read_ends(self, name: str, column: pa.ChunkedArray, ids: pa.Array) -> Ends | None:
+        """Return the ends in a block; None if earlier blocks have shortened their ids wrongly."""
+        known = self._has_points.get(name)
+        ends = ends_of(column, ids, shorten=False if known is False else None)
+        if ends.has_points is not None:
+            self._has_points[name] = ends.has_points
+        return None if known and ends.has_points is False else ends
+
+    def _keep(self, ends: list[Ends], weight: NDArray[Any] | None, num_nodes: int) -> None:
+        """Keep the edges of a block that have both ends; unknown ids are added by rule."""
+        numbers = [each.nodes for each in ends]
+        if self._adds and any(each.is_unknown.any() for each in ends):
+            texts = [each.texts.filter(pa.array(each.is_unknown)) for each in ends]
+            unknown = pc.unique(pa.concat_arrays([self._added, *texts]))
+            self._added = unknown  # the earlier ones come first, in their order
+            for each, own_texts in zip(ends, texts, strict=True):
+                places = np.asarray(pc.index_in(own_texts, value_set=unknown))
+                each.nodes[each.is_unknown] = num_nodes + places
+        kept = (numbers[0] >= 0) & (numbers[1] >= 0)
+        for array, number in zip(self._arrays, numbers, strict=True):
+            array.append(number[kept])
+        if weight is not None:
+            self._weight.append(weight[kept])
 
 
 def _check_ends(
     name: str,
-    ends: Ends,
+    problems: EndProblems,
     table: InputTable,
     roles: ColumnRoles,
     nodes: NodeTable,
@@ -104,17 +237,17 @@ def _check_ends(
 ) -> None:
     refused = unknown_ids in ("refuse", None)
     reason = None
-    if refused and mostly_unknown(ends):
+    if refused and problems.mostly_unknown:
         used = {roles.source, roles.target}
         others = [column for column in table.column_names if column not in used]
+        first = next(table_blocks(table, others, block_rows=_REASON_ROWS), pa.table({}))
         assert roles.id is not None
-        reason = likely_reason(
-            ends, nodes.ids, id_column=roles.id, nodes=nodes.columns, edges=table.read(others)
+        reason = problems.likely_reason(
+            nodes.ids, id_column=roles.id, nodes=nodes.columns, edges=first
         )
-    wrong = end_faults(
-        ends,
-        file=table.name,
-        column=name,
+    wrong = problems.faults(
+        table.name,
+        name,
         unknown=_ADVICE[unknown_ids is None] if refused else None,
         missing=unknown_ids != "drop",
         reason=reason,
@@ -123,39 +256,12 @@ def _check_ends(
     faults.add(wrong, *choices, *(("id", "source", "target") if reason else ()))
 
 
-def _linked(
-    source: Ends,
-    target: Ends,
-    weight: NDArray[np.float64] | None,
-    num_nodes: int,
-    unknown_ids: UnknownIds | None,
-) -> LinkedEdges:
-    """Return the edges by the rule for unknown ids; those with a missing end are dropped."""
-    added, numbers = None, [source.nodes, target.nodes]
-    if unknown_ids == "add" and (source.is_unknown.any() or target.is_unknown.any()):
-        unknown = pc.unique(pa.concat_arrays([_unknown_texts(source), _unknown_texts(target)]))
-        added = unknown.take(pc.array_sort_indices(unknown))
-        numbers = [_with_numbers(ends, added, num_nodes) for ends in (source, target)]
-    kept = (numbers[0] >= 0) & (numbers[1] >= 0)
-    if not kept.all():
-        numbers = [each[kept] for each in numbers]
-        weight = None if weight is None else weight[kept]
-    return LinkedEdges(
-        source=numbers[0],
-        target=numbers[1],
-        weight=weight,
-        num_listed=len(kept),
-        added=added,
-    )
-
-
-def _with_numbers(ends: Ends, added: pa.Array, num_nodes: int) -> NDArray[np.int64]:
-    """Return the numbers of the nodes, where added ones follow the others."""
-    numbers = ends.nodes.copy()
-    places = np.asarray(pc.index_in(_unknown_texts(ends), value_set=added))
-    numbers[ends.is_unknown] = num_nodes + places
-    return numbers
-
-
-def _unknown_texts(ends: Ends) -> pa.Array:
-    return ends.texts.filter(pa.array(ends.is_unknown))
+def _mapped(
+    ends: NDArray[np.int64], number_N: NDArray[np.int64], directory: Path | None
+) -> NDArray[np.int64]:
+    """Return the new numbers of the ends of all edges."""
+    result = GrowingArray(np.int64, directory)
+    for start in range(0, len(ends), _MAPPED_EDGES):
+        result.append(number_N[ends[start : start + _MAPPED_EDGES]])
+        release_pages(ends)
+    return result.array()

@@ -1,6 +1,7 @@
 """The table of nodes: ids, labels, split and raw feature columns."""
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -10,8 +11,9 @@ from gpn_scale.data.edge_tables import read_node_ids
 from gpn_scale.data.fault_collector import FaultCollector
 from gpn_scale.data.faults import Fault
 from gpn_scale.data.graph import MISSING_LABEL, Split
+from gpn_scale.data.growing_table import GrowingTable
 from gpn_scale.data.label_columns import Labels, read_labels, read_split
-from gpn_scale.data.table_inputs import InputTable
+from gpn_scale.data.table_inputs import BLOCK_ROWS, InputTable, table_blocks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -61,8 +63,17 @@ class NodeTable:
         )
 
 
-def read_nodes(table: InputTable, roles: ColumnRoles, faults: FaultCollector) -> NodeTable | None:
+def read_nodes(
+    table: InputTable,
+    roles: ColumnRoles,
+    faults: FaultCollector,
+    *,
+    directory: Path | None = None,
+    block_rows: int = BLOCK_ROWS,
+) -> NodeTable | None:
     """Return the nodes of a table; None if it cannot be read or has no column of ids.
+
+    Raw columns that take much memory are in an unnamed file, from which they are mapped.
 
     >>> from gpn_scale.data.table_inputs import input_table
     >>> table, faults = input_table({"id": [1, 1]}, "nodes"), FaultCollector()
@@ -78,19 +89,33 @@ def read_nodes(table: InputTable, roles: ColumnRoles, faults: FaultCollector) ->
         table: The opened table.
         roles: Its columns.
         faults: Gets all that is wrong with ids, labels and split.
+        directory: Folder of the file; None for the system's default.
+        block_rows: Number of rows that are read at a time.
     """
     used = [name for name in (roles.id, roles.label, roles.split) if name is not None]
-    used = [*dict.fromkeys(used), *roles.features]
-    content = faults.attempt(lambda: table.read(used)) if used else None
-    if content is None:
+    own = list(dict.fromkeys(used))
+
+    def read() -> tuple[pa.Table, pa.Table]:
+        parts, columns = [], GrowingTable(directory)
+        for block in table_blocks(table, [*own, *roles.features], block_rows=block_rows):
+            parts.append(block.select(own))
+            columns.append(block.select(list(roles.features)))
+        if not parts:
+            return table.read(own), table.read(roles.features)
+        return pa.concat_tables(parts), columns.table()
+
+    tables = faults.attempt(read) if own or roles.features else None
+    if tables is None:
         return None
+    content, columns = tables
     file = table.name
-    if not content.num_rows:
+    num_rows = max(content.num_rows, columns.num_rows)
+    if not num_rows:
         faults.add([Fault(file=file, advice="the table has no rows: list at least one node")])
     labels, split = None, None
     if roles.label is not None:
         labels, wrong = read_labels(content[roles.label], file=file, column_name=roles.label)
-        faults.add(wrong if content.num_rows else [], "label", "drop")
+        faults.add(wrong if num_rows else [], "label", "drop")
     if roles.split is not None:
         column = content[roles.split]
         split, wrong = read_split(column, labels, file=file, column_name=roles.split)
@@ -104,5 +129,5 @@ def read_nodes(table: InputTable, roles: ColumnRoles, faults: FaultCollector) ->
         ids=ids,
         labels=labels,
         split=split,
-        columns=content.select(list(roles.features)),
+        columns=columns,
     )

@@ -111,8 +111,7 @@ def write_npz(graph: Graph, path: Path) -> None:
     }
     arrays |= {key: texts for key, texts in names.items() if texts is not None}
     arrays |= {_MARK + key: ids for key, ids in graph.marks.items()}
-    # An open file, because np.savez appends ".npz" to other names.
-    with replacing(path) as temporary, temporary.open("wb") as file:
+    with replacing(path) as file:
         np.savez(file, **arrays)
 
 

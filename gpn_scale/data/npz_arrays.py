@@ -1,13 +1,15 @@
 """Arrays out of `.npz` archives that may hold anything."""
 
+import math
 import struct
 import tokenize
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 from numpy.lib import format as npy_format
@@ -15,12 +17,16 @@ from numpy.typing import NDArray
 
 from gpn_scale.errors import FileError, GraphError
 from gpn_scale.reading import file_size, open_file, unpacked_limit
+from gpn_scale.scratch import MEMORY_BYTES, GrowingArray
 
 UNREADABLE = (
     *(OSError, ValueError, EOFError, RuntimeError, MemoryError, TypeError, OverflowError),
-    *(KeyError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
+    *(KeyError, SyntaxError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
 )
 """Errors of NumPy and of zipfile about damaged files; RecursionError is a RuntimeError."""
+_PART_BYTES = 1 << 24
+_LENGTHS_OFFSET = 26
+"""Where the header of a member of a zip archive has the lengths of its name and extras."""
 
 
 def read_arrays(path: Path, is_wanted: Callable[[str], bool]) -> dict[str, NDArray[Any]]:
@@ -47,10 +53,7 @@ def read_arrays(path: Path, is_wanted: Callable[[str], bool]) -> dict[str, NDArr
         raise GraphError(f"{path} cannot be opened ({error}): make it readable") from error
     with file:
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore"
-                )  # about headers that Python 2 wrote, or damaged ones
+            with _without_warnings():
                 return _wanted_arrays(np.load(file, allow_pickle=False), path, is_wanted)
         except GraphError:
             raise
@@ -60,6 +63,114 @@ def read_arrays(path: Path, is_wanted: Callable[[str], bool]) -> dict[str, NDArr
                 f"{path} cannot be read as .npz without pickle ({reason}); "
                 "expected a complete file of plain arrays: write it again with np.savez"
             ) from error
+
+
+def load_array(source: Path | BinaryIO, *, mapped: bool = False) -> NDArray[Any]:
+    """Return the array in a `.npy` file, which is mapped if wanted and never unpickled.
+
+    >>> from io import BytesIO
+    >>> file = BytesIO()
+    >>> np.save(file, [1, 2])
+    >>> _ = file.seek(0)
+    >>> load_array(file)
+    array([1, 2])
+
+    Raises:
+        ValueError: the file holds several arrays; and any other of `UNREADABLE` if it is damaged.
+    """
+    with _without_warnings():
+        array = np.load(source, mmap_mode="r" if mapped else None, allow_pickle=False)
+    if not isinstance(array, np.ndarray):
+        array.close()
+        raise ValueError("it is an archive of several arrays")
+    return array
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Silence NumPy about headers that Python 2 wrote, and about damaged ones."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def mapped_arrays(
+    path: Path,
+    names: Sequence[str],
+    directory: Path | None = None,
+    memory_bytes: int = MEMORY_BYTES,
+) -> dict[str, NDArray[Any]]:
+    """Return arrays of the archive `path` that may be larger than memory.
+
+    Arrays that are stored as they are become mapped parts of the archive. Compressed ones are
+    unpacked into unnamed files, which disappear with the arrays. All are read once to check them.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "mine.npz"
+    ...     np.savez(path, x=[1, 2], y=[0])
+    ...     x = mapped_arrays(path, ["x"])["x"]
+    >>> type(x).__name__, x.tolist()
+    ('memmap', [1, 2])
+
+    Args:
+        path: The archive.
+        names: Names of the arrays.
+        directory: Folder of temporary files; None for the system's default.
+        memory_bytes: Size above which an array that was compressed is in a file.
+
+    Raises:
+        GraphError: the file is missing or damaged, an array is missing or pickled.
+        ConfigError: there is too little space for a compressed array.
+    """
+    try:
+        with open_file(path) as file, zipfile.ZipFile(file) as archive:
+            for name in names:
+                if f"{name}.npy" not in archive.namelist():
+                    raise GraphError(f"{path} has no array {name!r}: download the file again")
+            total = sum(_checked_bytes(archive, name, path) for name in names)
+            if total > unpacked_limit(file_size(path)):
+                raise GraphError(f"{path} unpacks to {total:,} bytes: download the file again")
+            return {name: _mapped(archive, name, path, directory, memory_bytes) for name in names}
+    except GraphError:
+        raise
+    except (FileError, *UNREADABLE) as error:
+        reason = str(error) or type(error).__name__
+        raise GraphError(
+            f"{path} cannot be read as .npz without pickle ({reason}): download the file again"
+        ) from error
+
+
+def _mapped(
+    archive: zipfile.ZipFile, name: str, path: Path, directory: Path | None, memory_bytes: int
+) -> NDArray[Any]:
+    member = archive.getinfo(f"{name}.npy")
+    with archive.open(member) as stream:
+        shape, is_fortran, dtype = _read_header(stream, name)
+        if dtype.hasobject:
+            raise GraphError(f"{path}: array {name!r} is pickled: download the file again")
+        begin = stream.tell()
+        content = GrowingArray(np.uint8, directory, memory_bytes)
+        is_stored = member.compress_type == zipfile.ZIP_STORED
+        while part := stream.read(_PART_BYTES):  # the end of the stream checks the checksum
+            if not is_stored:
+                content.append(np.frombuffer(part, np.uint8))
+    order: Literal["F", "C"] = "F" if is_fortran else "C"
+    if not is_stored:
+        size = dtype.itemsize * math.prod(shape)
+        return content.array()[:size].view(dtype).reshape(shape, order=order)
+    offset = _content_offset(archive, member) + begin
+    if not math.prod(shape):
+        return np.empty(shape, dtype)
+    return np.memmap(path, dtype, mode="r", offset=offset, shape=shape, order=order)
+
+
+def _content_offset(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
+    """Return where the content of a member begins: behind its header, its name and its extras."""
+    assert archive.fp is not None  # it is while the archive is open
+    archive.fp.seek(member.header_offset + _LENGTHS_OFFSET)
+    name_bytes, extra_bytes = struct.unpack("<HH", archive.fp.read(4))
+    return member.header_offset + _LENGTHS_OFFSET + 4 + int(name_bytes) + int(extra_bytes)
 
 
 def _wanted_arrays(
@@ -86,14 +197,7 @@ def _checked_bytes(archive: zipfile.ZipFile, name: str, path: Path) -> int:
     members = archive.namelist()
     member = archive.getinfo(f"{name}.npy" if f"{name}.npy" in members else name)
     with archive.open(member) as stream:
-        version = npy_format.read_magic(stream)
-        read_header = {
-            (1, 0): npy_format.read_array_header_1_0,
-            (2, 0): npy_format.read_array_header_2_0,
-        }.get(version)
-        if read_header is None:  # version 3 has names of fields, which no graph has
-            raise ValueError(f"array {name!r} is of version {version[0]} of the .npy format")
-        shape, _, dtype = read_header(stream)
+        shape, _, dtype = _read_header(stream, name)
     count = 1
     for length in shape:
         count *= length
@@ -105,3 +209,16 @@ def _checked_bytes(archive: zipfile.ZipFile, name: str, path: Path) -> int:
             f"{member.file_size:,} bytes that the file holds of it: write it again with np.savez"
         )
     return member.file_size
+
+
+def _read_header(stream: Any, name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return shape, whether the order is Fortran's, and type of the array in a stream."""
+    version = npy_format.read_magic(stream)
+    read_header = {
+        (1, 0): npy_format.read_array_header_1_0,
+        (2, 0): npy_format.read_array_header_2_0,
+    }.get(version)
+    if read_header is None:  # version 3 has names of fields, which no graph has
+        raise ValueError(f"array {name!r} is of version {version[0]} of the .npy format")
+    shape, is_fortran, dtype = read_header(stream)
+    return shape, is_fortran, dtype

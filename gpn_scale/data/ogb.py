@@ -1,15 +1,11 @@
-"""ogbn-arxiv from OGB's raw files.
-
-Deviation: OGB's own loaders are not used. They unpickle a cache that torch >= 2.6 refuses, and
-importing `ogb` contacts the network to look for updates. The raw `.csv.gz` files need neither.
-"""
+"""Node datasets of OGB by name: downloaded if missing, and read from their raw files."""
 
 import csv
+import os
 import shutil
+import sys
 import zipfile
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from http.client import HTTPException
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
@@ -17,28 +13,28 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.request import urlopen
 
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
-from pyarrow import csv as arrow_csv
-
-from gpn_scale.data.building import build_graph
-from gpn_scale.data.graph import Graph, Split
+from gpn_scale.data.graph import Graph
+from gpn_scale.data.graph_folder import open_graph, save_graph
+from gpn_scale.data.ogb_files import OGB_DATASETS, OgbDataset, read_ogb
 from gpn_scale.errors import FileError, GraphError
-from gpn_scale.reading import open_gzip, read_text, unpacked_limit
+from gpn_scale.files import make_folder, rename, replacing, write_json
+from gpn_scale.locks import claimed
+from gpn_scale.reading import read_json, read_text, unpacked_limit
+from gpn_scale.scratch import MEMORY_BYTES
 
-NAME = "ogbn-arxiv"
-FOLDER = "ogbn_arxiv"
-_ZIP_FOLDER = "arxiv"
-_RAW = ("edge", "node-feat", "node-label", "num-node-list", "num-edge-list")
-_FILES = tuple(f"raw/{name}.csv.gz" for name in _RAW)
-_FILES += tuple(f"split/time/{subset}.csv.gz" for subset in ("train", "valid", "test"))
 _TIMEOUT_SECONDS = 60.0
+_KEPT = "processed/gpn_scale"
+"""Where the graph of a large dataset is kept, beside the raw files."""
+_RECORD = "raw.json"
 
 
-def load_ogbn_arxiv(root: Path, url: str | None = None) -> Graph:
-    """Return ogbn-arxiv, made undirected, with its time split; download it if it is missing.
+def load_ogb(name: str, root: Path, url: str | None = None) -> Graph:
+    """Return a dataset of OGB, made undirected, with its public split; download it if missing.
 
+    A large dataset is read from its raw files once, in blocks, and kept as a folder of mapped
+    arrays beside them; it is read again if a raw file has changed.
+
+    >>> import numpy as np
     >>> tables = {
     ...     "raw/edge": [[0, 1], [1, 2], [2, 3]],
     ...     "raw/node-feat": [[0.5], [1.0], [1.5], [2.0]],
@@ -51,35 +47,39 @@ def load_ogbn_arxiv(root: Path, url: str | None = None) -> Graph:
     ... }
     >>> with TemporaryDirectory() as root:
     ...     for name, table in tables.items():
-    ...         path = Path(root) / FOLDER / f"{name}.csv.gz"
+    ...         path = Path(root) / "ogbn_arxiv" / f"{name}.csv.gz"
     ...         path.parent.mkdir(parents=True, exist_ok=True)
     ...         np.savetxt(path, table, fmt="%g", delimiter=",")
-    ...     load_ogbn_arxiv(Path(root))
+    ...     load_ogb("ogbn-arxiv", Path(root))
     Graph('ogbn-arxiv', nodes=4, edges=6, features=1, classes=2)
 
     Args:
-        root: Folder with the files in `ogbn_arxiv/raw` and `ogbn_arxiv/split/time`.
+        name: One of `OGB_DATASETS`.
+        root: Folder with the files in `ogbn_arxiv/raw` and `ogbn_arxiv/split`, and so on.
         url: Address of the zip file; by default the one in the installed package `ogb`.
 
     Raises:
         GraphError: the download fails, or the files are incomplete or damaged.
     """
-    folder = root / FOLDER
+    dataset = OGB_DATASETS[name]
+    folder = root / dataset.folder
     if not folder.exists():
-        _download(url or ogbn_arxiv_url(), folder)
-    missing = [name for name in _FILES if not (folder / name).is_file()]
+        _download(dataset, url or ogb_url(name), folder)
+    missing = [file for file in dataset.files if not (folder / file).is_file()]
     if missing:
         raise GraphError(
             f"{folder} has no {', '.join(missing)}: add what is missing, or remove the folder to "
             "download it again"
         )
-    return _read(folder)
+    if not dataset.is_large:
+        return read_ogb(folder, dataset, None, sys.maxsize)
+    return _kept(folder, dataset)
 
 
-def ogbn_arxiv_url() -> str:
-    """Return the address of the zip file from the installed ogb's table of datasets.
+def ogb_url(name: str) -> str:
+    """Return the address of a dataset's zip file from the installed ogb's table of datasets.
 
-    >>> ogbn_arxiv_url().endswith("/arxiv.zip")
+    >>> ogb_url("ogbn-arxiv").endswith("/arxiv.zip")
     True
 
     Raises:
@@ -91,105 +91,98 @@ def ogbn_arxiv_url() -> str:
         table = Path(place) / "nodeproppred" / "master.csv"
         if table.is_file():
             header, *rows = csv.reader(read_text(table).splitlines())
-            facts = {row[0]: row[header.index(NAME)] for row in rows if NAME in header}
+            facts = {row[0]: row[header.index(name)] for row in rows if name in header}
             if "url" in facts:
                 return facts["url"]
     raise GraphError(
-        f"the address of {NAME} is not known, since package 'ogb' or its nodeproppred/master.csv "
+        f"the address of {name} is not known, since package 'ogb' or its nodeproppred/master.csv "
         "is missing: pip install ogb"
     )
 
 
-def _download(url: str, folder: Path) -> None:
-    """Download and unpack the zip file at `url`; `folder` appears complete or not at all."""
-    by_hand = f"put {_FILES[0]} and the other files of {_ZIP_FOLDER}.zip into {folder} by hand"
+def _kept(folder: Path, dataset: OgbDataset) -> Graph:
+    """Return the graph that is kept beside the raw files; it is made if it is missing or old."""
+    kept = folder / _KEPT
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=folder.parent, prefix=f".{FOLDER}.") as temporary:
+        with claimed(kept / ".lock", wait=True):
+            facts = _raw_facts(folder, dataset)
+            graph = _kept_graph(kept) if _recorded(kept) == facts else None
+            if graph is None:
+                made = read_ogb(folder, dataset, kept, MEMORY_BYTES)
+                save_graph(made, kept)
+                write_json(kept / _RECORD, facts)
+                graph = open_graph(kept)
+    except OSError as error:
+        raise GraphError(
+            f"{kept} cannot be written ({error.strerror}), expected a folder for the graph of "
+            f"{dataset.name}: make it writable, or copy {folder} to another data folder",
+            arguments=("data_dir",),
+        ) from error
+    return graph
+
+
+def _kept_graph(kept: Path) -> Graph | None:
+    try:
+        return open_graph(kept)
+    except GraphError:  # it is damaged, and can be made again
+        return None
+
+
+def _raw_facts(folder: Path, dataset: OgbDataset) -> dict[str, Any]:
+    """Return sizes and times of change of the raw files."""
+    facts = {name: (folder / name).stat() for name in dataset.files}
+    return {name: [fact.st_size, fact.st_mtime_ns] for name, fact in facts.items()}
+
+
+def _recorded(kept: Path) -> Any:
+    try:
+        return read_json(kept / _RECORD)
+    except (OSError, FileError):
+        return None
+
+
+def _download(dataset: OgbDataset, url: str, folder: Path) -> None:
+    """Download and unpack the zip file at `url`; `folder` appears complete or not at all."""
+    by_hand = (
+        f"put {dataset.files[0]} and the other files of {dataset.archive}.zip into {folder} by hand"
+    )
+    try:
+        make_folder(folder.parent)
+        with TemporaryDirectory(dir=folder.parent, prefix=f".{dataset.folder}.") as temporary:
             archive = Path(temporary) / "download.zip"
-            with urlopen(url, timeout=_TIMEOUT_SECONDS) as remote, archive.open("wb") as local:
+            with urlopen(url, timeout=_TIMEOUT_SECONDS) as remote, replacing(archive) as local:
                 shutil.copyfileobj(remote, local)
-            _extract(archive, Path(temporary))
-            _move(Path(temporary) / _ZIP_FOLDER, folder)
+            _extract(archive, Path(temporary), dataset.archive)
+            os.unlink(archive)
+            _move(Path(temporary) / dataset.archive, folder)
     except (OSError, HTTPException, zipfile.BadZipFile, zlib.error) as error:
         raise GraphError(
-            f"{NAME} could not be downloaded from {url} ({error}): {by_hand}"
+            f"{dataset.name} could not be downloaded from {url} ({error}): {by_hand}"
         ) from error
 
 
-def _extract(archive: Path, target: Path) -> None:
-    with zipfile.ZipFile(archive) as opened:
-        for member in opened.namelist():
-            path = PurePosixPath(member)
-            if path.parts[:1] != (_ZIP_FOLDER,) or ".." in path.parts or "\\" in member:
+def _extract(path: Path, target: Path, inside: str) -> None:
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.namelist():
+            place = PurePosixPath(member)
+            if place.parts[:1] != (inside,) or ".." in place.parts or "\\" in member:
                 raise zipfile.BadZipFile(
-                    f"the archive holds {member!r}, expected paths inside {_ZIP_FOLDER}/ only"
+                    f"the archive holds {member!r}, expected paths inside {inside}/ only"
                 )
-        unpacked = sum(member.file_size for member in opened.infolist())
-        if unpacked > unpacked_limit(archive.stat().st_size):
-            raise zipfile.BadZipFile(f"the archive unpacks to {unpacked:,} bytes")
-        opened.extractall(target)
+        size = sum(entry.file_size for entry in archive.infolist())
+        if size > unpacked_limit(path.stat().st_size):
+            raise zipfile.BadZipFile(f"the archive unpacks to {size:,} bytes")
+        for entry in archive.infolist():
+            file = target / entry.filename
+            make_folder(file if entry.is_dir() else file.parent)
+            if not entry.is_dir():
+                with archive.open(entry) as packed, replacing(file) as unpacked:
+                    shutil.copyfileobj(packed, unpacked)
 
 
 def _move(source: Path, folder: Path) -> None:
     try:
-        source.rename(folder)
+        rename(source, folder)
     except OSError:
         if not folder.is_dir():  # otherwise another process was faster, and its folder is complete
             raise
-
-
-def _read(folder: Path) -> Graph:
-    edge, feature, label, num_nodes, num_edges = (
-        _read_csv(folder / name, pa.float32() if "feat" in name else pa.int64())
-        for name in _FILES[: len(_RAW)]
-    )
-    train, val, test = (_read_csv(folder / name, pa.int64())[:, 0] for name in _FILES[len(_RAW) :])
-    raw = folder / "raw"
-    _check_shape(raw / "edge.csv.gz", edge, (int(num_edges[0, 0]), 2))
-    _check_shape(raw / "node-feat.csv.gz", feature, (int(num_nodes[0, 0]), feature.shape[1]))
-    _check_shape(raw / "node-label.csv.gz", label, (int(num_nodes[0, 0]), 1))
-    return build_graph(
-        edge[:, 0],
-        edge[:, 1],
-        name=NAME,
-        features=feature,
-        labels=label[:, 0],
-        split=Split(train=train, val=val, test=test),
-    )
-
-
-def _check_shape(path: Path, array: NDArray[Any], expected: tuple[int, int]) -> None:
-    if array.shape != expected:
-        raise GraphError(
-            f"{path} holds a table of {array.shape[0]} rows and {array.shape[1]} columns, "
-            f"expected {expected[0]} and {expected[1]}: download the file again"
-        )
-
-
-def _read_csv(path: Path, kind: pa.DataType) -> NDArray[Any]:
-    """Return the numbers of a `.csv.gz` file without a header, (rows, columns)."""
-    with _read_errors(path):
-        options = arrow_csv.ReadOptions(autogenerate_column_names=True)
-        with open_gzip(path) as stream, arrow_csv.open_csv(stream, read_options=options) as blocks:
-            names = blocks.schema.names
-        types = arrow_csv.ConvertOptions(column_types=dict.fromkeys(names, kind))
-        with open_gzip(path) as stream:
-            table = arrow_csv.read_csv(stream, read_options=options, convert_options=types)
-    if any(column.null_count for column in table.columns):
-        raise GraphError(
-            f"{path} has an empty field, expected numbers only: download the file again"
-        )
-    array = np.empty((table.num_rows, table.num_columns), kind.to_pandas_dtype())
-    for number, column in enumerate(table.columns):
-        array[:, number] = column.to_numpy()
-    return array
-
-
-@contextmanager
-def _read_errors(path: Path) -> Iterator[None]:
-    """Turn errors of reading `path` into a `GraphError`."""
-    try:
-        yield
-    except (OSError, EOFError, zlib.error, FileError, pa.ArrowException) as error:
-        raise GraphError(f"{path} cannot be read ({error}): download the file again") from error

@@ -23,7 +23,7 @@ class RawColumns:
 
     Args:
         source: The table, or a Parquet file that holds it. Of a file, only the description is read
-            at once.
+            at once; it stays open, so that it can be read after another graph has replaced it.
 
     Raises:
         GraphError: the file is missing or damaged.
@@ -32,11 +32,14 @@ class RawColumns:
     def __init__(self, source: pa.Table | Path) -> None:
         self._source = source
         if isinstance(source, Path):
-            description = _described(source)
+            self._file, description = _opened(source)
             self._names = tuple(description.schema.to_arrow_schema().names)
             self._num_rows = int(description.num_rows)
         else:
             self._names, self._num_rows = tuple(source.column_names), int(source.num_rows)
+
+    def __reduce__(self) -> tuple[type["RawColumns"], tuple[pa.Table | Path]]:
+        return RawColumns, (self._source,)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -57,10 +60,9 @@ class RawColumns:
         if not isinstance(self._source, Path):
             return self._source
         try:
-            check_file(self._source)
-            with parquet.ParquetFile(self._source) as opened:
+            with parquet.ParquetFile(self._file) as opened:
                 return opened.read()
-        except (OSError, FileError, pa.ArrowException) as error:
+        except (OSError, pa.ArrowException) as error:
             raise _unreadable(self._source, error) from error
 
     def rows(self, start: int, stop: int) -> pa.Table:
@@ -75,7 +77,7 @@ class RawColumns:
         if not isinstance(self._source, Path):
             return self._source.slice(start, stop - start)
         try:
-            with parquet.ParquetFile(self._source) as opened:
+            with parquet.ParquetFile(self._file) as opened:
                 parts: list[int] = []
                 first = end = 0
                 for part in range(opened.num_row_groups):
@@ -109,8 +111,8 @@ class RawColumns:
         {'age': [31]}
         """
         table = self.table()
-        with replacing(path) as temporary:
-            parquet.write_table(table, temporary)
+        with replacing(path) as file:
+            parquet.write_table(table, file)
 
 
 class _HashingFile(io.RawIOBase):
@@ -128,10 +130,12 @@ class _HashingFile(io.RawIOBase):
         return len(content)
 
 
-def _described(path: Path) -> parquet.FileMetaData:
+def _opened(path: Path) -> tuple[pa.NativeFile, parquet.FileMetaData]:
+    """Return the open file, which threads can read from at a time, and its description."""
     try:
         check_file(path)
-        return parquet.read_metadata(path)
+        file = pa.OSFile(str(path))
+        return file, parquet.read_metadata(file)
     except (OSError, FileError, pa.ArrowException) as error:
         raise _unreadable(path, error) from error
 

@@ -52,6 +52,20 @@ def stratified_split(
         )
     if graph.num_classes == 0:
         raise GraphError(f"graph {graph.name!r} has no classes, expected labels to split by")
+    return graph.with_split(drawn_split(graph, train=train, val=val, rng_seed=rng_seed))
+
+
+def drawn_split(graph: Graph, *, train: float, val: float, rng_seed: int) -> Split:
+    """Return the split of `stratified_split`, whose arguments these are, without its checks.
+
+    Classes without nodes have none in the split.
+
+    >>> from gpn_scale import build_graph
+    >>> graph = build_graph([], [], labels=[0, -1, 0, 0], num_classes=2)
+    >>> split = drawn_split(graph, train=0.3, val=0.3, rng_seed=1)
+    >>> len(split.train), len(split.val), len(split.test)
+    (1, 1, 1)
+    """
     subset_of_node = np.full(graph.num_nodes, 2, np.int8)
     for ids in _shuffled_classes(graph, np.random.default_rng(rng_seed)):
         num_train, num_val = _class_counts(len(ids), train, val)
@@ -59,10 +73,7 @@ def stratified_split(
         subset_of_node[ids[num_train : num_train + num_val]] = 1
     labelled = np.flatnonzero(graph.labels != MISSING_LABEL)
     subset = subset_of_node[labelled]
-    split = Split(
-        train=labelled[subset == 0], val=labelled[subset == 1], test=labelled[subset == 2]
-    )
-    return graph.with_split(split)
+    return Split(train=labelled[subset == 0], val=labelled[subset == 1], test=labelled[subset == 2])
 
 
 def trainable_nodes(graph: Graph) -> NodeIds:
@@ -130,6 +141,24 @@ def leave_out_classes(graph: Graph, count: int, class_set: int = 0) -> Graph:
         GraphError: the graph has no split, fewer than two classes would stay, or it has no such
             set of classes.
     """
+    hidden = hide_classes(graph, count, class_set)
+    assert hidden.split is not None
+    return replace(hidden, split=None).with_split(hidden.split)
+
+
+def hide_classes(graph: Graph, count: int, class_set: int = 0) -> Graph:
+    """Return `leave_out_classes` without its check that every class has a training node.
+
+    >>> from gpn_scale import build_graph
+    >>> split = Split(train=[0], val=[], test=[1, 2])
+    >>> graph = replace(build_graph([], [], labels=[0, 1, 2]), split=split)
+    >>> hide_classes(graph, 1).split.test.tolist()
+    [1]
+
+    Raises:
+        GraphError: the graph has no split, fewer than two classes would stay, or it has no such
+            set of classes.
+    """
     split = _split_of(graph)
     known = graph.num_classes - count
     if count < 1 or known < 2:
@@ -150,20 +179,17 @@ def leave_out_classes(graph: Graph, count: int, class_set: int = 0) -> Graph:
     left_out = split.test[~stays[split.test]]
     earlier = graph.marks.get(LEFT_OUT_MARK, np.empty(0, np.int64))
     renumbered = np.searchsorted(kept, graph.labels)
-    unsplit = replace(
+    return replace(
         graph,
         labels=np.where(stays, renumbered, MISSING_LABEL).astype(np.int32),
         num_classes=known,
         class_names=None if graph.class_names is None else graph.class_names[kept],
-        split=None,
-        marks={**graph.marks, LEFT_OUT_MARK: np.union1d(earlier, left_out)},
-    )
-    return unsplit.with_split(
-        Split(
+        split=Split(
             train=split.train[stays[split.train]],
             val=split.val[stays[split.val]],
             test=split.test[stays[split.test]],
-        )
+        ),
+        marks={**graph.marks, LEFT_OUT_MARK: np.union1d(earlier, left_out)},
     )
 
 

@@ -4,14 +4,16 @@ Shapes: N nodes.
 """
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from gpn_scale.data.edge_blocks import row_ranges
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.standardisation import Standardisation
+from gpn_scale.scratch import release_pages
 
 StructuralMeasure = Literal["degree", "mean degree of neighbours", "in-degree", "weighted degree"]
 MEASURES: tuple[StructuralMeasure, ...] = get_args(StructuralMeasure)
@@ -76,15 +78,30 @@ def log_measure(graph: Graph, measure: StructuralMeasure) -> NDArray[np.float64]
     if measure == "degree":
         return np.log1p(degree)
     if measure == "in-degree":
-        return np.log1p(np.bincount(graph.indices, minlength=graph.num_nodes))
+        return np.log1p(_in_degree(graph))
     if measure == "weighted degree" and graph.edge_weight is None:
         return np.log1p(degree)
-    by_edge = graph.edge_weight if measure == "weighted degree" else degree[graph.indices]
-    assert by_edge is not None
     sums = np.zeros(graph.num_nodes)
+    weight_E = graph.edge_weight if measure == "weighted degree" else None
+    for start, stop in row_ranges(graph):
+        edges = slice(graph.indptr[start], graph.indptr[stop])
+        by_edge: NDArray[Any] = (
+            degree[graph.indices[edges]] if weight_E is None else weight_E[edges]
+        )
+        nodes = start + np.flatnonzero(degree[start:stop])
+        if len(nodes):
+            first = graph.indptr[nodes] - graph.indptr[start]
+            sums[nodes] = np.add.reduceat(by_edge, first, dtype=np.float64)
+        release_pages(graph.indices, graph.edge_weight)
     connected = degree > 0
-    if connected.any():
-        sums[connected] = np.add.reduceat(by_edge, graph.indptr[:-1][connected], dtype=np.float64)
     if measure == "mean degree of neighbours":
         sums[connected] /= degree[connected]
     return np.log1p(sums)
+
+
+def _in_degree(graph: Graph) -> NDArray[np.int64]:
+    counts = np.zeros(graph.num_nodes, np.int64)
+    for start, stop in row_ranges(graph):
+        target = graph.indices[graph.indptr[start] : graph.indptr[stop]]
+        counts += np.bincount(target, minlength=graph.num_nodes)
+    return counts

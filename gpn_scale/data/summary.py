@@ -89,7 +89,8 @@ class GraphSummary:
             graph: Any graph, memory-mapped or not.
             facts: What an import has done. Each of these may be absent: `edges_listed` (rows of
                 the edge table), `duplicates`, `self_loops` and `unknown_ids` (rows dropped or
-                merged for this reason), `nodes_added` (unknown ids that became nodes), `weight`
+                merged for this reason), `nodes_added` (unknown ids that became nodes),
+                `nodes_gone` (nodes of an earlier graph that only keep their places), `weight`
                 (name of the column of weights) and `missing` (missing values by column). Others
                 are kept and not printed.
         """
@@ -118,7 +119,7 @@ class GraphSummary:
         """Return the summary as aligned lines, about 25 at most."""
         degrees = self.degrees
         rows = [
-            ("nodes", f"{self.nodes:,}"),
+            ("nodes", self._node_text()),
             ("edges", f"{self.edges:,}, {self._kind_of_edges()}"),
             ("as listed", self._listed()),
             ("features", f"{self.features:,}"),
@@ -183,6 +184,13 @@ class GraphSummary:
             "homophily": self.homophily.to_dict(),
             "facts": dict(self.facts),
         }
+
+    def _node_text(self) -> str:
+        gone = self.facts.get("nodes_gone")
+        if not gone:
+            return f"{self.nodes:,}"
+        places = "is gone and keeps its place" if gone == 1 else "are gone and keep their places"
+        return f"{self.nodes:,}, of which {gone:,} {places}"
 
     def _kind_of_edges(self) -> str:
         direction = "with direction" if self.directed else "without direction"

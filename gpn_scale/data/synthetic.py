@@ -11,7 +11,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from gpn_scale.data.building import MAX_NODES, build_graph
+from gpn_scale.data.building import build_graph
+from gpn_scale.data.compressed_edges import MAX_NODES
 from gpn_scale.data.graph import MISSING_LABEL, Graph, NodeIds
 from gpn_scale.errors import ConfigError
 

@@ -4,21 +4,19 @@ The format is recognised by the content of a file, so its name may be any. All t
 file is reported as a `TableFaults`.
 """
 
-import codecs
-import csv
-import io
+import re
 import zlib
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 
+from gpn_scale.data.csv_headers import SAMPLE_BYTES, csv_header, decoded_sample
 from gpn_scale.data.faults import Fault, TableFaults
 from gpn_scale.errors import FileError
 from gpn_scale.reading import check_file, open_file, open_gzip
@@ -26,13 +24,11 @@ from gpn_scale.reading import check_file, open_file, open_gzip
 UNNAMED = "Unnamed: "
 """Beginning of the name that a column without one gets; its position follows, as in pandas."""
 
-_DELIMITERS = ",;\t|"
-_SNIFFED_BYTES = 1 << 20
-_SNIFFED_ROWS = 50
 _BLOCK_BYTES = 1 << 23
-_PARQUET, _GZIP, _ZIP = b"PAR1", b"\x1f\x8b", b"PK\x03\x04"
-_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_WRONG_LENGTH = "CSV parse error: Expected"
+_BATCH_ROWS = 1 << 18
+_PARQUET, _GZIP = b"PAR1", b"\x1f\x8b"
+_WRONG_LENGTH = re.compile(r"CSV parse error: (Row #\d+: )?Expected")
+"""Arrow's messages about rows of another length; one thread numbers rows, several do not."""
 _FIX_CSV = "write every row with as many values as the header, and close every quote"
 
 
@@ -70,32 +66,78 @@ class TableFile:
         """
         if not columns:
             return pa.table({})
-        try:
+        with self._readable():
             if self.delimiter is None:
                 return plain(read_parquet(self.path, columns))
-            table = self._read_csv(columns)
-            if self._has_open_quote(table):
-                raise _fault(self.name, "close the quote that the last row leaves open")
+            if self.is_empty:
+                return self._no_rows(columns)
+            try:
+                with self._stream() as stream:
+                    table = arrow_csv.read_csv(stream, **self._csv_options(columns))
+            except pa.ArrowInvalid as error:
+                raise self._length_fault(error, columns) from error
+            self._check_quotes(table)
             return table
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield the rows of these columns in pieces, as `read` returns them.
+
+        Raises:
+            TableFaults: as `read`, when the damaged place is reached.
+        """
+        if not columns:
+            return
+        with self._readable():
+            if self.delimiter is None:
+                yield from _parquet_batches(self.path, columns)
+            elif not self.is_empty:
+                yield from self._csv_batches(columns)
+
+    def _csv_batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        last = self._no_rows(columns)
+        try:
+            with (
+                self._stream() as stream,
+                arrow_csv.open_csv(stream, **self._csv_options(columns)) as reader,
+            ):
+                for batch in reader:
+                    last = pa.Table.from_batches([batch])
+                    yield last
+        except pa.ArrowInvalid as error:
+            raise self._length_fault(error, columns) from error
+        self._check_quotes(last)
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Turn errors of reading the file into faults."""
+        try:
+            yield
         except (OSError, EOFError, zlib.error, ValueError, pa.ArrowException) as error:
             if isinstance(error, TableFaults):
                 raise
             advice = "write the file again" if self.delimiter is None else _advice(error)
             raise _fault(self.name, f"{advice} ({_brief(error)})") from error
 
-    def _read_csv(self, columns: Sequence[str]) -> pa.Table:
-        types = {name: pa.string() for name in columns}
-        if self.is_empty:
-            return pa.table({name: pa.array([], kind) for name, kind in types.items()})
-        try:
-            return self._parsed(types)
-        except pa.ArrowInvalid as error:
-            if _WRONG_LENGTH not in str(error):
-                raise
+    def _no_rows(self, columns: Sequence[str]) -> pa.Table:
+        return pa.table({name: pa.array([], pa.string()) for name in columns})
+
+    def _check_quotes(self, table: pa.Table) -> None:
+        if self._has_open_quote(table):
+            raise _fault(self.name, "close the quote that the last row leaves open")
+
+    def _length_fault(self, error: Exception, columns: Sequence[str]) -> Exception:
+        """Return the fault of rows with too few or too many values, or else the error."""
+        if _WRONG_LENGTH.search(str(error)) is None:
+            return error
         # With several threads, Arrow does not number rows, and a handler of invalid rows may abort
         # the process when it ends. So only a second pass, by one thread, has a handler.
         rows = _InvalidRows()
-        self._parsed(types, rows)
+        with (
+            self._stream() as stream,
+            arrow_csv.open_csv(stream, **self._csv_options(columns[:1], rows)) as reader,
+        ):
+            for _ in reader:
+                pass
         assert rows.first is not None
         fault = Fault(
             file=self.name,
@@ -105,33 +147,33 @@ class TableFile:
             f"{rows.first.actual_columns}; put values that contain {self.delimiter!r} in quotes",
             count=rows.count,
         )
-        raise TableFaults([fault])
+        return TableFaults([fault])
 
-    def _parsed(self, types: dict[str, pa.DataType], rows: "_InvalidRows | None" = None) -> Any:
-        """Return the columns of `types`; rows of another length are added to `rows`, if given."""
-        with self._stream() as stream:
-            return arrow_csv.read_csv(
-                stream,
-                read_options=arrow_csv.ReadOptions(
-                    use_threads=rows is None,
-                    block_size=_BLOCK_BYTES,
-                    column_names=list(self.column_names),
-                    skip_rows=self.blank_lines,
-                    skip_rows_after_names=1,
-                ),
-                parse_options=arrow_csv.ParseOptions(
-                    delimiter=self.delimiter,
-                    newlines_in_values=True,
-                    invalid_row_handler=None if rows is None else rows.add,
-                ),
-                convert_options=arrow_csv.ConvertOptions(
-                    include_columns=list(types),
-                    column_types=types,
-                    strings_can_be_null=True,
-                    quoted_strings_can_be_null=True,
-                    null_values=[""],
-                ),
-            )
+    def _csv_options(
+        self, columns: Sequence[str], rows: "_InvalidRows | None" = None
+    ) -> dict[str, Any]:
+        """Return how the file is read; rows of another length are added to `rows`, if given."""
+        return {
+            "read_options": arrow_csv.ReadOptions(
+                use_threads=rows is None,
+                block_size=_BLOCK_BYTES,
+                column_names=list(self.column_names),
+                skip_rows=self.blank_lines,
+                skip_rows_after_names=1,
+            ),
+            "parse_options": arrow_csv.ParseOptions(
+                delimiter=self.delimiter,
+                newlines_in_values=True,
+                invalid_row_handler=None if rows is None else rows.add,
+            ),
+            "convert_options": arrow_csv.ConvertOptions(
+                include_columns=list(columns),
+                column_types=dict.fromkeys(columns, pa.string()),
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=True,
+                null_values=[""],
+            ),
+        }
 
     def _stream(self) -> Any:
         """Return the unpacked content of a CSV file."""
@@ -183,14 +225,14 @@ def open_table(path: Path, name: str | None = None) -> TableFile:
             )
         compressed = signature.startswith(_GZIP)
         with open_gzip(path) if compressed else open_file(path) as file:
-            sample = file.read(_SNIFFED_BYTES)
+            sample = file.read(SAMPLE_BYTES)
     except (OSError, EOFError, zlib.error, FileError, pa.ArrowException) as error:
         raise _fault(name, f"name a readable CSV or Parquet file ({_brief(error)})") from error
-    complete = len(sample) < _SNIFFED_BYTES
-    text = _decoded(sample, complete, name)
-    header = _header_of(text, complete)
+    complete = len(sample) < SAMPLE_BYTES
+    text = decoded_sample(sample, complete, name)
+    header = csv_header(text, complete)
     if header is None and text.strip():
-        raise _fault(name, f"write a header of less than {_SNIFFED_BYTES:,} bytes")
+        raise _fault(name, f"write a header of less than {SAMPLE_BYTES:,} bytes")
     if header is None:
         raise _fault(name, "the file is empty: write a line of column names and a line per row")
     return TableFile(
@@ -219,6 +261,22 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         table = opened.read(None if columns is None else list(columns))
     # The name of a column also selects those that begin with it and a dot.
     return table if columns is None else table.select(list(columns))
+
+
+def _parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
+    check_file(path)
+    with parquet.ParquetFile(path) as opened:
+        kinds = [opened.schema_arrow.field(name).type for name in columns]
+        if any(map(_may_be_text, kinds)):  # all rows decide whether these are text
+            yield plain(opened.read(list(columns)).select(list(columns)))
+            return
+        for batch in opened.iter_batches(_BATCH_ROWS, columns=list(columns)):
+            yield plain(pa.Table.from_batches([batch]).select(list(columns)))
+
+
+def _may_be_text(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def repeated_names(names: Sequence[str]) -> list[str]:
@@ -259,13 +317,6 @@ def _plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column
 
 
-class _Header(NamedTuple):
-    names: list[str]
-    delimiter: str
-    num_rows: int
-    """Number of rows of the sample, at most `_SNIFFED_ROWS`."""
-
-
 class _InvalidRows:
     """Takes the rows whose number of values differs from that of the header."""
 
@@ -277,55 +328,6 @@ class _InvalidRows:
         self.first = self.first or row
         self.count += 1
         return "skip"
-
-
-def _decoded(sample: bytes, complete: bool, name: str) -> str:
-    if sample.startswith(_ZIP):
-        raise _fault(name, "the file is an archive or an Excel workbook: save the table as CSV")
-    if sample.startswith(_UTF_16):
-        raise _fault(name, "the text is UTF-16: save the file as UTF-8")
-    if b"\0" in sample:
-        raise _fault(name, "the file is binary: expected a CSV or Parquet file")
-    try:
-        return codecs.getincrementaldecoder("utf-8-sig")().decode(sample, complete)
-    except UnicodeDecodeError as error:
-        value = sample[error.start : error.start + 1].hex()
-        advice = f"byte 0x{value} is not UTF-8 text: save the file as UTF-8 CSV, or as Parquet"
-        raise _fault(name, advice) from error
-
-
-def _header_of(text: str, complete: bool) -> _Header | None:
-    """Return the header by the delimiter that divides all rows alike into most values.
-
-    Of several such delimiters, one that leaves quotes around whole values is preferred.
-    """
-    candidates = []
-    for delimiter in _DELIMITERS:
-        rows, quotes_fit = _first_rows(text, delimiter, complete)
-        if rows:
-            alike = len(rows[0]) > 1 and len({len(row) for row in rows}) == 1
-            candidates.append((alike, quotes_fit, len(rows[0]), delimiter, rows))
-    if not candidates:
-        return None
-    *_, delimiter, rows = max(candidates, key=lambda each: each[:3])
-    return _Header(names=rows[0], delimiter=delimiter, num_rows=len(rows) - 1)
-
-
-def _first_rows(text: str, delimiter: str, complete: bool) -> tuple[list[list[str]], bool]:
-    """Return the first rows that are not empty, and whether quotes stand around whole values."""
-    limit = csv.field_size_limit(_SNIFFED_BYTES)
-    quotes_fit, rows = False, []
-    try:
-        for strict in (True, False):
-            reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=strict)
-            with suppress(csv.Error):
-                rows = list(islice((row for row in reader if row), _SNIFFED_ROWS + 1))
-                quotes_fit = strict
-                break
-    finally:
-        csv.field_size_limit(limit)
-    # The sample may end within its last row.
-    return rows if complete or len(rows) > _SNIFFED_ROWS else rows[:-1], quotes_fit
 
 
 def _checked_names(names: Sequence[str], file: str) -> tuple[str, ...]:

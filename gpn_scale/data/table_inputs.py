@@ -1,6 +1,6 @@
 """Tables from files, frames and dictionaries, behind one interface."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -14,6 +14,11 @@ from gpn_scale.errors import GraphError
 
 TableLike: TypeAlias = Any
 """A path, a pandas or polars frame, a pyarrow table, or a dictionary of columns."""
+
+BLOCK_ROWS = 1 << 22
+"""Number of rows of a block."""
+BLOCK_BYTES = 1 << 27
+"""Size from which a block has fewer rows."""
 
 _EXPECTED = (
     "the path of a CSV or Parquet file, a pandas or polars frame, a pyarrow table or a dictionary "
@@ -42,8 +47,50 @@ class FrameTable:
         """Return these columns."""
         return self.table.select(list(columns))
 
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield the rows of these columns."""
+        yield self.read(columns)
+
 
 InputTable = TableFile | FrameTable
+
+
+def table_blocks(
+    table: InputTable,
+    columns: Sequence[str],
+    *,
+    block_rows: int = BLOCK_ROWS,
+    block_bytes: int = BLOCK_BYTES,
+) -> Iterator[pa.Table]:
+    """Yield the rows of some columns in blocks, so that a file is never in memory as a whole.
+
+    >>> table = input_table({"id": [1, 2, 3]}, "nodes")
+    >>> [block.to_pydict() for block in table_blocks(table, ["id"], block_rows=2)]
+    [{'id': [1, 2]}, {'id': [3]}]
+
+    Args:
+        table: The opened table.
+        columns: The columns.
+        block_rows: Number of rows of a block, of which the last one may have fewer.
+        block_bytes: Size from which a block ends earlier.
+
+    Raises:
+        TableFaults: a file is damaged, or its rows have different lengths.
+    """
+    parts: list[pa.Table] = []
+    num_rows = num_bytes = 0
+    for batch in table.batches(columns):
+        rest = batch
+        while rest.num_rows:
+            part = rest.slice(0, block_rows - num_rows)
+            rest = rest.slice(part.num_rows)
+            parts.append(part)
+            num_rows, num_bytes = num_rows + part.num_rows, num_bytes + part.nbytes
+            if num_rows == block_rows or num_bytes >= block_bytes:
+                yield pa.concat_tables(parts)
+                parts, num_rows, num_bytes = [], 0, 0
+    if parts:
+        yield pa.concat_tables(parts)
 
 
 def input_table(table: TableLike, argument: str) -> InputTable:

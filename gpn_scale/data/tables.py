@@ -87,6 +87,15 @@ def has_tables(folder: Path) -> bool:
     return any((folder / f"edges{suffix}").is_file() for suffix in _SUFFIXES)
 
 
+def table_paths(folder: Path) -> list[Path]:
+    """Return where the tables of a graph may be.
+
+    >>> [path.name for path in table_paths(Path("mine"))][:1]
+    ['edges.parquet']
+    """
+    return [folder / f"{stem}{suffix}" for stem in ("edges", "nodes") for suffix in _SUFFIXES]
+
+
 def _read_table(folder: Path, stem: str, required: tuple[str, ...]) -> tuple[pa.Table, Path]:
     paths = [folder / f"{stem}{suffix}" for suffix in _SUFFIXES]
     present = [path for path in paths if path.is_file()]

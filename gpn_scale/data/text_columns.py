@@ -3,6 +3,7 @@
 The integer 7, the number 7.0 and the text "7" are the same id; the text "007" is another one.
 """
 
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,14 +12,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gpn_scale.data.faults import Fault
+from gpn_scale.data.wrong_values import WrongValues
+from gpn_scale.scratch import MEMORY_BYTES, release_pages, scratch_array
 
 MAX_LENGTH = 500
 """Number of characters that an id or a label may have; NumPy stores all as wide as the longest."""
-LISTED_VALUES = 5
-"""Number of distinct values that are listed as faults of their own."""
 
 _WHOLE_NUMBER = r"^-?\d+\.0+$"
 _WHOLE_FLOATS = 2.0**53
+_CHUNK_TEXTS = 1 << 18
 _NOTHING = pa.scalar(None, pa.large_string())
 
 
@@ -35,9 +37,12 @@ class TextColumn(NamedTuple):
     """Whether a value can be no id or label, per row."""
     advice: str = ""
     """What to do about the wrong values."""
+    has_points: bool | None = None
+    """Whether all texts are written as whole numbers with a decimal point; None if that was not
+    asked, or there is no text."""
 
 
-def text_column(column: pa.ChunkedArray) -> TextColumn:
+def text_column(column: pa.ChunkedArray, *, shorten: bool | None = None) -> TextColumn:
     """Return integers, whole numbers, booleans, dates and texts as texts; "" counts as missing.
 
     If all texts of the column are written as whole numbers with a decimal point ("7.0", as pandas
@@ -47,6 +52,10 @@ def text_column(column: pa.ChunkedArray) -> TextColumn:
     ['7', None, '12']
     >>> text_column(pa.chunked_array([[0.5, 7.0]])).wrong.tolist()
     [True, False]
+
+    Args:
+        column: The values.
+        shorten: Whether texts such as "7.0" become integers; None to decide it by all of them.
     """
     kind = column.type
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
@@ -58,11 +67,12 @@ def text_column(column: pa.ChunkedArray) -> TextColumn:
         nothing = pa.nulls(len(column), pa.large_string())
         return TextColumn(nothing, every, f"write integers or text, not values of type {kind}")
     texts = pc.if_else(pc.equal(texts, ""), _NOTHING, texts)
-    texts = without_point(texts) if _all_match(texts, _WHOLE_NUMBER) else texts
+    has_points = _all_match(texts, _WHOLE_NUMBER) if shorten is None else None
+    texts = without_point(texts) if shorten or has_points else texts
     long = pc.greater(pc.utf8_length(texts), MAX_LENGTH)
     wrong = np.asarray(pc.fill_null(pc.or_(long, pc.match_substring(texts, "\0")), False))
     advice = f"write at most {MAX_LENGTH} characters, and no NUL character"
-    return TextColumn(texts, wrong, advice if wrong.any() else "")
+    return TextColumn(texts, wrong, advice if wrong.any() else "", has_points)
 
 
 def without_point(texts: pa.Array) -> pa.Array:
@@ -83,6 +93,29 @@ def joined(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
+def text_array(texts: pa.Array, directory: Path | None = None) -> NDArray[np.str_]:
+    """Return texts as a NumPy array, each as wide as the longest; a large one is in a file.
+
+    >>> text_array(pa.array(["a", "bcd"]))
+    array(['a', 'bcd'], dtype='<U3')
+
+    Args:
+        texts: The texts, without null.
+        directory: Folder of the file; None for the system's default.
+    """
+    longest = max(pc.max(pc.utf8_length(texts)).as_py() or 0, 1)
+    kind = np.dtype(f"<U{longest}")
+    shape, size = (len(texts),), len(texts) * kind.itemsize
+    array: NDArray[np.str_] = np.empty(shape if size <= MEMORY_BYTES else 0, kind)
+    if size > MEMORY_BYTES:
+        array = scratch_array(shape, directory, kind, advice="free some disk space")
+    for start in range(0, len(texts), _CHUNK_TEXTS):
+        part = texts.slice(start, _CHUNK_TEXTS)
+        array[start : start + len(part)] = part.to_numpy(zero_copy_only=False)
+        release_pages(array)
+    return array
+
+
 def value_faults(
     texts: pa.Array, wrong: NDArray[Any], *, file: str, column: str, advice: str
 ) -> list[Fault]:
@@ -100,36 +133,9 @@ def value_faults(
         column: Name of the column.
         advice: What to do.
     """
-    rows = np.flatnonzero(wrong)
-    if not len(rows):
-        return []
-    encoded = pc.fill_null(texts.take(pa.array(rows)), "").dictionary_encode()
-    codes = encoded.indices.to_numpy()
-    counts = np.bincount(codes)
-    # Values are numbered in the order in which they occur first.
-    first_rows = rows[np.unique(codes, return_index=True)[1]]
-    listed = [
-        Fault(
-            file=file,
-            row=int(first_rows[code]) + 1,
-            column=column,
-            value=encoded.dictionary[code].as_py() or None,
-            advice=advice,
-            count=int(counts[code]),
-        )
-        for code in range(min(len(counts), LISTED_VALUES))
-    ]
-    if len(counts) > LISTED_VALUES:
-        more = len(counts) - LISTED_VALUES
-        rest = Fault(
-            file=file,
-            row=int(first_rows[LISTED_VALUES]) + 1,
-            column=column,
-            advice=f"the same for {more:,} more value{'s' if more > 1 else ''}",
-            count=int(counts[LISTED_VALUES:].sum()),
-        )
-        listed.append(rest)
-    return listed
+    values = WrongValues()
+    values.add(texts, wrong)
+    return values.faults(file, column, advice)
 
 
 def _from_floats(column: pa.ChunkedArray) -> TextColumn:
@@ -147,10 +153,11 @@ def _from_floats(column: pa.ChunkedArray) -> TextColumn:
     return TextColumn(texts, wrong, "write integers or text" if wrong.any() else "")
 
 
-def _all_match(texts: pa.Array, pattern: str) -> bool:
+def _all_match(texts: pa.Array, pattern: str) -> bool | None:
+    """Return whether all texts match a pattern; None if there is none."""
     # Most columns fail at their beginning, which is cheap to see.
     for part in (texts.slice(0, 1000), texts):
         matches = pc.match_substring_regex(part, pattern)
         if matches.null_count < len(part) and not pc.all(matches).as_py():
             return False
-    return bool(texts.null_count < len(texts))
+    return True if texts.null_count < len(texts) else None

@@ -54,6 +54,12 @@ ELSEWHERE_CONDITION = (
     "false alarms is promised."
 )
 """What p-values say of nodes of another graph, and of nodes that have joined after training."""
+LATER_CONDITION = (
+    "P-values compare nodes with the validation nodes of training as they are in this later graph. "
+    "They hold for nodes of known classes that were in the graph of training. For nodes that have "
+    "joined since, a small p-value says only that a node looks strange beside the validation nodes."
+)
+"""What p-values say of a later version of the training graph, after calibration on it."""
 LEAST_NODES = 19
 """Number of validation nodes below which no p-values are given: none could be as small as 5 %."""
 COARSE_NODES = 99

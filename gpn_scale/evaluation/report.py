@@ -27,6 +27,7 @@ from gpn_scale.evaluation.prediction_metrics import (
     is_largest_class,
     out_of_distribution_metrics,
 )
+from gpn_scale.evaluation.quality_change import QualityChange
 from gpn_scale.evaluation.sample_sizes import LEAST_FITTED_NODES, SampleSizes
 from gpn_scale.evaluation.scores import DETECTION_SCORES
 from gpn_scale.files import write_text
@@ -83,6 +84,8 @@ class Report:
     """What is shown nowhere else because of too few nodes, one sentence each."""
     files: dict[str, str] = field(default_factory=dict)
     """Checksums of other files of the run, by name, so that damage to them is noticed."""
+    warm_start: dict[str, Any] = field(default_factory=dict)
+    """The run whose weights training went on from, and what has changed; {} without one."""
     version: str = field(default=__version__)
 
     def write(self, json_path: Path, markdown_path: Path) -> None:
@@ -116,6 +119,10 @@ class Report:
             intervals = self.intervals.get("ood", {})
             lines += [_detection_sentence(self.ood, intervals), ""]
             lines += _detection_tables(self.ood, intervals)
+        if self.warm_start:
+            change = QualityChange(**self.warm_start)
+            lines += ["", "## Compared with the run that it went on from", ""]
+            lines += [markdown_text(change.sentence), "", *_change_table(change)]
         if self.left_out:
             lines += [
                 "",
@@ -154,6 +161,7 @@ def make_report(
     parts: dict[str, dict[str, int]] | None = None,
     calibration: KnownCalibration | None = None,
     summary: GraphSummary | None = None,
+    warm_start: QualityChange | None = None,
 ) -> Report:
     """Return the report of `prediction` on the graph's validation, test and unknown nodes.
 
@@ -187,6 +195,7 @@ def make_report(
         parts: Epochs of every part of a GPN+.
         calibration: Calibration of a GPN+.
         summary: Summary of the graph, to be kept with the report.
+        warm_start: Comparison with the run whose weights training went on from.
     """
     assert graph.split is not None
     subsets = {"test": graph.split.test, "val": graph.split.val}
@@ -224,6 +233,7 @@ def make_report(
         },
         warnings=[*label_warnings(graph), *_temperature_warnings(calibration)],
         left_out=list(SampleSizes.of(prediction, graph).left_out),
+        warm_start={} if warm_start is None else warm_start.to_dict(),
     )
 
 
@@ -345,6 +355,15 @@ def _calibration_lines(facts: dict[str, Any]) -> list[str]:
         f"temperature is {facts['temperature']:.3f}. {P_VALUE_CONDITION}"
     ]
     return [*lines, *(f"- {markdown_text(note)}" for note in facts["notes"])]
+
+
+def _change_table(change: QualityChange) -> list[str]:
+    """Return what has changed in quality, as a table; [] if nothing is compared."""
+    rows = [
+        [subset, metric_label(name), _percent(before), _percent(after)]
+        for subset, name, before, after in change.rows()
+    ]
+    return _table(["nodes", "metric", "before", "after"], rows) if rows else []
 
 
 def _table(header: list[str], rows: list[list[str]]) -> list[str]:

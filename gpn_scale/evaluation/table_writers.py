@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, BinaryIO, Protocol, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -77,8 +77,8 @@ def table_writer(path: Path, facts: Mapping[str, str] | None = None) -> Iterator
         ".csv": _CSVWriter,
         ".jsonl": _JSONWriter,
     }
-    with replacing(path) as temporary:
-        writer = kinds[path.suffix](temporary, facts or {})
+    with replacing(path) as file:
+        writer = kinds[path.suffix](file, facts or {})
         try:
             yield writer
         finally:
@@ -134,8 +134,8 @@ def _layout_checksum(schema: pa.Schema, rows: int) -> str:
 
 
 class _ParquetWriter:
-    def __init__(self, path: Path, facts: Mapping[str, str]) -> None:
-        self._path, self._writer, self._facts = path, cast(Any, None), facts
+    def __init__(self, file: BinaryIO, facts: Mapping[str, str]) -> None:
+        self._file, self._writer, self._facts = file, cast(Any, None), facts
 
     def write(self, table: pa.Table) -> None:
         if self._facts:
@@ -144,7 +144,7 @@ class _ParquetWriter:
         if self._writer is None:
             self._schema, self._rows = table.schema, 0
             self._writer = pa.parquet.ParquetWriter(
-                self._path, table.schema, write_page_checksum=True
+                self._file, table.schema, write_page_checksum=True
             )
         self._writer.write_table(table)
         self._rows += table.num_rows
@@ -157,13 +157,13 @@ class _ParquetWriter:
 
 
 class _CSVWriter:
-    def __init__(self, path: Path, _: Mapping[str, str]) -> None:
-        self._path, self._writer = path, cast(Any, None)
+    def __init__(self, file: BinaryIO, _: Mapping[str, str]) -> None:
+        self._file, self._writer = file, cast(Any, None)
 
     def write(self, table: pa.Table) -> None:
         flat = pa.table({name: _flat(table[name]) for name in table.column_names})
         if self._writer is None:
-            self._writer = pa.csv.CSVWriter(self._path, flat.schema)
+            self._writer = pa.csv.CSVWriter(self._file, flat.schema)
         self._writer.write_table(flat)
 
     def close(self) -> None:
@@ -172,16 +172,16 @@ class _CSVWriter:
 
 
 class _JSONWriter:
-    def __init__(self, path: Path, _: Mapping[str, str]) -> None:
-        self._file = path.open("w", encoding="utf-8")
+    def __init__(self, file: BinaryIO, _: Mapping[str, str]) -> None:
+        self._file = file
 
     def write(self, table: pa.Table) -> None:
         for row in table.to_pylist():
             values = {name: _finite(value) for name, value in row.items()}
-            self._file.write(json.dumps(values, ensure_ascii=False) + "\n")
+            self._file.write(f"{json.dumps(values, ensure_ascii=False)}\n".encode())
 
     def close(self) -> None:
-        self._file.close()
+        """Do nothing: all rows are written."""
 
 
 def _finite(value: Any) -> Any:

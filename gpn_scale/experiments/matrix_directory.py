@@ -12,6 +12,7 @@ from gpn_scale.errors import RunError
 from gpn_scale.experiments.cells import Cell, CellResult
 from gpn_scale.experiments.trained import FRACTIONS
 from gpn_scale.experiments.training_cost import TrainingCost
+from gpn_scale.files import make_folder
 
 
 class MatrixDirectory:
@@ -90,7 +91,7 @@ class MatrixDirectory:
         }
         content = {"version": __version__, "fingerprint": result.fingerprint, "results": results}
         path = self._file(cell, ".json")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         write_checked_json(path, content)
 
     def cost(self, cell: Cell) -> TrainingCost | None:
@@ -111,7 +112,7 @@ class MatrixDirectory:
     def write_cost(self, cell: Cell, cost: TrainingCost) -> None:
         """Replace what is stored about the cost of a cell's training."""
         path = self._cost_file(cell)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         write_checked_json(path, asdict(cost))
 
     def model_file(self, cell: Cell) -> Path:

@@ -20,6 +20,7 @@ from gpn_scale.experiments.cells import Cell, CellResult
 from gpn_scale.experiments.matrix_directory import MatrixDirectory
 from gpn_scale.experiments.trained import FRACTIONS, Trained
 from gpn_scale.experiments.training_cost import TrainingCost, measured_cost
+from gpn_scale.files import make_folder
 from gpn_scale.models.protocol import NodeClassifier
 from gpn_scale.models.setting import ModelSetting
 from gpn_scale.train.checkpoint import load_tensors, save_tensors
@@ -138,6 +139,6 @@ def fitted_model(
         "fingerprint": setting.fingerprint,
         "config": setting.config.to_dict(),
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     save_tensors(path, model.state(), facts)
     return model

@@ -18,7 +18,7 @@ from gpn_scale.experiments.catalogue import check_possible
 from gpn_scale.experiments.cells import Cell, CellResult
 from gpn_scale.experiments.request import MatrixRequest
 from gpn_scale.experiments.run_cell import run_cell
-from gpn_scale.files import claimed
+from gpn_scale.locks import claimed
 from gpn_scale.ppr.manifest import MANIFEST
 from gpn_scale.progress import ProgressMeter
 

@@ -63,7 +63,7 @@ class NodesPrediction:
     prediction: Prediction
     """Prediction of these nodes, in this order."""
     alpha_0_lower: NDArray[np.float64]
-    """Lower bound on the exact alpha_0: prior plus kept evidence, (B,)."""
+    """Lower bound on the exact alpha_0: prior and kept evidence, less what may have moved, (B,)."""
     alpha_0_upper: NDArray[np.float64]
     """Upper bound: adds the cut mass times the largest evidence of each cluster, (B,)."""
     contributors: Contributors | None
@@ -272,8 +272,10 @@ def predict_nodes(
         entry_local_E = np.searchsorted(block.batch.support_global, rows.ids)
         supplied_E = rows.weights * block.total_N[entry_local_E]
         kept_B = np.bincount(rows.row_of_entry(), supplied_E, minlength=rows.num_rows)
-        lower.append((num_classes + kept_B) * (1.0 - _ROUND_OFF))
-        bound_B = _tail_bound(rows, largest_P)
+        moved_B = store.moved(block.batch.root_global).astype(np.float64)
+        lost_B = np.minimum(moved_B * _largest_in_rows(rows, block.total_N[entry_local_E]), kept_B)
+        lower.append((num_classes + kept_B - lost_B) * (1.0 - _ROUND_OFF))
+        bound_B = _tail_bound(rows, largest_P) + moved_B * largest_P.max()
         upper.append((num_classes + kept_B + bound_B) * (1.0 + _ROUND_OFF))
         if explain:
             total_B = block.aggregated_BC.double().sum(1).cpu().numpy()
@@ -359,6 +361,13 @@ def _tail_bound(rows: Rows, largest_P: NDArray[np.float64]) -> NDArray[np.float6
         largest_P if by_cluster else largest_P.max()[None]
     )
     return bound_B
+
+
+def _largest_in_rows(rows: Rows, total_E: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the largest evidence of a kept node of each row, (B,); 0 for empty rows."""
+    largest_B = np.zeros(rows.num_rows)
+    np.maximum.at(largest_B, rows.row_of_entry(), total_E)
+    return largest_B
 
 
 def _joined(blocks: list[_Arrays]) -> _Arrays:

@@ -15,6 +15,9 @@ StoreLike = PPRStore | Path | str
 def open_rows(store: StoreLike, graph: Graph, diffusion: DiffusionConfig) -> PPRStore:
     """Return the opened store, whose rows are checked to fit this graph and this diffusion.
 
+    A store that is open already goes on with the rows that it has opened, also if it was updated on
+    disk since.
+
     >>> from tempfile import TemporaryDirectory
     >>> from gpn_scale import build_graph
     >>> from gpn_scale.config import PPRConfig
@@ -28,14 +31,19 @@ def open_rows(store: StoreLike, graph: Graph, diffusion: DiffusionConfig) -> PPR
     Raises:
         StoreError: the store belongs to another graph or diffusion, or cannot be read.
     """
-    path = store.path if isinstance(store, PPRStore) else store
-    opened = PPRStore.open(path, graph_fingerprint=graph.structure_fingerprint())
+    wanted = graph.structure_fingerprint()
+    if isinstance(store, PPRStore) and store.graph_fingerprint == wanted:
+        opened = store
+    else:  # the store on disk may have become one of this graph
+        path = store.path if isinstance(store, PPRStore) else store
+        opened = PPRStore.open(path, graph_fingerprint=wanted)
     for name, value in diffusion.store_parameters.items():
         stored = opened.parameters.get(name)
         if stored != value:
             raise StoreError(
-                f"{path} has rows with {name}={stored}, the model diffuses with {name}={value}: "
-                f"build the store with {name}={value}, or train with diffusion.{name}={stored}",
+                f"{opened.path} has rows with {name}={stored}, the model diffuses with "
+                f"{name}={value}: build the store with {name}={value}, or train with "
+                f"diffusion.{name}={stored}",
                 arguments=(f"rows_{name}={_flag_value(value)}", f"diffusion.{name}={stored}"),
             )
     return opened

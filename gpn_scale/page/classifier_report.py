@@ -11,6 +11,7 @@ from gpn_scale.errors import GraphError, RunError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.evaluation.report import Report, make_report
+from gpn_scale.files import make_folder
 from gpn_scale.page.run_facts import run_facts
 from gpn_scale.page.run_page import write_page
 from gpn_scale.page.run_record import RunRecord, training_curves
@@ -37,7 +38,7 @@ def write_report(
     facts = run_facts(record, classifier, aligned, prediction, opened, evidence)
     directory = RunDirectory(path)
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        make_folder(path)
         report.write(directory.report, directory.report_markdown)
         write_page(directory, facts)
     except OSError as error:

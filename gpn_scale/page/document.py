@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpn_scale import __version__
-from gpn_scale.files import replacing, write_text
+from gpn_scale.files import make_folder, write_bytes, write_text
 from gpn_scale.page.palette import colour_style
 from gpn_scale.page.section import Section
 from gpn_scale.page.templates import rendered, resource
@@ -54,13 +54,12 @@ def document(
 
 def write_charts(folder: Path, sections: Sequence[Section], *, png: bool = False) -> None:
     """Write every chart of the sections as an SVG file, and as a PNG file if asked to."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     for section in sections:
         for chart in section.charts:
             write_text(folder / f"{chart.name}.svg", chart.svg_file())
             if png:
-                with replacing(folder / f"{chart.name}.png") as temporary:
-                    temporary.write_bytes(chart.png_file())
+                write_bytes(folder / f"{chart.name}.png", chart.png_file())
 
 
 def _digest(script: str) -> str:

@@ -19,7 +19,7 @@ from gpn_scale.experiments.leaderboard_document import (
     score_table,
     winner_table,
 )
-from gpn_scale.files import write_text
+from gpn_scale.files import make_folder, write_text
 from gpn_scale.page.chart import Chart
 from gpn_scale.page.document import document, write_charts
 from gpn_scale.page.dot_chart import Dot, dot_chart
@@ -42,7 +42,7 @@ def write_leaderboard_page(path: Path, board: Leaderboard) -> None:
     """Write the page, and its charts next to it in `plots/`."""
     sections = [_overview(board), *(_graph_section(board, name) for name in board.datasets)]
     sections.append(_score_section(board))
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     write_charts(path.parent / "plots", sections)
     title = "Leaderboard"
     write_text(path, document(title, "Graph Posterior Networks", sections, heading=title))

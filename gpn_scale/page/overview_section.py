@@ -7,6 +7,8 @@ from typing import Any
 from markupsafe import Markup
 
 from gpn_scale.evaluation.detection import UnknownDetection
+from gpn_scale.evaluation.metric_labels import metric_label
+from gpn_scale.evaluation.quality_change import QualityChange
 from gpn_scale.evaluation.report import Report
 from gpn_scale.evaluation.scores import P_KNOWN, PAGE_SCORES
 from gpn_scale.page.detection_charts import detection_figures
@@ -40,12 +42,28 @@ def _notices(facts: RunFacts) -> list[tuple[str, Sequence[str]]]:
     """Return what a reader should know first: headings, and sentences below each."""
     warnings = () if facts.report is None else facts.report.warnings
     left_out = () if facts.prediction is None else facts.prediction.left_out
+    changes = () if facts.report is None else _changes(facts.report)
     notices = [
+        ("Compared with the run that it went on from", changes),
         ("Few labelled nodes", warnings),
         ("What is missing here", facts.missing),
         ("Not shown, because of too few nodes", left_out),
     ]
     return [(heading, sentences) for heading, sentences in notices if sentences]
+
+
+def _changes(report: Report) -> Sequence[str]:
+    """Return what has changed against the run that training went on from, one sentence each."""
+    if not report.warm_start:
+        return ()
+    change = QualityChange(**report.warm_start)
+    return (
+        change.sentence,
+        *(
+            f"{subset}, {metric_label(name)}: {percent(before)} before, {percent(after)} after"
+            for subset, name, before, after in change.rows()
+        ),
+    )
 
 
 def _lead(report: Report, mode: str) -> str:

@@ -50,9 +50,14 @@ _SHAPE = {
     },
     "warnings": [str],
     "left_out": [str],
-    "files": {str: str},
+    "files?": {str: str},
 }
 """What the page uses of `report.json`."""
+_METRICS = {str: {str: float}}
+_CHANGE = {"run": str, "model": str, "nodes": {str: int}, "before": _METRICS, "after": _METRICS}
+"""What it uses of the entry `warm_start`, unless that is empty."""
+_LATER_FIELDS = {"files", "warm_start"}
+"""Fields that reports of this version may be without, since they were written before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -129,12 +134,16 @@ def _report(path: Path) -> Report:
             f"{path} was written by version {version}, this is version {__version__}: {_AGAIN}"
         )
     expected = {field.name for field in fields(Report)}
-    if different := expected ^ values.keys():
+    if different := (expected ^ values.keys()) - _LATER_FIELDS:
         raise RunError(
             f"{path} is damaged or of another version (field {min(different)!r}): {_AGAIN}"
         )
     try:
         check_shape(values, _SHAPE, path.name)
+        if change := values.get("warm_start"):
+            check_shape(change, _CHANGE, f"{path.name}.warm_start")
+            if different := change.keys() - _CHANGE.keys():
+                raise FileError(f"{path.name}.warm_start has an entry {min(different)!r}")
     except FileError as error:
         raise RunError(f"{path} is damaged ({error}): {_AGAIN}") from error
     return Report(**values)

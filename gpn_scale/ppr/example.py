@@ -56,6 +56,7 @@ def example_store(folder: Path | str) -> PPRStore:
         num_clusters=2,
         rows_per_shard=graph.num_nodes,
         k=2,
+        graph=graph,
     )
     writer.write_clusters(np.array([0, 0, 1], np.int32))
     rows = Rows(

@@ -1,18 +1,22 @@
 """What a store says about itself: the files `build.json` and `manifest.json`."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from gpn_scale.errors import FileError, StoreError
-from gpn_scale.field_types import shown
-from gpn_scale.json_shapes import check_shape
+from gpn_scale.errors import StoreError
+from gpn_scale.ppr.manifest_schema import (
+    GENERATIONS,
+    check_build,
+    check_entries,
+    check_generations,
+    check_lists,
+)
 from gpn_scale.ppr.sealed import (
     FORMAT,
     FORMAT_VERSION,
-    REBUILD,
-    REBUILD_ARGUMENTS,
     RESUME,
     RESUME_ARGUMENTS,
     checksum,
@@ -20,28 +24,22 @@ from gpn_scale.ppr.sealed import (
     sealed,
 )
 from gpn_scale.ppr.shard import ShardInfo, read_shard_info, shard_entry, shard_name
+from gpn_scale.ppr.stored_graph import graph_files
 from gpn_scale.reading import JSON_BYTES, read_bytes, read_json
 
 BUILD, MANIFEST, ROOTS = "build.json", "manifest.json", "roots.npy"
-CLUSTERS, CUT = "clusters.npy", "cut.npy"
-SECONDS = "build_seconds.json"
-_MOST_NODES, _MOST_SHARDS = 1 << 31, 1 << 20
-_SHAPE = {
-    "format": str,
-    "format_version": int,
-    "graph_fingerprint": str,
-    "parameters": dict,
-    "num_nodes": int,
-    "num_roots": int,
-    "roots": (str, None),
-    "rows_per_shard": int,
-    "k": int,
-    "num_clusters": int,
-    "files?": {str: {"bytes": int, "checksum": str}},
-    "shards?": [dict],
-    "entries?": int,
-}
-"""What a reader uses of both files; `build.json` has no files and shards."""
+CLUSTERS, CUT, MOVED = "clusters.npy", "cut.npy", "moved.npy"
+SECONDS, LOCK = "build_seconds.json", "update.lock"
+PARTS, TOTAL_MASS = "parts.json", "total_mass.npy"
+PART_FILES = r"parts\.json|total_mass\.npy|part-\d{5,}-of-\d{5,}\.json"
+"""Regular expression for the files of parts, which `StoreWriter.finish` removes."""
+STORE_FILES = (
+    r"(manifest\.json|build\.json|build_seconds\.json|roots\.npy|clusters\.npy|cut\.npy|moved\.npy"
+    rf"|graph_(indptr|indices|weight)\.npy|shard-\d{{5,}}\.ppr|{PART_FILES})"
+)
+"""Regular expression for all files of a store."""
+LEFT_OVER = rf"\.{STORE_FILES}\.\d+\.tmp"
+"""Regular expression for temporary files of a store, see `gpn_scale.files.replacing`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,49 +72,29 @@ class Build:
     """Largest number of entries of a row."""
     num_clusters: int
     """Number of clusters P; 0 without clusters."""
+    graph: Mapping[str, Any] | None = None
+    """What `StoredGraph` needs besides its arrays; None if the store does not hold its graph."""
 
     @classmethod
-    def of(cls, stored: Mapping[str, Any]) -> "Build":
+    def of(cls, stored: Mapping[str, Any], source: Path | str = BUILD) -> "Build":
         """Return the build that a `build.json` or `manifest.json` describes.
 
-        Raises:
-            StoreError: an entry is missing or has another type, though the checksum is right.
-        """
-        try:
-            check_shape(dict(stored), _SHAPE, "the description of the store")
-            build = cls(**{field.name: stored[field.name] for field in fields(cls)})
-            build._check_numbers()
-            if len(stored.get("shards", range(build.num_shards))) != build.num_shards:
-                raise FileError(f"the store lists other shards than the {build.num_shards} it has")
-        except FileError as error:
-            raise StoreError(
-                f"{error}, so it is damaged; {REBUILD}", arguments=REBUILD_ARGUMENTS
-            ) from error
-        return build
-
-    def _check_numbers(self) -> None:
-        """Refuse sizes that no build has.
+        Args:
+            stored: Content of the file.
+            source: Its name in messages.
 
         Raises:
-            FileError: a number is out of range.
+            StoreError: an entry is missing, of another type, or out of range.
         """
-        ranges = {
-            "num_nodes": (0, _MOST_NODES),
-            "num_roots": (0, self.num_nodes),
-            "rows_per_shard": (1, _MOST_NODES),
-            "k": (1, _MOST_NODES),
-            "num_clusters": (0, _MOST_NODES),
-        }
-        for name, (least, most) in ranges.items():
-            if not least <= getattr(self, name) <= most:
-                raise FileError(
-                    f"{name} of the store is {shown(getattr(self, name))}, expected {least:,} to "
-                    f"{most:,}"
-                )
-        if self.num_shards > _MOST_SHARDS:
-            raise FileError(
-                f"the store has {self.num_shards:,} shards, expected at most {_MOST_SHARDS:,}"
-            )
+        check_build(source, stored)
+        return cls(**{field.name: stored[field.name] for field in fields(cls)})
+
+    @property
+    def node_files(self) -> set[str]:
+        """Names of the files of the store that hold one number per node or root."""
+        of_clusters = {CLUSTERS, CUT} if self.num_clusters else set()
+        of_roots = set() if self.roots is None else {ROOTS}
+        return of_clusters | of_roots | set(graph_files(self.graph))
 
     @property
     def text(self) -> str:
@@ -152,6 +130,21 @@ class Build:
         return info
 
 
+def read_build(path: Path) -> Build:
+    """Return the build that the file `path` describes, a `build.json` or `manifest.json`.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.ppr.example import example_store
+    >>> with TemporaryDirectory() as folder:
+    ...     read_build(example_store(folder).path / BUILD).num_nodes
+    3
+
+    Raises:
+        StoreError: the file is missing or damaged, or holds what no build writes.
+    """
+    return Build.of(read_sealed(path), path)
+
+
 def read_manifest(directory: Path) -> dict[str, Any]:
     """Return the manifest of the store in `directory`.
 
@@ -161,13 +154,27 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     gpn_scale.errors.StoreError: no_store is not a PPR store (no manifest.json): ...
 
     Raises:
-        StoreError: there is no manifest, or it is damaged.
+        StoreError: there is no manifest, it is damaged, or holds what no build writes.
     """
     if (directory / MANIFEST).exists():
-        manifest = read_sealed(directory / MANIFEST)
-        _check_complete(Build.of(manifest), manifest)
+        path = directory / MANIFEST
+        manifest = read_sealed(path)
+        check_entries(path, manifest)
+        listed = [manifest]
+        if GENERATIONS in manifest:
+            Build.of(manifest, path)
+            listed = check_generations(path, manifest)
+        for each in listed:
+            build = Build.of(each, path)
+            check_lists(path, each, build.node_files, build.num_shards, optional={MOVED})
         return manifest
     if is_store(directory):
+        if any(re.fullmatch(PART_FILES, path.name) for path in directory.iterdir()):
+            raise StoreError(
+                f"{directory} holds parts of an unfinished PPR store (no {MANIFEST}): complete it "
+                "with precompute.parts.finish_store",
+                arguments=("finish_store",),
+            )
         raise StoreError(
             f"{directory} is an unfinished PPR store (no {MANIFEST}): {RESUME}",
             arguments=RESUME_ARGUMENTS,
@@ -177,20 +184,6 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         "precompute.build.build_store",
         arguments=("build_store",),
     )
-
-
-def _check_complete(build: Build, manifest: Mapping[str, Any]) -> None:
-    """Refuse a manifest that does not list all files of its build."""
-    needed = {CLUSTERS, CUT} if build.num_clusters else set()
-    needed |= set() if build.roots is None else {ROOTS}
-    try:
-        check_shape(manifest, {"files": dict, "shards": list, "entries": int}, MANIFEST)
-        if missing := needed - manifest["files"].keys():
-            raise FileError(f"{MANIFEST} does not list {min(missing)}")
-    except FileError as error:
-        raise StoreError(
-            f"{error}, so the store is damaged; {REBUILD}", arguments=REBUILD_ARGUMENTS
-        ) from error
 
 
 def read_build_seconds(directory: Path) -> float:

@@ -1,15 +1,22 @@
-"""Arrays of a store that hold one number per node or root, read whole and checked."""
+"""Arrays of a store, such as one number per node: read whole and checked, written atomically."""
 
+import hashlib
 import io
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpn_scale.data.npz_arrays import UNREADABLE, load_array
 from gpn_scale.errors import FileError, StoreError
-from gpn_scale.ppr.sealed import RESUME, RESUME_ARGUMENTS, checksum
+from gpn_scale.ppr.sealed import (
+    RESUME,
+    RESUME_ARGUMENTS,
+    checksum,
+    file_checksum,
+    replacing_file,
+)
 from gpn_scale.reading import read_bytes
 
 _HEADER_BYTES = 1 << 16
@@ -20,6 +27,7 @@ def read_node_file(path: Path, wanted: str, dtype: str, size: int, *, below: flo
 
     The file is read, not mapped: 4 bytes per node, of which a training uses all.
 
+    >>> import numpy as np
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder) / "clusters.npy"
@@ -48,9 +56,9 @@ def read_node_file(path: Path, wanted: str, dtype: str, size: int, *, below: flo
     if (actual := checksum(data)) != wanted:
         raise _damage(path, f"its checksum is {actual}, expected {wanted}")
     try:
-        values: NDArray[Any] = np.load(io.BytesIO(data), allow_pickle=False)
-    except (ValueError, EOFError, OSError, SyntaxError, TokenError) as error:
-        raise _damage(path, str(error)) from error
+        values = load_array(io.BytesIO(data))
+    except UNREADABLE as error:
+        raise _damage(path, str(error) or type(error).__name__) from error
     if values.dtype.str != dtype or values.shape != (size,):
         raise _damage(path, f"it holds {values.dtype} of shape {values.shape}")
     if size and not (values.min() >= 0 and values.max() < below):
@@ -62,3 +70,42 @@ def _damage(path: Path, problem: str) -> StoreError:
     return StoreError(
         f"{path} is damaged: {problem}; to repair it, {RESUME}", arguments=RESUME_ARGUMENTS
     )
+
+
+def write_node_file(path: Path, array: NDArray[Any]) -> None:
+    """Write an array to the `.npy` file `path`, unless it is there already.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_node_file(Path(folder) / "ids.npy", np.array([3, 5]))
+    ...     np.load(Path(folder) / "ids.npy")
+    array([3, 5])
+
+    Raises:
+        StoreError: the disk is full or not writable; `path` keeps its former content.
+    """
+    data = np.ascontiguousarray(array)
+    header = _npy_header(data)
+    digest = hashlib.blake2b(header, digest_size=16)
+    digest.update(data.view(np.uint8).data)
+    size = len(header) + data.nbytes
+    if path.is_file() and path.stat().st_size == size and file_checksum(path) == digest.hexdigest():
+        return
+    with replacing_file(path, size) as file:
+        file.write(header)
+        file.write(data.view(np.uint8).data)
+
+
+def npy_bytes(array: NDArray[Any]) -> bytes:
+    """Return the content of a `.npy` file.
+
+    >>> np.load(io.BytesIO(npy_bytes(np.array([3, 5]))))
+    array([3, 5])
+    """
+    return _npy_header(array) + array.tobytes()
+
+
+def _npy_header(array: NDArray[Any]) -> bytes:
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(buffer, np.lib.format.header_data_from_array_1_0(array))
+    return buffer.getvalue()

@@ -10,10 +10,10 @@ from typing import Any, BinaryIO
 
 from gpn_scale.errors import FileError, StoreError
 from gpn_scale.files import replacing
-from gpn_scale.reading import open_file, parse_json, read_text
+from gpn_scale.reading import open_file, parse_json, read_bytes, read_text
 
 FORMAT = "gpn_scale.ppr"
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 REBUILD = "build the store again with existing='overwrite'"
 RESUME = "continue the build with existing='resume'"
 REBUILD_ARGUMENTS, RESUME_ARGUMENTS = ("existing=overwrite",), ("existing=resume",)
@@ -148,7 +148,7 @@ def replacing_file(path: Path, num_bytes: int) -> Iterator[BinaryIO]:
         StoreError: the disk is full or not writable; no temporary file is left.
     """
     try:
-        with replacing(path) as temporary, temporary.open("wb") as file:
+        with replacing(path) as file:
             yield file
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -157,6 +157,35 @@ def replacing_file(path: Path, num_bytes: int) -> Iterator[BinaryIO]:
                 arguments=RESUME_ARGUMENTS,
             ) from error
         raise StoreError(f"{path} cannot be written ({error})") from error
+
+
+def write_if_other(path: Path, data: bytes) -> None:
+    """Replace the file `path` by `data`, unless it holds these bytes already.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_if_other(Path(folder) / "data", b"abc")
+    ...     holds(Path(folder) / "data", b"abc")
+    True
+
+    Raises:
+        StoreError: the disk is full or not writable; the file keeps its former content.
+    """
+    if not holds(path, data):
+        with replacing_file(path, len(data)) as file:
+            file.write(data)
+
+
+def holds(path: Path, data: bytes) -> bool:
+    """Return whether the file `path` exists and holds exactly `data`.
+
+    >>> holds(Path("no_file"), b"")
+    False
+    """
+    try:
+        return path.stat().st_size == len(data) and read_bytes(path, len(data)) == data
+    except (OSError, FileError):
+        return False
 
 
 def _to_json(value: Mapping[str, Any]) -> str:

@@ -29,6 +29,7 @@ from gpn_scale.reading import open_file, parse_json
 
 _ALIGNMENT = 64
 _MAX_HEADER_BYTES = 1 << 16  # so that a damaged length does not make a reader load the whole file
+_MOST_ENTRIES = 1 << 48
 FIELD_OF_ARRAY = {"cluster_mass": "cut_mass"}
 """Field of `Rows` that an array in the file stands for, where their names differ."""
 
@@ -209,7 +210,7 @@ def read_shard_info(path: Path) -> ShardInfo:
 
 def _parse(header: dict[str, Any]) -> ShardInfo:
     arrays = header["arrays"]
-    return ShardInfo(
+    info = ShardInfo(
         build=header["build"],
         clusters=header["clusters"],
         first=header["first"],
@@ -219,3 +220,9 @@ def _parse(header: dict[str, Any]) -> ShardInfo:
         checksum=header["checksum"],
         facts=dict(header["facts"]),
     )
+    counts = (info.first, info.rows, info.entries, info.num_clusters)
+    if not all(type(count) is int and 0 <= count <= _MOST_ENTRIES for count in counts):
+        raise ValueError("a count is not a whole number, or out of range")
+    if type(info.build) is not str or type(info.clusters) not in (str, type(None)):
+        raise ValueError("a checksum is not a text")
+    return info

@@ -7,11 +7,16 @@ Files, in the order in which they are written:
 - `clusters.npy` holds the cluster of every node, if there are clusters;
 - `shard-*.ppr` hold the rows of consecutive roots; several processes may write them;
 - `cut.npy`, with clusters, holds the mass that all rows together cut from every node;
+- `graph/` holds the structure of the graph, with which an update compares the next one;
 - `manifest.json` makes the store complete;
 - `build_seconds.json`, written along the way, holds the time that the build took so far.
 
+While parts are computed there are further files, see `part_files`; completing the store removes
+them.
+
 Every file is renamed into place, and equal builds have equal bytes (apart from the time), so a
-killed build can be resumed. Every file is checked before it is believed: JSON when the store is
+killed build can be resumed. An update adds a folder (see `generations`) and replaces the manifest.
+Every file is checked before it is believed: JSON when the store is
 opened, whole arrays of nodes when they are first used, and shards block by block, as rows are read.
 
 Shapes: N nodes of the graph, B requested rows, E kept entries of these, P clusters.
@@ -19,28 +24,26 @@ Shapes: N nodes of the graph, B requested rows, E kept entries of these, P clust
 
 import json
 from collections.abc import Callable, Mapping
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gpn_scale.csr import ranges
 from gpn_scale.errors import StoreError
+from gpn_scale.locks import InUse
 from gpn_scale.ppr.block_guard import BlockGuard
-from gpn_scale.ppr.manifest import (
-    CLUSTERS,
-    CUT,
-    ROOTS,
-    Build,
-    check_size,
-    manifest_shard_info,
-    read_build_seconds,
-    read_manifest,
+from gpn_scale.ppr.generations import (
+    RowPlaces,
+    ShardPlace,
+    listed_generations,
+    open_generations,
 )
-from gpn_scale.ppr.node_file import read_node_file
+from gpn_scale.ppr.manifest import BUILD, CLUSTERS, CUT, Build, read_build_seconds, read_manifest
+from gpn_scale.ppr.manifest_schema import HISTORY
 from gpn_scale.ppr.open_shard import OpenShard
 from gpn_scale.ppr.rows import Rows
 from gpn_scale.ppr.sealed import (
@@ -52,8 +55,12 @@ from gpn_scale.ppr.sealed import (
     checksum,
     differences,
 )
-from gpn_scale.ppr.shard import shard_name
+from gpn_scale.ppr.stored_graph import read_stored_graph
 
+if TYPE_CHECKING:
+    from gpn_scale.data.graph import Graph  # loads scipy, which readers of rows do not need
+
+Names = tuple[str, ...]
 _MAX_MAPPED = 192  # each open shard holds two file descriptors
 
 
@@ -74,11 +81,9 @@ class PPRStore:
 
     def __init__(self, path: Path, manifest: dict[str, Any]) -> None:
         build = Build.of(manifest)
-        for name, facts in manifest["files"].items():
-            check_size(path / name, facts["bytes"])
-        self._infos = [
-            manifest_shard_info(path, manifest, build, index) for index in range(build.num_shards)
-        ]
+        self._generations = open_generations(path, manifest)
+        self._marks = [_mark_in_use(each.path / BUILD) for each in self._generations]
+        self._places = RowPlaces(self._generations)
         self.path = path
         self.manifest = MappingProxyType(manifest)
         self.parameters = MappingProxyType(build.parameters)
@@ -88,8 +93,11 @@ class PPRStore:
         self.num_clusters = build.num_clusters
         self.k = build.k
         self._build = build
-        self._shard = lru_cache(_MAX_MAPPED)(self._open_shard)
-        self._guard = BlockGuard(self._infos, self._shard)
+        # No cycle leads back to the store, so that its marks end as soon as nobody refers to it.
+        guards: list[BlockGuard] = []
+        self._shard = lru_cache(_MAX_MAPPED)(partial(_open_shard, self._places.shards, guards))
+        self._guard = BlockGuard([place.info for place in self._places.shards], self._shard)
+        guards.append(self._guard)
 
     @classmethod
     def open(
@@ -111,13 +119,30 @@ class PPRStore:
         """
         directory = Path(path)
         manifest = read_manifest(directory)
+        try:
+            return cls._opened(directory, manifest, graph_fingerprint, parameters)
+        except StoreError:
+            # An update or `compact` may have replaced the manifest in the meantime.
+            if (newer := read_manifest(directory)) == manifest:
+                raise
+            return cls._opened(directory, newer, graph_fingerprint, parameters)
+
+    @classmethod
+    def _opened(
+        cls,
+        directory: Path,
+        manifest: dict[str, Any],
+        graph_fingerprint: str | None,
+        parameters: Mapping[str, Any] | None,
+    ) -> "PPRStore":
         wanted: dict[str, Any] = {"parameters": as_stored(parameters or {})}
         if graph_fingerprint is not None:
             wanted["graph_fingerprint"] = graph_fingerprint
         if different := differences(manifest, wanted):
+            advice, arguments = _advice(manifest, graph_fingerprint)
             raise StoreError(
-                f"{directory} is not the requested store: {different}; {REBUILD}",
-                arguments=REBUILD_ARGUMENTS,
+                f"{directory} is not the requested store: {different}; {advice}",
+                arguments=arguments,
             )
         try:
             return cls(directory, manifest)
@@ -127,7 +152,8 @@ class PPRStore:
             ) from error
 
     def __reduce__(self) -> tuple[Callable[..., "PPRStore"], tuple[Any, ...]]:
-        return PPRStore.open, (self.path,)
+        # The same rows, also if the store on disk was updated in the meantime.
+        return PPRStore, (self.path, dict(self.manifest))
 
     @cached_property
     def roots(self) -> NDArray[np.int64]:
@@ -137,21 +163,80 @@ class PPRStore:
     @cached_property
     def _ended_roots(self) -> NDArray[np.int64]:
         """`roots` and a final -1, so that every position from `searchsorted` can be looked up."""
-        if self._build.roots is None:
-            roots: NDArray[Any] = np.arange(self.num_roots, dtype=np.int64)
-        else:
-            roots = self._of_nodes(ROOTS, "<i4", self.num_roots, below=self.num_nodes)
-        return np.append(roots, np.int64(-1)).astype(np.int64)
+        return np.append(self._places.roots, np.int64(-1))
 
     @cached_property
     def missing_mass(self) -> NDArray[np.float32]:
         """Mass that the cut removed from each row, in the order of `roots`; (num_roots,)."""
         mass = np.empty(self.num_roots, np.float32)
-        for index, info in enumerate(self._infos):
-            local = np.arange(info.rows)
-            self._guard.check_rows(np.full(info.rows, index), local)
-            mass[info.first : info.first + info.rows] = self._shard(index).rows.missing_mass
+        shard, local = self._places.of(self.roots)
+        for index, chosen in _groups(shard):
+            self._guard.check_rows(shard[chosen], local[chosen])
+            mass[chosen] = self._shard(index).rows.missing_mass[local[chosen]]
         return mass
+
+    @property
+    def num_entries(self) -> int:
+        """Number of entries of all rows."""
+        shard, local = self._places.of(self.roots)
+        count = 0
+        for index, chosen in _groups(shard):
+            self._guard.check_rows(shard[chosen], local[chosen])
+            count += int(np.diff(self._shard(index).rows.row_ptr)[local[chosen]].sum())
+        return count
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """What each update of the store did, oldest first."""
+        return list(self.manifest.get(HISTORY, []))
+
+    def update(self, graph: "Graph", *, tolerance: float = 0.01) -> "PPRStore":
+        """Make the rows on disk those of a graph that has changed, and return the updated store.
+
+        This object goes on with the old rows. `precompute.update.update_store` has further
+        arguments and says what was done.
+
+        Args:
+            graph: The new graph, whose first nodes are those of the store's graph.
+            tolerance: Rows that may have moved by more mass than this are computed again.
+
+        Raises:
+            ConfigError: the tolerance is not a number of at least 0.
+            StoreError: the graph is not a later version of the store's, or the store is damaged.
+        """
+        from precompute.update import update_store
+
+        update_store(self.path, graph, tolerance=tolerance)
+        return PPRStore.open(self.path)
+
+    def stored_graph(self) -> "Graph":
+        """Return the structure of the graph of the rows, without features and labels.
+
+        Raises:
+            StoreError: the store does not hold its graph, or holds it damaged.
+        """
+        newest = self._generations[-1]
+        return read_stored_graph(
+            newest.path, newest.manifest, self.graph_fingerprint, self.num_nodes
+        )
+
+    def moved(self, nodes: ArrayLike) -> NDArray[np.float32]:
+        """Return the mass by which the true rows of `nodes` may differ from the stored ones, (B,).
+
+        It is 0 for rows that were computed on the present graph: only updates leave rows as they
+        are whose graph has changed. It comes on top of the mass that the cut removed.
+
+        Raises:
+            StoreError: as in `rows`.
+        """
+        positions = self._positions(nodes)
+        if self._moved is None:
+            return np.zeros(len(positions), np.float32)
+        return self._moved[positions]
+
+    @cached_property
+    def _moved(self) -> NDArray[np.float32] | None:
+        return self._generations[-1].moved(self.num_roots)
 
     @cached_property
     def cluster_of_node(self) -> NDArray[np.int32] | None:
@@ -168,8 +253,7 @@ class PPRStore:
         return self._of_nodes(CUT, "<f4", self.num_nodes, below=np.inf)
 
     def _of_nodes(self, name: str, dtype: str, size: int, *, below: float) -> NDArray[Any]:
-        wanted = self.manifest["files"][name]["checksum"]
-        return read_node_file(self.path / name, wanted, dtype, size, below=below)
+        return self._generations[-1].node_file(name, dtype, size, below=below)
 
     @property
     def build_seconds(self) -> float:
@@ -184,7 +268,7 @@ class PPRStore:
     @property
     def clusters_checksum(self) -> str | None:
         """Checksum of the clusters and of their nodes' weights; None without clusters."""
-        files = self.manifest["files"]
+        files = self._generations[-1].manifest["files"]
         if CLUSTERS not in files:
             return None
         return " ".join(files[name]["checksum"] for name in (CLUSTERS, CUT))
@@ -201,27 +285,22 @@ class PPRStore:
             StoreError: `nodes` are not integers, one is out of range or not among the roots, or
                 the file is damaged where it holds their rows.
         """
-        position_B = self._positions(nodes)
+        self._positions(nodes)
+        places = self._places.of(np.asarray(nodes, np.int64))
         try:
-            return self._rows_at(position_B)
+            return self._rows_at(*places)
         except StoreError:
             # Files may have been repaired under new inodes since they were opened.
             self._shard.cache_clear()
-            return self._rows_at(position_B)
+            return self._rows_at(*places)
 
-    def _rows_at(self, position_B: NDArray[np.int64]) -> Rows:
-        """Return the rows at positions in the list of roots."""
-        shard_B = position_B // self._build.rows_per_shard
-        local_B = position_B - shard_B * self._build.rows_per_shard
-        # Roots of one shard are read together: `by_shard` holds positions in `nodes`.
-        order = np.argsort(shard_B, kind="stable")
-        used, starts = np.unique(shard_B[order], return_index=True)
-        by_shard = list(zip(used.tolist(), np.split(order, starts[1:]), strict=False))
-
+    def _rows_at(self, shard_B: NDArray[np.int64], local_B: NDArray[np.int64]) -> Rows:
+        """Return the rows at places in shards."""
+        by_shard = _groups(shard_B)
         self._guard.check_rows(shard_B, local_B)
-        start_B, stop_B = np.zeros((2, len(position_B)), np.int64)
-        missing_B = np.empty(len(position_B), np.float32)
-        cut_BP = np.empty((len(position_B), self.num_clusters), np.float32)
+        start_B, stop_B = np.zeros((2, len(shard_B)), np.int64)
+        missing_B = np.empty(len(shard_B), np.float32)
+        cut_BP = np.empty((len(shard_B), self.num_clusters), np.float32)
         for index, chosen in by_shard:
             shard, local = self._shard(index).rows, local_B[chosen]
             start_B[chosen] = shard.row_ptr[local]
@@ -247,19 +326,14 @@ class PPRStore:
             cut_mass=cut_BP,
         )
 
-    def _open_shard(self, index: int) -> OpenShard:
-        shard = OpenShard(self.path / shard_name(index), self._infos[index], self.num_nodes)
-        self._guard.forget(index, shard)
-        return shard
-
     def _check_pointers(
         self, shard_B: NDArray[np.int64], start_B: NDArray[np.int64], stop_B: NDArray[np.int64]
     ) -> None:
         """Refuse row pointers that no build writes, though their checksum is right."""
         if (wrong := np.flatnonzero((start_B > stop_B) | (stop_B - start_B > self.k))).size:
-            name = shard_name(int(shard_B[wrong[0]]))
+            path = self._places.shards[int(shard_B[wrong[0]])].path
             raise StoreError(
-                f"{self.path / name} is damaged: the pointers of a row are {start_B[wrong[0]]} and "
+                f"{path} is damaged: the pointers of a row are {start_B[wrong[0]]} and "
                 f"{stop_B[wrong[0]]}, expected at most {self.k} entries; {REBUILD}",
                 arguments=REBUILD_ARGUMENTS,
             )
@@ -289,3 +363,37 @@ class PPRStore:
                 arguments=("roots=None",),
             )
         return positions
+
+
+def _advice(manifest: Mapping[str, Any], graph_fingerprint: str | None) -> tuple[str, Names]:
+    """Return what to do with a store that is not the requested one, and its arguments."""
+    of_graphs = [listed["graph_fingerprint"] for _, listed in listed_generations(manifest)]
+    if graph_fingerprint in (None, of_graphs[-1]):
+        return REBUILD, REBUILD_ARGUMENTS
+    if graph_fingerprint in of_graphs:
+        return "it was updated to a later version of this graph: use that one", ()
+    return (
+        f"if its graph has become this one, update the store with update(graph), else {REBUILD}",
+        ("update_store", *REBUILD_ARGUMENTS),
+    )
+
+
+def _open_shard(places: list[ShardPlace], guards: list[BlockGuard], index: int) -> OpenShard:
+    shard = OpenShard(places[index].path, places[index].info, places[index].num_nodes)
+    for guard in guards:
+        guard.forget(index, shard)
+    return shard
+
+
+def _mark_in_use(path: Path) -> InUse:
+    try:
+        return InUse(path)
+    except OSError as error:
+        raise StoreError(f"{path} is missing or cannot be read ({error})") from error
+
+
+def _groups(shard_B: NDArray[np.int64]) -> list[tuple[int, NDArray[np.int64]]]:
+    """Return each shard with the positions at which it stands, so that it is read once."""
+    order = np.argsort(shard_B, kind="stable")
+    used, starts = np.unique(shard_B[order], return_index=True)
+    return list(zip(used.tolist(), np.split(order, starts[1:]), strict=False))

@@ -5,17 +5,22 @@ from pathlib import Path
 from typing import Any
 
 from gpn_scale.errors import StoreError
+from gpn_scale.ppr.generations import listed_generations
 from gpn_scale.ppr.manifest import (
     BUILD,
     MANIFEST,
     ROOTS,
     Build,
     manifest_shard_info,
+    read_build,
     read_manifest,
 )
 from gpn_scale.ppr.open_shard import OpenShard
-from gpn_scale.ppr.sealed import file_checksum, read_sealed
+from gpn_scale.ppr.sealed import file_checksum
 from gpn_scale.ppr.shard import read_shard_info, shard_name
+
+_MOST_PROBLEMS = 1000
+"""After so many damaged files, the rest is not checked: it may not exist at all."""
 
 
 def verify_store(path: Path | str) -> list[str]:
@@ -33,27 +38,40 @@ def verify_store(path: Path | str) -> list[str]:
     if problems and record.exists():
         # Check the other files as well: build.json also says which shards there are.
         record = directory / BUILD
-        problems += _complaints(read_sealed, record)
+        problems += _complaints(read_build, record)
     if problems and (len(problems) > 1 or record.name == MANIFEST):
         return problems
-    stored = read_sealed(record)
-    if damage := _complaints(Build.of, stored):
-        return [*problems, *damage]
-    build = Build.of(stored)
-    files = {name: facts["checksum"] for name, facts in stored.get("files", {}).items()}
-    expected = {BUILD: build.fingerprint, ROOTS: build.roots} | files
+    if record.name == MANIFEST:
+        for folder, listed in listed_generations(read_manifest(directory)):
+            problems += _problems_of(directory / folder, Build.of(listed), listed)
+        return problems
+    return problems + _problems_of(directory, read_build(record), None)
+
+
+def _problems_of(directory: Path, build: Build, manifest: Mapping[str, Any] | None) -> list[str]:
+    """Return the problems of one generation; `manifest` is None if only `build.json` is whole."""
+    problems: list[str] = []
+    files = {} if manifest is None else manifest["files"]
+    expected = {BUILD: build.fingerprint, ROOTS: build.roots}
+    expected |= {name: facts["checksum"] for name, facts in files.items()}
     for name, wanted in expected.items():
         if wanted is not None:
             problems += _complaints(_check_file, directory / name, wanted)
     for index in range(build.num_shards):
-        problems += _complaints(_check_shard, directory, stored, build, index)
+        problems += _complaints(_check_shard, directory, manifest, build, index)
+        if len(problems) >= _MOST_PROBLEMS and index + 1 < build.num_shards:
+            return [*problems, f"the shards after {shard_name(index)} were not checked"]
     return problems
 
 
-def _check_shard(directory: Path, stored: Mapping[str, Any], build: Build, index: int) -> None:
+def _check_shard(
+    directory: Path, manifest: Mapping[str, Any] | None, build: Build, index: int
+) -> None:
     path = directory / shard_name(index)
-    listed = "shards" in stored
-    info = manifest_shard_info(directory, stored, build, index) if listed else read_shard_info(path)
+    if manifest is None:
+        info = read_shard_info(path)
+    else:
+        info = manifest_shard_info(directory, manifest, build, index)
     OpenShard(path, info, build.num_nodes).check_all()
 
 

@@ -3,57 +3,52 @@
 Several processes may write shards of one store; the module `store` describes its files.
 """
 
-import io
-import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cached_property
 from math import fsum
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpn_scale.data.npz_arrays import load_array
 from gpn_scale.errors import StoreError
-from gpn_scale.files import write_json
+from gpn_scale.files import remove, write_json
+from gpn_scale.ppr.claiming import Existing, claim_directory
 from gpn_scale.ppr.manifest import (
     BUILD,
     CLUSTERS,
     CUT,
     MANIFEST,
+    MOVED,
     ROOTS,
     SECONDS,
     Build,
-    is_store,
+    read_build,
     read_build_seconds,
 )
+from gpn_scale.ppr.node_file import npy_bytes, write_node_file
 from gpn_scale.ppr.open_shard import OpenShard
+from gpn_scale.ppr.part_files import check_same_build, remove_part_files
 from gpn_scale.ppr.rows import Rows
 from gpn_scale.ppr.sealed import (
-    REBUILD,
-    REBUILD_ARGUMENTS,
     RESUME,
     RESUME_ARGUMENTS,
     as_stored,
     checksum,
-    differences,
     file_checksum,
-    read_sealed,
-    replacing_file,
+    holds,
     sealed,
+    write_if_other,
 )
 from gpn_scale.ppr.shard import ShardInfo, shard_entry, shard_name, write_shard
-from gpn_scale.reading import check_file, read_bytes
+from gpn_scale.ppr.stored_graph import graph_arrays, graph_facts, graph_files
+from gpn_scale.reading import check_file
 
-Existing = Literal["refuse", "resume", "overwrite"]
-"""What to do with a store that already exists in the directory."""
-
-_OWN = (
-    r"(manifest\.json|build\.json|build_seconds\.json|roots\.npy|clusters\.npy|cut\.npy"
-    r"|shard-\d{5,}\.ppr)"
-)
-_LEFT_OVER = rf"\.{_OWN}\.\d+\.tmp"  # temporary file of a killed process, see `files.replacing`
+if TYPE_CHECKING:
+    from gpn_scale.data.graph import Graph
 
 
 class StoreWriter:
@@ -96,10 +91,12 @@ class StoreWriter:
         rows_per_shard: int,
         k: int,
         existing: Existing = "refuse",
+        graph: "Graph | None" = None,
+        node_names: str | None = None,
     ) -> "StoreWriter":
         """Claim the directory `path` (created if missing) for a build, and return its writer.
 
-        Called by one process.
+        Called by one process, unless the directory is shared.
 
         Args:
             path: The directory.
@@ -111,7 +108,11 @@ class StoreWriter:
             rows_per_shard: Rows of each shard but the last.
             k: Largest number of entries of a row.
             existing: What to do with a store in `path`: `refuse` it, `resume` it if it is of the
-                same build, or `overwrite` it; other files are never touched.
+                same build, or `overwrite` it; other files are never touched. `share` resumes as
+                well, any number of processes may do so at once, and nothing is removed.
+            graph: The graph, whose structure is kept so that the store can be updated; None for a
+                store that cannot.
+            node_names: `names_checksum` of the nodes, for a `graph` that has lost their names.
 
         Raises:
             StoreError: the directory is not empty and not a store, holds a store that `existing`
@@ -132,17 +133,21 @@ class StoreWriter:
             rows_per_shard=rows_per_shard,
             k=k,
             num_clusters=num_clusters,
+            graph=None if graph is None else graph_facts(graph, node_names),
         )
-        _claim(directory, build, existing)
-        _write_if_other(directory / BUILD, build.text.encode())
+        claim_directory(directory, build, existing)
+        write_if_other(directory / BUILD, build.text.encode())
         if root_file is not None:
-            _write_if_other(directory / ROOTS, root_file)
+            write_if_other(directory / ROOTS, root_file)
+        if graph is not None:
+            for name, array in graph_arrays(graph):
+                write_node_file(directory / name, array)
         return cls(directory, build)
 
     @classmethod
     def join(cls, path: Path | str) -> "StoreWriter":
         """Return another writer for the build that a process began in `path`."""
-        return cls(Path(path), Build.of(read_sealed(Path(path) / BUILD)))
+        return cls(Path(path), read_build(Path(path) / BUILD))
 
     @property
     def num_shards(self) -> int:
@@ -169,11 +174,11 @@ class StoreWriter:
         assert cluster_of_node.min(initial=0) >= 0
         assert cluster_of_node.max(initial=0) < max(self._build.num_clusters, 1)
         assert self._build.num_clusters, "this build has no clusters"
-        data = _npy(cluster_of_node)
+        data = npy_bytes(cluster_of_node)
         self.__dict__.pop("_clusters", None)  # may be the checksum of former clusters
-        if not _holds(self.path / CLUSTERS, data):
-            (self.path / MANIFEST).unlink(missing_ok=True)
-            _write_if_other(self.path / CLUSTERS, data)
+        if not holds(self.path / CLUSTERS, data):
+            remove(self.path / MANIFEST)
+            write_if_other(self.path / CLUSTERS, data)
 
     @property
     def cluster_of_node(self) -> NDArray[np.int32] | None:
@@ -181,19 +186,29 @@ class StoreWriter:
         if not self._build.num_clusters:
             return None
         check_file(self.path / CLUSTERS)
-        clusters: NDArray[np.int32] = np.load(self.path / CLUSTERS, allow_pickle=False)
+        clusters: NDArray[np.int32] = load_array(self.path / CLUSTERS)
         return clusters
 
-    def write_shard(self, index: int, rows: Rows) -> None:
+    def write_shard(self, index: int, rows: Rows, *, shared: bool = False) -> None:
         """Write shard `index`, replacing a former one.
 
         Args:
             index: Number of the shard.
             rows: Rows of the shard's roots; ids are int32 and cut masses float16.
+            shared: Other processes may write the same shard, with the same bytes.
 
         Raises:
-            StoreError: the disk is full or not writable; no part of the shard is left.
+            StoreError: the disk is full or not writable; no part of the shard is left. A shared
+                directory has been taken by another build.
         """
+        if shared:
+            check_same_build(self.path, self._build)
+        else:
+            # If its shards change, a store is incomplete until `finish` has checked them again.
+            remove(self.path / MANIFEST)
+        self._write(index, rows)
+
+    def _write(self, index: int, rows: Rows) -> None:
         start, stop = self.shard_rows(index)
         assert 0 <= start < stop, index
         counts = np.diff(rows.row_ptr)
@@ -213,8 +228,6 @@ class StoreWriter:
             num_clusters=self._build.num_clusters,
         )
         assert rows.cut_mass.shape == (info.rows, info.num_clusters)
-        # A store whose shards change is incomplete until `finish` has checked all of them again.
-        (self.path / MANIFEST).unlink(missing_ok=True)
         write_shard(self.path / shard_name(index), info, rows)
 
     @property
@@ -231,12 +244,18 @@ class StoreWriter:
         """Record the time of the build so far, former processes included; called by one process."""
         write_json(self.path / SECONDS, {"seconds": seconds})
 
-    def finish(self, total_mass: NDArray[np.float64] | None = None) -> None:
+    def finish(
+        self,
+        total_mass: NDArray[np.float64] | None = None,
+        moved: NDArray[np.float32] | None = None,
+    ) -> None:
         """Write the manifest, which completes the store; called by one process after all others.
 
         Args:
             total_mass: Mass that the full rows of all roots together put on every node, (N,);
                 required with clusters, None without.
+            moved: Mass by which each row of the store that this generation belongs to may differ
+                from the true one, on top of its missing mass; None if none differs.
 
         Raises:
             StoreError: shards or the clusters are missing or not of this build.
@@ -258,14 +277,20 @@ class StoreWriter:
             )
         if total_mass is not None:
             self._write_cut(total_mass, infos)
+        if moved is not None:
+            write_node_file(self.path / MOVED, moved)
         # An exact sum, which depends neither on the order of additions nor on the machine.
         missing_mass = fsum(
             mass
             for index, info in enumerate(infos)
             for mass in self._open_shard(index, info).rows.missing_mass.tolist()
         )
-        text = sealed(_manifest_of(self.path, build, infos, missing_mass))
-        _write_if_other(self.path / MANIFEST, text.encode())
+        files = [CLUSTERS, CUT] if build.num_clusters else []
+        files += [ROOTS] if build.roots is not None else []
+        files += [*graph_files(build.graph), *([MOVED] if moved is not None else [])]
+        text = sealed(_manifest_of(self.path, build, infos, missing_mass, files))
+        write_if_other(self.path / MANIFEST, text.encode())
+        remove_part_files(self.path)
 
     def _write_cut(self, total_mass: NDArray[np.float64], infos: list[ShardInfo]) -> None:
         assert total_mass.shape == (self._build.num_nodes,)
@@ -274,8 +299,8 @@ class StoreWriter:
             shard = self._open_shard(index, info)
             shard.check_all()
             np.subtract.at(cut_N, shard.rows.ids, shard.rows.weights)
-        data = _npy(np.maximum(cut_N, 0.0).astype(np.float32))
-        _write_if_other(self.path / CUT, data)
+        data = npy_bytes(np.maximum(cut_N, 0.0).astype(np.float32))
+        write_if_other(self.path / CUT, data)
 
     def _open_shard(self, index: int, info: ShardInfo) -> OpenShard:
         return OpenShard(self.path / shard_name(index), info, self._build.num_nodes)
@@ -283,59 +308,6 @@ class StoreWriter:
     @cached_property
     def _clusters(self) -> str | None:
         return file_checksum(self.path / CLUSTERS) if self._build.num_clusters else None
-
-
-def _claim(directory: Path, build: Build, existing: Existing) -> None:
-    """Prepare `directory` for `build`, or refuse it; `overwrite` removes the former store."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        names = sorted(path.name for path in directory.iterdir())
-    except OSError as error:
-        raise StoreError(
-            f"{directory} cannot hold a store ({error}): choose another directory",
-            arguments=("out",),
-        ) from error
-    kept = [name for name in names if not re.fullmatch(_LEFT_OVER, name)]
-    if kept and not is_store(directory):
-        raise StoreError(
-            f"{directory} is not empty and not a PPR store (it contains {kept[0]}): choose another "
-            "directory",
-            arguments=("out",),
-        )
-    if kept and existing == "refuse":
-        state = "complete" if MANIFEST in kept else "unfinished"
-        raise StoreError(
-            f"{directory} already holds a store ({state}): pass existing='resume' to continue it, "
-            "existing='overwrite' to replace it, or choose another directory",
-            arguments=("existing", "out"),
-        )
-    if kept and existing == "resume":
-        _check_resumable(directory, build)
-    overwrite = existing == "overwrite"
-    if overwrite:
-        (directory / MANIFEST).unlink(missing_ok=True)
-    for name in names:
-        # build.json stays until the new one replaces it, so the directory is always a store.
-        old = overwrite and name != BUILD and re.fullmatch(_OWN, name)
-        if old or re.fullmatch(_LEFT_OVER, name):
-            (directory / name).unlink(missing_ok=True)
-
-
-def _check_resumable(directory: Path, build: Build) -> None:
-    try:
-        stored = Build.of(read_sealed(directory / BUILD))
-    except StoreError as error:  # damaged; the manifest, if there is one, contains the same
-        try:
-            stored = Build.of(read_sealed(directory / MANIFEST))
-        except StoreError:
-            raise StoreError(
-                f"{directory} cannot be resumed ({error}); {REBUILD}", arguments=REBUILD_ARGUMENTS
-            ) from error
-    if different := differences(asdict(stored), asdict(build), exact=True):
-        raise StoreError(
-            f"{directory} belongs to another build: {different}; {REBUILD}",
-            arguments=REBUILD_ARGUMENTS,
-        )
 
 
 def _root_file(roots: NDArray[np.integer[Any]] | None, num_nodes: int) -> bytes | None:
@@ -354,41 +326,21 @@ def _root_file(roots: NDArray[np.integer[Any]] | None, num_nodes: int) -> bytes 
     if len(roots) and not (roots[0] >= 0 and roots[-1] < num_nodes):
         wrong = roots[0] if roots[0] < 0 else roots[-1]
         raise StoreError(f"root {wrong} is out of range, expected ids in [0, {num_nodes})")
-    return None if len(roots) == num_nodes else _npy(roots.astype(np.int32))
+    return None if len(roots) == num_nodes else npy_bytes(roots.astype(np.int32))
 
 
 def _manifest_of(
-    directory: Path, build: Build, infos: list[ShardInfo], missing_mass: float
+    directory: Path, build: Build, infos: list[ShardInfo], missing_mass: float, names: list[str]
 ) -> dict[str, Any]:
-    clustered = build.num_clusters > 0
-    files = {ROOTS: build.roots is not None, CLUSTERS: clustered, CUT: clustered}
     return asdict(build) | {
         "files": {
             name: {
                 "bytes": (directory / name).stat().st_size,
                 "checksum": file_checksum(directory / name),
             }
-            for name, used in files.items()
-            if used
+            for name in names
         },
         "shards": [shard_entry(index, info) for index, info in enumerate(infos)],
         "entries": sum(info.entries for info in infos),
         "mean_missing_mass": missing_mass / build.num_roots if build.num_roots else None,
     }
-
-
-def _write_if_other(path: Path, data: bytes) -> None:
-    if not _holds(path, data):
-        with replacing_file(path, len(data)) as file:
-            file.write(data)
-
-
-def _holds(path: Path, data: bytes) -> bool:
-    is_as_long = path.is_file() and path.stat().st_size == len(data)
-    return is_as_long and read_bytes(path, len(data)) == data
-
-
-def _npy(array: NDArray[Any]) -> bytes:
-    buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=False)
-    return buffer.getvalue()

@@ -5,7 +5,6 @@ from importlib.resources import files
 from typing import Any
 
 from gpn_scale import __version__
-from gpn_scale.evaluation.known_calibration import P_VALUE_CONDITION
 from gpn_scale.serve.answers import Answer
 from gpn_scale.serve.documentation import documentation_page, style_sheet
 from gpn_scale.serve.failures import RequestFailure
@@ -141,7 +140,7 @@ def graph_facts(model: ServedModel) -> Answer:
         "weighted": graph.edge_weight is not None,
         "classes": list(model.classes),
         "parts": list(model.table.parts),
-        "condition": P_VALUE_CONDITION,
+        "condition": model.condition,
         "promise": promise,
         "columns": [{"name": name, "kind": kind} for name, kind in columns[:MOST_COLUMNS]],
         "num_columns": len(columns),

@@ -5,7 +5,6 @@ are appended under a lock and flushed to disk before they count. A process that 
 writes leaves a line without an end, which the next writer cuts off.
 """
 
-import fcntl
 import hashlib
 import json
 import os
@@ -17,6 +16,7 @@ from typing import Any, BinaryIO, Literal, get_args
 
 from gpn_scale.checked_json import CHECKSUM, json_checksum
 from gpn_scale.errors import FileError, RunError
+from gpn_scale.growing_file import GrowingFile
 from gpn_scale.json_shapes import check_shape
 from gpn_scale.messages import say
 from gpn_scale.reading import open_file, parse_json
@@ -132,11 +132,8 @@ class DecisionLog:
             self._refresh()
 
     def _write(self, decision: Decision) -> None:
-        is_new = not self.path.exists()
-        with os.fdopen(
-            os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK, 0o600), "r+b"
-        ) as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # released when the file is closed
+        with GrowingFile(self.path, 0o600) as file:
+            file.lock()
             end = self._cut_torn_line(file)
             lines = []
             if end == 0:
@@ -147,14 +144,15 @@ class DecisionLog:
                 self._check_header(file.readline())
             values = asdict(decision)
             lines.append(json.dumps({**values, CHECKSUM: json_checksum(values)}))
-            file.seek(end)
-            file.write("".join(f"{line}\n" for line in lines).encode())
-            file.flush()
-            os.fsync(file.fileno())
-        if is_new:
-            _flush_folder(self.path.parent)
+            file.append("".join(f"{line}\n" for line in lines).encode())
+            try:
+                file.sync()
+            except OSError:
+                # Whether it is on the disk is not known, and it is not to be counted as stored.
+                file.truncate(end)
+                raise
 
-    def _cut_torn_line(self, file: BinaryIO) -> int:
+    def _cut_torn_line(self, file: GrowingFile) -> int:
         """Cut off a last line that has no end; return the length of the file."""
         size = file.seek(0, os.SEEK_END)
         end = _end_of_lines(file, size)
@@ -242,7 +240,7 @@ class DecisionLog:
             )
 
 
-def _end_of_lines(file: BinaryIO, size: int) -> int:
+def _end_of_lines(file: GrowingFile, size: int) -> int:
     """Return where the last complete line of a file ends; 0 if there is none."""
     step, end = 1 << 16, size
     while end > 0:
@@ -253,11 +251,3 @@ def _end_of_lines(file: BinaryIO, size: int) -> int:
             return start + place + 1
         end = start
     return 0
-
-
-def _flush_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -45,7 +45,7 @@ def write_table(
     codes: dict[str, int] = {}
     names = class_names(graph, prediction.probabilities.shape[1])
     trust_N, split_N = trust_of(prediction), _split_codes(graph)
-    with replacing(path) as temporary, pa.OSFile(str(temporary), "wb") as file:
+    with replacing(path) as file:
         writer = None
         for rows in row_blocks(graph.num_nodes):
             block = prediction.rows(rows)

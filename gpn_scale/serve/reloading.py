@@ -1,4 +1,4 @@
-"""Looking for a swapped model, an updated store or a new promise, and using it."""
+"""Looking for a swapped model, a changed graph, an updated store or a new promise, and using it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -15,7 +15,8 @@ class Reloader:
     """Looks at the files of a run now and then, and swaps the model when they have changed.
 
     The new model is opened in a thread. Requests are answered from the old one until the new one
-    is complete, and go on being so if it cannot be used.
+    is complete, and go on being so if it cannot be used: a graph that has changed waits for the
+    update of its store, and the other way round.
 
     Args:
         service: The service whose model is swapped.
@@ -59,7 +60,7 @@ class Reloader:
         except (GpnScaleError, OSError) as error:
             service.reload_error = " ".join(str(error).split())
             service.metrics.count_reload("failed")
-            message = f"a changed model is not used, the old one answers: {service.reload_error}"
+            message = f"what has changed is not used, the old one answers: {service.reload_error}"
             say("reload", message, level="error", model=service.model.fingerprint)
             return False
         finally:

@@ -6,6 +6,8 @@ holds a hash of every file: whatever is damaged, incomplete or of another versio
 """
 
 import hashlib
+import io
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -21,10 +23,11 @@ from gpn_scale.block_checksums import file_hash, has_hash
 from gpn_scale.data.graph import Graph
 from gpn_scale.errors import RunError
 from gpn_scale.estimator import GPNClassifier
-from gpn_scale.files import claimed, replacing, write_json
+from gpn_scale.files import remove, replacing, replacing_map, write_json
 from gpn_scale.inference.all_nodes import ProgressCallback
 from gpn_scale.inference.node_values import node_values_into, num_columns
 from gpn_scale.inference.similar import latent_into
+from gpn_scale.locks import claimed
 from gpn_scale.reading import read_json
 from gpn_scale.serve.ids import id_order
 from gpn_scale.serve.node_table import NodeTable, write_table
@@ -46,6 +49,8 @@ class ServedFiles:
     """What all nodes diffuse, (N, W), for predictions of new nodes."""
     order: NDArray[np.int32] | None
     """Nodes in the order of their ids, (N,); None for a graph without ids."""
+    classifier: GPNClassifier
+    """The model, calibrated on the graph if that was asked for."""
 
 
 def served_key(model: str, graph: Graph) -> str:
@@ -69,6 +74,7 @@ def served_files(
     *,
     memory_bytes: int,
     progress: ProgressCallback | None = None,
+    calibrate: bool = False,
 ) -> ServedFiles:
     """Return the files of a key; predict all nodes and write them unless they are there.
 
@@ -81,16 +87,17 @@ def served_files(
         graph: The graph, with the model's columns and classes.
         memory_bytes: Memory budget of the prediction.
         progress: Called while nodes are predicted.
+        calibrate: Whether to calibrate the model on the validation nodes of this graph first.
 
     Raises:
         RunError: the folder cannot be written.
     """
     try:
         with claimed(folder / _LOCK, wait=True):
-            files = _opened(folder, key, graph)
+            files = _opened(folder, key, graph, classifier, calibrate)
             if files is None:
-                _write(folder, key, classifier, graph, memory_bytes, progress)
-                files = _opened(folder, key, graph)
+                _write(folder, key, classifier, graph, memory_bytes, progress, calibrate)
+                files = _opened(folder, key, graph, classifier, calibrate)
     except OSError as error:
         raise RunError(
             f"{folder} cannot be written ({error.strerror}): make room, or give the run to a user "
@@ -109,12 +116,21 @@ def _write(
     graph: Graph,
     memory_bytes: int,
     progress: ProgressCallback | None,
+    calibrate: bool,
 ) -> None:
     _remove_others(folder, key)
     prediction, evidence = classifier.predict_with_evidence(
-        graph, memory_bytes=memory_bytes, scratch=folder, progress=progress
+        graph,
+        memory_bytes=memory_bytes,
+        scratch=folder,
+        progress=progress,
+        calibrate=calibrate,
     )
-    table, latent, values, order = paths = [folder / name for name in _names(key)]
+    table, latent, values, order, *calibrated = paths = [
+        folder / name for name in _names(key, calibrate)
+    ]
+    for path in calibrated:
+        classifier.save(path)
     reasons = write_table(table, graph, prediction, evidence)
     del prediction, evidence
     trained, size = classifier.trained, graph.num_nodes
@@ -123,49 +139,57 @@ def _write(
     width = num_columns(trained)
     _write_array(values, (size, width), partial(node_values_into, trained, graph))
     ordered = id_order(graph)
-    with replacing(order) as temporary, temporary.open("wb") as file:
+    with replacing(order) as file:
         np.save(file, np.empty(0, np.int32) if ordered is None else ordered)
     hashes = {path.name: file_hash(path) for path in paths}
     write_json(folder / f"{key}.json", {"reasons": list(reasons), "hashes": hashes})
 
 
-def _names(key: str) -> tuple[str, ...]:
-    return f"{key}.arrow", *(f"{key}_{what}.npy" for what in ("latent", "values", "order"))
+def _names(key: str, calibrate: bool) -> tuple[str, ...]:
+    arrays = (f"{key}_{what}.npy" for what in ("latent", "values", "order"))
+    return f"{key}.arrow", *arrays, *([f"{key}_model.safetensors"] if calibrate else [])
 
 
 def _remove_others(folder: Path, key: str) -> None:
     """Remove files of other keys; processes that have mapped them keep them."""
-    for path in folder.iterdir():
-        own = path.name.startswith((key, _LOCK))
-        if path.suffix in SERVED_SUFFIXES and path.is_file() and not own:
-            path.unlink()
+    files = (path for path in folder.iterdir() if path.suffix in SERVED_SUFFIXES)
+    kept = (key, _LOCK)
+    remove(*(path for path in files if path.is_file() and not path.name.startswith(kept)))
 
 
 def _write_array(
     path: Path, shape: tuple[int, int], fill: Callable[[NDArray[np.float32]], None]
 ) -> None:
     """Write an array that is filled in place and never in memory as a whole."""
-    with replacing(path) as temporary:
-        array = np.lib.format.open_memmap(temporary, "w+", np.float32, shape)
-        fill(array)
-        array.flush()
-        del array
+    header, dtype = io.BytesIO(), np.dtype(np.float32)
+    facts = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(header, facts)
+    start = header.tell()
+    with replacing_map(path, start + math.prod(shape) * dtype.itemsize) as mapping:
+        mapping[:start] = header.getvalue()
+        fill(np.ndarray(shape, dtype, mapping, start))
 
 
-def _opened(folder: Path, key: str, graph: Graph) -> ServedFiles | None:
+def _opened(
+    folder: Path, key: str, graph: Graph, classifier: GPNClassifier, calibrate: bool
+) -> ServedFiles | None:
     """Return the mapped files of a key; None if any is missing or damaged."""
-    names = _names(key)
+    names = _names(key, calibrate)
     try:
         record: dict[str, Any] = read_json(folder / f"{key}.json")
         reasons, hashes = record["reasons"], record["hashes"]
         if not all(has_hash(folder / name, hashes[name]) for name in names):
             return None
         table = NodeTable(folder / names[0], reasons)
-        latent, values, order = (np.load(folder / name, mmap_mode="r") for name in names[1:])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
+        latent, values, order = (np.load(folder / name, mmap_mode="r") for name in names[1:4])
+        for name in names[4:]:
+            classifier = GPNClassifier.load(folder / name, device=str(classifier.device))
+    except (RunError, OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
         return None
     sizes = {table.num_nodes, len(latent), len(values), graph.num_nodes}
     if len(sizes) > 1 or (graph.node_names is not None and len(order) != graph.num_nodes):
         return None
     own_order = None if graph.node_names is None else order
-    return ServedFiles(table=table, latent=latent, values=values, order=own_order)
+    return ServedFiles(
+        table=table, latent=latent, values=values, order=own_order, classifier=classifier
+    )

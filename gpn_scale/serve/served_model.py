@@ -16,6 +16,11 @@ from numpy.typing import NDArray
 
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.estimator import GPNClassifier
+from gpn_scale.evaluation.known_calibration import (
+    ELSEWHERE_CONDITION,
+    LATER_CONDITION,
+    P_VALUE_CONDITION,
+)
 from gpn_scale.evaluation.prediction_table import class_names
 from gpn_scale.inference.all_nodes import DEFAULT_MEMORY_BYTES, ProgressCallback
 from gpn_scale.inference.evidence import EvidenceSummary
@@ -28,6 +33,7 @@ from gpn_scale.serve.ids import AbstractIds, ids_of
 from gpn_scale.serve.node_table import NodeTable
 from gpn_scale.serve.served_files import served_files, served_key
 from gpn_scale.train.run_directory import RunDirectory
+from gpn_scale.train.run_graph import has_validation_nodes, training_fingerprint
 from gpn_scale.triage.label_next import unused_nodes
 from gpn_scale.triage.node_reasons import UsualValues
 from gpn_scale.triage.promise import Promise
@@ -44,7 +50,9 @@ class ModelSource:
 
     run: Path
     load_graph: Callable[[], Graph]
-    """Returns the graph of the run, with its split."""
+    """Returns the graph of the run as it is now, with its split."""
+    graph_files: tuple[Path, ...] = ()
+    """Files that change with the graph; some may not exist."""
     store: Path | None = None
     """PPR store of the graph; None without one."""
     folder: Path
@@ -53,9 +61,9 @@ class ModelSource:
     memory_bytes: int = DEFAULT_MEMORY_BYTES
 
     def stamp(self) -> Stamp:
-        """Return what changes when the model, the promise or the store is replaced."""
+        """Return what changes when the model, the promise, the graph or the store is replaced."""
         directory = RunDirectory(self.run)
-        paths = [directory.model, directory.promise]
+        paths = [directory.model, directory.promise, directory.report, *self.graph_files]
         paths += [] if self.store is None else [self.store / MANIFEST]
         return tuple(map(_stamp, paths))
 
@@ -63,7 +71,7 @@ class ModelSource:
         """Return the model as it is on disk now.
 
         Args:
-            graph: The graph of the run.
+            graph: The graph of the run, or a later version of it.
             progress: Called while nodes are predicted, if they are.
 
         Raises:
@@ -75,6 +83,8 @@ class ModelSource:
         store = None
         if self.store is not None:
             store = open_rows(self.store, aligned, classifier.predicts_with)
+        is_later = _is_later(directory, graph, aligned)
+        is_refreshed = is_later and has_validation_nodes(aligned)
         files = served_files(
             self.folder,
             served_key(fingerprint, aligned),
@@ -82,13 +92,14 @@ class ModelSource:
             aligned,
             memory_bytes=self.memory_bytes,
             progress=progress,
+            calibrate=is_refreshed,
         )
         promise = None
         if directory.promise.exists():
             promise = read_promise(directory.promise, directory.model)
         model = ServedModel(
             fingerprint=fingerprint,
-            classifier=classifier,
+            classifier=files.classifier,
             graph=aligned,
             table=files.table,
             latent=files.latent,
@@ -96,6 +107,7 @@ class ModelSource:
             ids=ids_of(aligned, files.order),
             store=store,
             promise=promise,
+            condition=_condition(is_later, is_refreshed),
         )
         if classifier.predicts_with.of == "evidence":
             model.live()  # now, and not while the first request waits
@@ -109,6 +121,20 @@ class ModelSource:
             before, fingerprint = fingerprint, model_fingerprint(path)
             if before == fingerprint:  # else the file was replaced while it was read
                 return fingerprint, classifier
+
+
+def _is_later(directory: RunDirectory, graph: Graph, aligned: Graph) -> bool:
+    """Return whether the graph has changed since the run was trained on it."""
+    trained_on = training_fingerprint(directory)
+    if trained_on is None:
+        return False
+    return trained_on not in (graph.fingerprint(), aligned.fingerprint())
+
+
+def _condition(is_later: bool, is_refreshed: bool) -> str:
+    if not is_later:
+        return P_VALUE_CONDITION
+    return LATER_CONDITION if is_refreshed else ELSEWHERE_CONDITION
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:
@@ -139,6 +165,8 @@ class ServedModel:
     ids: AbstractIds
     store: PPRStore | None = None
     promise: Promise | None = None
+    condition: str = P_VALUE_CONDITION
+    """Under which condition p-values of the table hold."""
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
     _locks: dict[str, threading.Lock] = field(default_factory=dict, init=False, repr=False)
     _cached: dict[str, Any] = field(default_factory=dict, init=False, repr=False)

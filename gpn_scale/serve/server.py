@@ -25,7 +25,7 @@ from gpn_scale.serve.application import application
 from gpn_scale.serve.decisions import DecisionLog
 from gpn_scale.serve.metrics import FOLDER_VARIABLE
 from gpn_scale.serve.reloading import Reloader
-from gpn_scale.serve.served_model import ModelSource
+from gpn_scale.serve.served_model import ModelSource, Stamp
 from gpn_scale.serve.service import Service
 from gpn_scale.serve.settings import ServeSettings
 from gpn_scale.serve.web import ASGIApp
@@ -47,6 +47,8 @@ class ServeRequest:
     """Name of the graph."""
     threads: int = 1
     """Number of threads of torch in each process."""
+    stamp: Stamp = ()
+    """Stamp of the files before the graph was loaded."""
 
 
 def serve(request: ServeRequest, graph: Graph) -> None:
@@ -64,7 +66,8 @@ def serve(request: ServeRequest, graph: Graph) -> None:
     with bind(settings.host, settings.port) as bound:
         DecisionLog(request.decisions, request.run, request.graph)  # refuses a wrong file at once
         if settings.workers == 1:
-            _answer(request, bound, graph, announce=_announcement(settings, bound))
+            announce = _announcement(settings, bound)
+            _answer(request, bound, graph, request.stamp, announce=announce)
         else:
             with ProgressMeter("predict", "node", graph.num_nodes) as meter:
                 request.source.opened(graph, meter.update)  # once, before the processes start
@@ -105,17 +108,17 @@ def _answer(
     request: ServeRequest,
     bound: socket.socket,
     graph: Graph,
+    stamp: Stamp,
     *,
     announce: Callable[[], None],
     silent: bool = False,
 ) -> None:
     """Answer requests in this process until a signal arrives."""
-    stamp = request.source.stamp()
-    with ProgressMeter("predict", "node", graph.num_nodes, silent=silent) as meter:
-        model = request.source.opened(graph, meter.update)
-    torch.set_num_threads(request.threads)
     decisions = DecisionLog(request.decisions, request.run, request.graph)
-    service = Service(model, decisions, request.settings)
+    with ProgressMeter("predict", "node", graph.num_nodes, silent=silent) as meter:
+        # Only the service refers to the model, so that a swap lets go of its store.
+        service = Service(request.source.opened(graph, meter.update), decisions, request.settings)
+    torch.set_num_threads(request.threads)
     reloader = Reloader(service, request.source, stamp)
     server = _Server(application(service, reloader), request.settings, announce)
     server.run([bound])
@@ -217,4 +220,5 @@ def _supervise(request: ServeRequest, bound: socket.socket) -> None:
 
 def _work(request: ServeRequest, bound: socket.socket, announce: Callable[[], None]) -> None:
     """Answer requests in a process of its own; the parent has written what it maps."""
-    _answer(request, bound, request.source.load_graph(), announce=announce, silent=True)
+    stamp = request.source.stamp()
+    _answer(request, bound, request.source.load_graph(), stamp, announce=announce, silent=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 from torch.optim import Optimizer
 
@@ -15,7 +15,7 @@ from gpn_scale.block_checksums import text_checksum
 from gpn_scale.config import RunConfig
 from gpn_scale.errors import RunError
 from gpn_scale.field_types import shown
-from gpn_scale.files import replacing
+from gpn_scale.files import write_bytes
 from gpn_scale.reading import check_file, parse_json
 from gpn_scale.train.trainer import Trainer
 
@@ -45,8 +45,7 @@ def save_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) 
     stored = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     facts = parse_json(json.dumps({"format": FORMAT, **facts}), "facts", allow_nan=True)
     header = {"facts": json.dumps(facts | {_CHECKSUM: _checksum(stored, facts)})}
-    with replacing(path) as temporary:
-        save_file(stored, temporary, header)
+    write_bytes(path, save(stored, header))
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -201,10 +200,10 @@ def _check_same_run(path: Path, facts: dict[str, Any], config: RunConfig, graph:
     if "epoch" not in facts:
         raise RunError(f"{path} is a model file, expected a training checkpoint")
     for key, kinds in _FACTS.items():
-        if type(facts.get(key)) not in kinds:
+        if key not in facts or type(facts[key]) not in kinds:
+            given = shown(facts[key]) if key in facts else "nothing"
             raise RunError(
-                f"{path} has {shown(facts.get(key))} for {key!r}: it is damaged; remove it and "
-                "train again"
+                f"{path} has {given} for {key!r}: it is damaged; remove it and train again"
             )
     if not all(0 <= facts[key] < _MOST_STEPS for key in ("epoch", "step", "best_epoch")):
         raise RunError(f"{path} has counts of steps out of range; remove it and train again")

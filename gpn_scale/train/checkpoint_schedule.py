@@ -1,6 +1,7 @@
 """Schedule of the checkpoints of a run."""
 
 import time
+from collections.abc import Callable
 
 from gpn_scale.config import RunConfig
 from gpn_scale.train.checkpoint import save_checkpoint
@@ -17,6 +18,7 @@ class CheckpointSchedule:
         directory: Directory of the run.
         fingerprint: Fingerprint of graph and rows.
         pause: Minimum number of seconds between two checkpoints.
+        before: Called before each checkpoint, so that what it relies on is on the disk.
     """
 
     def __init__(
@@ -26,9 +28,10 @@ class CheckpointSchedule:
         directory: RunDirectory,
         fingerprint: str,
         pause: float,
+        before: Callable[[], None] | None = None,
     ) -> None:
         self.trainer, self.config = trainer, config
-        self.fingerprint, self.pause = fingerprint, pause
+        self.fingerprint, self.pause, self.before = fingerprint, pause, before
         self.path = directory.checkpoint_of(trainer.part)
         self.saved_at, self.saved_epoch = time.monotonic(), trainer.state.epoch
 
@@ -37,6 +40,8 @@ class CheckpointSchedule:
         if not self.trainer.world.is_first:
             return
         if now or time.monotonic() - self.saved_at >= self.pause:
+            if self.before is not None:
+                self.before()
             save_checkpoint(self.path, self.trainer, self.config, self.fingerprint)
             self.saved_at, self.saved_epoch = time.monotonic(), self.trainer.state.epoch
 

@@ -9,7 +9,9 @@ from typing import Any
 
 from gpn_scale.errors import FileError, RunError
 from gpn_scale.files import write_text
+from gpn_scale.growing_file import GrowingFile
 from gpn_scale.reading import parse_json, read_text
+from gpn_scale.train.event_file import EventFile
 from gpn_scale.train.trainer import EpochRecord, Timing
 
 
@@ -20,32 +22,35 @@ class MetricsLog:
 
     Args:
         path: File of JSON lines, which is appended to.
-        writer: A TensorBoard `SummaryWriter`, or None.
+        events: The file for TensorBoard, or None.
     """
 
-    def __init__(self, path: Path, writer: Any = None) -> None:
-        self._file = path.open("a", encoding="utf-8", buffering=1)
-        self._writer = writer
+    def __init__(self, path: Path, events: EventFile | None = None) -> None:
+        self._file = GrowingFile(path)
+        self._events = events
         self._before = Timing()
 
     def write(self, record: EpochRecord, timing: Timing) -> None:
         """Add one epoch; `timing` is that of all epochs so far."""
         values = asdict(record)
-        self._file.write(json.dumps(values) + "\n")
-        if self._writer is None:
+        self._file.append(f"{json.dumps(values)}\n".encode())
+        if self._events is None:
             return
         spent, self._before = timing.since(self._before), replace(timing)
         scalars = {name: values[name] for name in ("loss", "val_cross_entropy", "val_accuracy")}
         scalars["roots_per_second"] = spent.roots_per_second
         scalars |= {f"seconds/{name}": value for name, value in spent.seconds.items()}
-        for name, value in scalars.items():
-            self._writer.add_scalar(name, value, record.epoch)
+        self._events.add(record.epoch, scalars)
+
+    def sync(self) -> None:
+        """Wait until all lines are on the disk, as they must be before a checkpoint counts them."""
+        self._file.sync()
 
     def close(self) -> None:
-        """Close the file and the writer."""
+        """Close both files."""
         self._file.close()
-        if self._writer is not None:
-            self._writer.close()
+        if self._events is not None:
+            self._events.close()
 
 
 @contextmanager
@@ -66,7 +71,7 @@ def metrics_log(
         if line.get("part", "features") != part or line["epoch"] <= done_epochs
     ]
     write_text(path, "".join(json.dumps(line) + "\n" for line in kept))
-    log = MetricsLog(path, _summary_writer(tensorboard, done_epochs))
+    log = MetricsLog(path, _event_file(tensorboard, done_epochs))
     try:
         yield log
     finally:
@@ -97,9 +102,8 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     return records
 
 
-def _summary_writer(directory: Path, done_epochs: int) -> Any:
+def _event_file(folder: Path, done_epochs: int) -> EventFile | None:
     try:
-        from torch.utils.tensorboard import SummaryWriter
+        return EventFile(folder, first_step=done_epochs + 1)
     except ImportError:
         return None
-    return SummaryWriter(str(directory), purge_step=done_epochs + 1)

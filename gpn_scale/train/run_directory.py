@@ -1,23 +1,29 @@
 """The directory of one run: the names of its files, and whether they may be written."""
 
 import os
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from gpn_scale.errors import RunError
-from gpn_scale.files import write_json
+from gpn_scale.files import (
+    TEMPORARY,
+    make_folder,
+    remove,
+    remove_folder,
+    remove_left_over,
+    write_json,
+)
+from gpn_scale.locks import claimed
 from gpn_scale.reading import read_json
 
 _PLOT_SUFFIXES = (".svg", ".png")
-SERVED_SUFFIXES = (".arrow", ".json", ".lock", ".npy")
+SERVED_SUFFIXES = (".arrow", ".json", ".lock", ".npy", ".safetensors")
 """Suffixes of the files that the service writes to its folder."""
 _EVENTS = "events.out.tfevents.*"
 """TensorBoard names its files itself, with time, machine and process."""
-_TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9]+\.tmp")
-"""Temporary file of a killed process, see `files.replacing`."""
 
 
 class _WrittenList(NamedTuple):
@@ -44,6 +50,9 @@ class RunDirectory:
         self.written = path / "written.json"
         self.config = path / "config.json"
         self.inputs = path / "inputs.json"
+        self.warm_start = path / "warm_start.json"
+        self.start_model = path / "start.safetensors"
+        self.split = path / "split.npy"
         self.checkpoint = path / "checkpoint.safetensors"
         self.opinion_checkpoint = path / "checkpoint_opinion.safetensors"
         self.model = path / "model.safetensors"
@@ -59,6 +68,7 @@ class RunDirectory:
         self.decisions = path / "decisions.jsonl"
         self.graph = path / "graph"
         self.store = path / "store"
+        self.lock = path / ".lock"
 
     def checkpoint_of(self, part: str) -> Path:
         """Return the checkpoint of a part of the model, `features` or `opinion`."""
@@ -68,10 +78,10 @@ class RunDirectory:
     def files(self) -> list[Path]:
         """All files that a run writes.
 
-        Its inputs, the graph and the rows, are not among them, and neither are decisions: these are
-        the user's own, and nothing but the user removes them.
+        Its inputs, the graph and the rows, are not among them, and neither are the lock and
+        decisions: these are the user's own, and nothing but the user removes them.
         """
-        given = {self.path, self.graph, self.store, self.decisions}
+        given = {self.path, self.graph, self.store, self.decisions, self.lock}
         return [value for value in vars(self).values() if value not in given]
 
     @property
@@ -96,7 +106,7 @@ class RunDirectory:
                 it has files under the names of a run's files that no run has written.
         """
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path)
         except OSError as error:
             raise RunError(
                 f"{self.path} cannot be created ({error.strerror}); choose another directory",
@@ -128,6 +138,24 @@ class RunDirectory:
                 arguments=("out",),
             )
 
+    @contextmanager
+    def reserved(self) -> Iterator[None]:
+        """Let no other process train in this directory while the block runs.
+
+        The reservation ends with the process, however it ends.
+
+        Raises:
+            RunError: another process is training there.
+        """
+        with claimed(self.lock, wait=False) as acquired:
+            if not acquired:
+                raise RunError(
+                    f"{self.path} is in use: another process is training there; wait until it has "
+                    "ended, or choose another directory",
+                    arguments=("out",),
+                )
+            yield
+
     def begin(self, *, overwrite: bool, launch: str = "") -> None:
         """Remove an earlier run if `overwrite`, then list the files that the new one will write.
 
@@ -138,6 +166,8 @@ class RunDirectory:
         """
         if overwrite:
             self.clear()
+        own = {file.name for file in self.files}
+        remove_left_over(self.path, lambda name: name in own)
         fixed = [file for file in self.files if file not in self._folders]
         events = (self.tensorboard / _EVENTS, self.tensorboard / "opinion" / _EVENTS)
         self.list_written((*fixed, *events), launch=launch)
@@ -167,13 +197,12 @@ class RunDirectory:
     def clear(self) -> None:
         """Remove what is on the list of an earlier run; all other files stay."""
         listed = self._list().files
-        for file in self._below(self.files):
-            if self._is_listed(file, listed) and file != self.written:
-                file.unlink(missing_ok=True)
+        own = [file for file in self._below(self.files) if self._is_listed(file, listed)]
+        remove(*(file for file in own if file != self.written))
         for folder in (self.tensorboard / "opinion", *self._folders):
             if folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir()):
-                folder.rmdir()
-        self.written.unlink(missing_ok=True)  # last, so that an interrupted removal can be repeated
+                remove_folder(folder)
+        remove(self.written)  # last, so that an interrupted removal can be repeated
 
     def _foreign_files(self) -> list[Path]:
         """Return what has the name of a run's file, or is in its folders, but is not listed."""
@@ -239,7 +268,7 @@ class RunDirectory:
 
 def _final(path: Path) -> Path:
     """Return the path that a temporary file was to be renamed to; other paths as they are."""
-    match = _TEMPORARY.fullmatch(path.name)
+    match = TEMPORARY.fullmatch(path.name)
     return path if match is None else path.with_name(match["name"])
 
 

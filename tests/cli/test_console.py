@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import signal
 from types import SimpleNamespace
 
@@ -67,7 +68,9 @@ TEST = {"accuracy": 0.912, "accuracy_largest_class": 0.75, "ece": 0.034}
 INTERVALS = {"accuracy": [0.9, 0.95], "ece": [0.0, 0.0512]}
 
 
-def summary_of(tmp_path, capsys, intervals=INTERVALS, left_out=(), ood=None, ood_intervals=None):
+def summary_of(
+    tmp_path, capsys, intervals=INTERVALS, left_out=(), ood=None, ood_intervals=None, **more
+):
     facts = {
         "dataset": "mine",
         "graph": {"nodes": 1234},
@@ -78,12 +81,29 @@ def summary_of(tmp_path, capsys, intervals=INTERVALS, left_out=(), ood=None, ood
         "ood": ood or {},
         "warnings": ["Expect wide intervals."] if left_out else [],
         "left_out": list(left_out),
+        "warm_start": {},
+        **more,
     }
     report: Report = SimpleNamespace(**facts)
     directory = RunDirectory(tmp_path)
     directory.model.touch()
     print_summary(report, directory)
     return capsys.readouterr().out
+
+
+def test_the_summary_tells_what_a_warm_start_has_changed(tmp_path, capsys):
+    change = {
+        "run": "runs/october",
+        "model": "4f",
+        "nodes": {"test": 120},
+        "before": {"test": {"accuracy": 0.81}},
+        "after": {"test": {"accuracy": 0.845}},
+    }
+    text = summary_of(tmp_path, capsys, warm_start=change)
+    assert "before (runs/october) and after, on the same nodes:" in text
+    assert re.search(r"test accuracy +81\.0 % -> 84\.5 %", text)
+    text = summary_of(tmp_path, capsys, warm_start=change | {"nodes": {}, "after": {}})
+    assert "on the same nodes:\n  nothing" in text
 
 
 def test_the_summary_names_results_and_files(tmp_path, capsys):

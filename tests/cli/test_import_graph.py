@@ -75,6 +75,30 @@ def test_next_month_is_imported_like_this_one(tables, tmp_path):
     assert graph.edge_weight is not None
 
 
+@pytest.mark.parametrize("order", [[], ["--order", "like"], ["--order", "table"]])
+def test_old_nodes_keep_their_places_unless_the_table_counts(tables, tmp_path, capsys, order):
+    assert run(tables, tmp_path / "one") == 0
+    nodes = {name: ["new" if value == "a" else value for value in NODES[name]] for name in NODES}
+    edges = EDGES | {"from": ["b", "b", "c", "d", "new"]}
+    write_csv(tmp_path / "things.csv", nodes)
+    write_csv(tmp_path / "links.csv", edges)
+    capsys.readouterr()
+    assert run(tables, tmp_path / "two", "--like", str(tmp_path / "one"), *order) == 0
+    graph = load_graph("two", tmp_path)
+    kept = "nodes           7, of which 1 is gone and keeps its place"
+    if "table" in order:
+        assert graph.node_names.tolist() == ["new", "b", "c", "d", "e", "f"]
+        assert kept not in capsys.readouterr().out
+    else:
+        assert graph.node_names.tolist() == ["a", "b", "c", "d", "e", "f", "new"]
+        assert kept in capsys.readouterr().out
+
+
+def test_an_order_needs_an_earlier_graph(tables, tmp_path, capsys):
+    assert run(tables, tmp_path / "g", "--order", "like") == 2
+    refused(capsys, "--order like needs --like DIR/OLD, whose nodes keep their places")
+
+
 def test_all_faults_are_listed_and_nothing_is_written(tables, tmp_path, capsys):
     write_csv(tmp_path / "links.csv", EDGES | {"to": ["nobody", "c", "d", "e", "b"]})
     write_csv(tmp_path / "things.csv", NODES | {"ref": ["a", "b", "c", "d", "e", "a"]})

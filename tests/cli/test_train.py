@@ -21,6 +21,7 @@ from gpn_scale.data.npz import write_npz
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.train.checkpoint import load_tensors
 from gpn_scale.train.metrics_log import read_metrics
+from gpn_scale.train.run_directory import RunDirectory
 
 REPOSITORY = Path(__file__).parents[2]
 SMALL = "synthetic:nodes=300,classes=3,features=8,separation=4"
@@ -38,6 +39,7 @@ RUN_FILES = {
     "report.html",
     "plots",
     "predictions.parquet",
+    ".lock",
 }
 
 
@@ -55,6 +57,16 @@ def graph_file(small_graph, tmp_path):
     """The small graph as tmp_path/mine.npz, with its public split."""
     write_npz(small_graph, tmp_path / "mine.npz")
     return tmp_path
+
+
+def test_a_directory_where_another_process_trains_is_refused(tmp_path, capsys):
+    with RunDirectory(tmp_path / "run").reserved():
+        for option in ((), ("--resume",), ("--overwrite",)):
+            assert run(tmp_path / "run", *option) == 2
+            message = "is in use: another process is training there; wait until it has ended, or"
+            assert message in capsys.readouterr().err
+        assert [path.name for path in (tmp_path / "run").iterdir()] == [".lock"]
+    assert run(tmp_path / "run", epochs=1) == 0
 
 
 def test_a_run_writes_everything_and_says_so(tmp_path, capsys):

@@ -257,3 +257,20 @@ def test_sparse_features_of_other_types_are_cast():
 def test_wrong_input_is_refused(arguments, message):
     with pytest.raises(GraphError, match=message):
         full_graph(**({"num_nodes": 4} | arguments))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"source": [0, 2**30], "target": [1, 2]},
+        {"source": [0], "target": [1], "num_nodes": 2**31 - 1},
+        {"source": [0], "target": [1], "labels": [0, 1, 0], "num_nodes": 2**31 - 1},
+    ],
+)
+def test_one_damaged_id_does_not_fill_the_memory(arguments):
+    with pytest.raises(GraphError, match=r"nodes, of which edges, features and labels have only"):
+        build_graph(**arguments)
+
+
+def test_a_graph_may_have_many_nodes_without_edges():
+    assert build_graph([0], [1], num_nodes=100_000).num_nodes == 100_000

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 from gpn_scale.data.building import build_graph
-from gpn_scale.data.datasets import DATASET_NAMES, load_graph
+from gpn_scale.data.datasets import DATASET_NAMES, DOWNLOADED_NAMES, load_graph
 from gpn_scale.data.graph import Graph
 from gpn_scale.data.graph_folder import save_graph
 from gpn_scale.data.npz import write_npz
 from gpn_scale.errors import ConfigError, GraphError
 from tests.data.raw_files import put_shchur
 from tests.data.test_ogb import put_files
+from tests.data.test_ogb_files import PAPERS, PRODUCTS, put_dataset
 
 
 def path_graph(num_nodes: int, name: str = "g") -> Graph:
@@ -32,6 +33,13 @@ def test_ogbn_arxiv_is_read_from_raw_files(tmp_path):
     assert load_graph("ogbn-arxiv", put_files(tmp_path)).num_nodes == 4
 
 
+def test_larger_datasets_of_ogb_are_read_from_raw_files(tmp_path):
+    assert set(DATASET_NAMES) < set(DOWNLOADED_NAMES)
+    for dataset in (PRODUCTS, PAPERS):
+        put_dataset(tmp_path, dataset)
+        assert load_graph(dataset.name, tmp_path).num_nodes == 4
+
+
 def test_a_synthetic_name_is_generated(tmp_path):
     assert load_graph("synthetic:nodes=200", tmp_path).num_nodes == 200
     assert load_graph("synthetic:", tmp_path).name == "synthetic"
@@ -40,7 +48,7 @@ def test_a_synthetic_name_is_generated(tmp_path):
 
 
 def test_the_data_folder_comes_before_pyg_and_ogb(tmp_path):
-    for name in DATASET_NAMES:
+    for name in DOWNLOADED_NAMES:
         write_npz(path_graph(3), tmp_path / f"{name}.npz")
         graph = load_graph(name, tmp_path)
         assert (graph.name, graph.num_nodes) == (name, 3)
@@ -90,7 +98,9 @@ def test_a_wrong_name_lists_the_right_ones(tmp_path):
         load_graph("coauthorcs", tmp_path)
     message = str(e.value)
     assert message.index("CoauthorCS, ") < message.index("CoraML")
-    assert all(name in message for name in (*DATASET_NAMES, "synthetic", "my-graph", "my-tables"))
+    assert all(
+        name in message for name in (*DOWNLOADED_NAMES, "synthetic", "my-graph", "my-tables")
+    )
     assert f"also looked for a file {tmp_path}/coauthorcs.npz, a folder " in message
 
 

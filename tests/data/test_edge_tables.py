@@ -6,14 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpn_scale.data.edge_tables import (
-    end_faults,
-    ends_of,
-    likely_reason,
-    mostly_unknown,
-    read_node_ids,
-    read_weights,
-)
+from gpn_scale.data.edge_tables import EndProblems, WeightReader, ends_of, read_node_ids
 
 
 def column(*values):
@@ -60,9 +53,18 @@ def test_ends_are_found_as_a_dictionary_would_find_them(values, ids):
     assert ends.nodes.tolist() == [place.get(value, -1) for value in values]
 
 
+def problems_of(*values, ids=IDS, kind=None):
+    """The problems of a column that comes in blocks of two rows."""
+    problems = EndProblems()
+    for start in range(0, len(values), 2):
+        block = pa.chunked_array([pa.array(values[start : start + 2], kind)])
+        problems.add(ends_of(block, ids), start)
+    return problems
+
+
 def faults_of(values, **changes):
     options = {"unknown": "fix", "missing": True, "reason": None} | changes
-    return end_faults(ends_of(column(*values), IDS), file="e", column="to", **options)
+    return problems_of(*values).faults("e", "to", **options)
 
 
 def test_unknown_and_missing_ends_are_faults_unless_a_rule_allows_them():
@@ -78,25 +80,20 @@ def test_a_reason_replaces_the_list_of_ids():
 
 
 def test_ends_that_are_no_ids_are_faults():
-    ends = ends_of(column(0.5, 7.0), IDS)
-    faults = end_faults(ends, file="e", column="to", unknown=None, missing=False, reason=None)
-    assert rows_of(faults) == [(1, "0.5", 1)]
-    assert not ends.is_unknown.any()
+    assert rows_of(faults_of([7.0, 1.0, 7.0, 0.5])) == [(4, "0.5", 1), (2, "1", 1)]
+    assert not ends_of(column(0.5, 7.0), IDS).is_unknown.any()
 
 
 @pytest.mark.parametrize(
     ("values", "expected"), [(["a", "x"], False), (["x", "y", "a"], True), ([None], False)]
 )
 def test_a_majority_of_unknown_ids_is_seen(values, expected):
-    assert mostly_unknown(ends_of(pa.chunked_array([pa.array(values, pa.string())]), IDS)) is (
-        expected
-    )
+    assert problems_of(*values, kind=pa.string()).mostly_unknown is expected
 
 
 def reason(values, nodes=None, edges=None, ids=("a", "b")):
     ids = pa.array(ids)
-    return likely_reason(
-        ends_of(column(*values), ids),
+    return problems_of(*values, ids=ids).likely_reason(
         ids,
         id_column="id",
         nodes=pa.table(nodes or {}),
@@ -124,15 +121,24 @@ def test_without_a_reason_the_columns_are_asked_for():
     assert message in reason(["x", "y", "a"], nodes={"age": [1, 2]}, edges={"sum": [1, 2, 3]})
 
 
+def weights_of(values, kind=None):
+    """The weights of a column that comes in blocks of three rows, and its faults."""
+    reader, weights = WeightReader(), []
+    for start in range(0, len(values), 3):
+        block = pa.chunked_array([pa.array(values[start : start + 3], kind)])
+        weights.append(reader.weights(block, start))
+    return np.concatenate(weights), reader.faults("e.csv", "w")
+
+
 @pytest.mark.parametrize("values", [[0.5, 2.0], ["0.5", " 2"], [1, 2]])
 def test_weights_are_numbers(values):
-    weights, faults = read_weights(column(*values), file="e", column_name="w")
+    weights, faults = weights_of(values)
     assert (weights.tolist(), faults) == ([float(value) for value in values], [])
 
 
 def test_every_wrong_weight_is_a_fault():
     values = ["1", None, "x", "0", "-2", "inf", "1e39", "1e-60"]
-    _, faults = read_weights(column(*values), file="e.csv", column_name="w")
+    _, faults = weights_of(values)
     assert [(fault.row, fault.value, fault.advice) for fault in faults] == [
         (2, None, "write a weight, or remove the edge"),
         (3, "x", "write a number"),
@@ -145,12 +151,12 @@ def test_every_wrong_weight_is_a_fault():
 
 
 def test_weights_of_other_types_are_refused():
-    _, faults = read_weights(column([1], [2]), file="e.csv", column_name="w")
+    _, faults = weights_of([[1], [2]])
     assert "write numbers, not values of type list" in faults[0].advice
-    _, faults = read_weights(column(True, True), file="e.csv", column_name="w")
+    _, faults = weights_of([True, True])
     assert rows_of(faults) == [(1, "true", 2)]
 
 
 def test_nothing_is_copied_into_the_weights_of_missing_values():
-    weights, _ = read_weights(column(1.0, None), file="e.csv", column_name="w")
+    weights, _ = weights_of([1.0, None])
     assert np.isnan(weights[1])

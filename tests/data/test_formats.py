@@ -14,6 +14,7 @@ from gpn_scale.data.formats import (
     describe_formats,
     graph_at,
     graph_called,
+    graph_files,
     names_in,
 )
 from gpn_scale.data.graph_folder import open_graph, save_graph
@@ -120,3 +121,17 @@ def test_a_graph_and_its_copies_know_where_it_was_read(tmp_path):
     save_graph(graph, tmp_path / "copy")
     assert open_graph(tmp_path / "copy").source == str(tmp_path / "pair")
     assert graph_at(tmp_path / "copy").source == str(tmp_path / "copy")
+
+
+def test_files_to_watch_are_those_that_change_with_the_graph(tmp_path):
+    graph = build_graph([0], [1], features=[[1.0], [2.0]])
+    write_npz(graph, tmp_path / "mine.npz")
+    save_graph(graph, tmp_path / "saved")
+    files = [file for name in ("mine", "saved") for file in graph_files(name, tmp_path)]
+    assert [file for file in files if file.exists()] == [
+        tmp_path / "mine.npz",
+        tmp_path / "saved" / "graph.json",
+    ]
+    given = graph_files(str(tmp_path / "mine.npz"), tmp_path / "elsewhere")
+    assert tmp_path / "mine.npz" in given
+    assert tmp_path / "mine" / "edges.parquet" in graph_files("mine", tmp_path)

@@ -101,7 +101,7 @@ def test_fingerprints_are_computed_once_per_graph(monkeypatch):
         hashed.append(arrays)
         return str(len(hashed))
 
-    monkeypatch.setattr(graph_module, "_hash", counting)
+    monkeypatch.setattr(graph_module, "array_hash", counting)
     assert [graph.fingerprint(), graph.fingerprint()] == ["1", "1"]
     assert [graph.structure_fingerprint(), graph.structure_fingerprint()] == ["2", "2"]
     assert replace(graph, name="other").fingerprint() == "3", "a copy may hold other arrays"

@@ -1,5 +1,8 @@
 """Two raw tables become a graph; all that is wrong with them is said at once."""
 
+from functools import partial
+
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -8,9 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from gpn_scale.data import node_tables
+from gpn_scale.data.building import build_graph
 from gpn_scale.data.column_roles import ColumnNames
 from gpn_scale.data.faults import TableFaults
 from gpn_scale.data.graph import Graph
+from gpn_scale.data.growing_table import GrowingTable
 from gpn_scale.data.import_rules import ImportRules
 from gpn_scale.data.import_tables import import_tables
 from tests.data.tables import EDGES, NAMES, NODES, by_name, write_csv
@@ -274,6 +280,32 @@ def test_a_category_of_very_many_values_has_few_features():
     names = NAMES | {"label": None}
     graph = imported(nodes, edges, names, kinds={"place": "category"}).graph
     assert graph.num_features < 5_000
+
+
+@pytest.mark.parametrize("rules", [{}, {"directed": True}, {"structural_features": "on"}])
+@pytest.mark.parametrize("weight", [None, "sum"])
+def test_tiny_blocks_give_the_graph_built_in_memory(tmp_path, monkeypatch, weight, rules):
+    rng = np.random.default_rng(1)
+    ids = [f"n{number}" for number in range(40)]
+    nodes = {"ref": ids, "verdict": ["x", "y"] * 20, "age": rng.normal(size=40).round(3).tolist()}
+    ends = rng.integers(0, 40, (2, 300))
+    edges = {"from": [ids[u] for u in ends[0]], "to": [ids[v] for v in ends[1]]}
+    edges["sum"] = (rng.exponential(size=300) + 0.01).astype(np.float32).tolist()
+    names = ColumnNames(**NAMES, weight=weight, drop=() if weight else ("sum",))
+    rule, files = ImportRules(**rules), (tmp_path / "n", tmp_path / "e")
+    for path, table in zip(files, (nodes, edges), strict=True):
+        parquet.write_table(pa.table(table), path)
+    monkeypatch.setattr(node_tables, "GrowingTable", partial(GrowingTable, memory_bytes=0))
+    graph = import_tables(*files, names=names, rules=rule, block_rows=7, scratch=tmp_path).graph
+    monkeypatch.undo()
+    edge_weight = None if weight is None else edges["sum"]
+    whole = build_graph(*ends, num_nodes=40, edge_weight=edge_weight, directed=rule.directed)
+    assert graph.structure_fingerprint() == whole.structure_fingerprint()
+    prepared = graph.preparation.apply(pa.table(nodes), graph=whole)
+    assert graph.features.tobytes() == prepared.features.tobytes()
+    again = import_tables(nodes, edges, names=names, rules=rule).graph
+    assert graph.fingerprint() == again.fingerprint()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["e", "n"]
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpn_scale import reading
-from gpn_scale.data.npz_arrays import read_arrays
+from gpn_scale.data.npz_arrays import mapped_arrays, read_arrays
 from gpn_scale.errors import GraphError
 
 
@@ -77,3 +77,43 @@ def test_damage_gives_arrays_or_one_error(tmp_path_factory, data):
     path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
     with suppress(GraphError):
         read_arrays(path, lambda name: True)
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+@pytest.mark.parametrize("memory_bytes", [0, 1 << 20])
+def test_mapped_arrays_are_those_that_were_saved(tmp_path, save, memory_bytes):
+    arrays = {
+        "a": np.arange(12, dtype=np.int64).reshape(2, 6),
+        "b": np.asfortranarray(np.arange(6, dtype=np.float32).reshape(3, 2)),
+        "c": np.empty((0, 4), np.float32),
+        "d": np.array(7),
+        "other": np.array([None], dtype=object),
+    }
+    save(tmp_path / "x.npz", **arrays)
+    mapped = mapped_arrays(tmp_path / "x.npz", ["a", "b", "c", "d"], tmp_path, memory_bytes)
+    for name, array in mapped.items():
+        assert array.dtype == arrays[name].dtype
+        assert array.shape == arrays[name].shape
+        assert array.tolist() == arrays[name].tolist()
+    assert isinstance(mapped["a"], np.memmap) == (save is np.savez or memory_bytes == 0)
+    assert [path.name for path in tmp_path.iterdir()] == ["x.npz"]
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_damaged_and_pickled_arrays_are_not_mapped(tmp_path, save):
+    path = tmp_path / "x.npz"
+    save(path, a=np.arange(1000), o=np.array([None], dtype=object))
+    with pytest.raises(GraphError, match="has no array 'b': download the file again"):
+        mapped_arrays(path, ["b"])
+    with pytest.raises(GraphError, match="array 'o' is pickled"):
+        mapped_arrays(path, ["o"])
+    content = bytearray(path.read_bytes())
+    content[400] ^= 1
+    path.write_bytes(bytes(content))
+    with pytest.raises(GraphError, match=r"cannot be read as \.npz without pickle"):
+        mapped_arrays(path, ["a"])
+    path.write_bytes(b"PK\3\4")
+    with pytest.raises(GraphError, match=r"cannot be read as \.npz without pickle"):
+        mapped_arrays(path, ["a"])
+    with pytest.raises(GraphError, match="cannot be read"):
+        mapped_arrays(tmp_path / "none.npz", ["a"])

@@ -1,3 +1,5 @@
+import pickle
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -57,6 +59,24 @@ def test_some_rows_are_those_of_the_table(table, ends, tmp_path_factory):
         assert all(
             str(rows[n].to_pylist()) == str(expected[n].to_pylist()) for n in rows.schema.names
         )
+
+
+def test_a_file_that_was_replaced_is_read_as_it_was_opened(tmp_path):
+    path = tmp_path / "raw.parquet"
+    RawColumns(MIXED).write(path)
+    columns = RawColumns(path)
+    RawColumns(MIXED.slice(1)).write(path)
+    assert columns.table().equals(MIXED)
+    assert columns.rows(0, 1).num_rows == 1
+    path.unlink()
+    assert columns.table().equals(MIXED)
+
+
+def test_columns_in_a_file_can_be_sent_to_another_process(tmp_path):
+    path = tmp_path / "raw.parquet"
+    RawColumns(MIXED).write(path)
+    for columns in (RawColumns(path), RawColumns(MIXED)):
+        assert pickle.loads(pickle.dumps(columns)).table().equals(MIXED)
 
 
 def test_a_missing_or_damaged_file_is_refused(tmp_path):

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from gpn_scale.data import table_files
 from gpn_scale.data.faults import TableFaults
-from gpn_scale.data.table_files import open_table, plain, read_parquet, repeated_names
+from gpn_scale.data.table_files import TableFile, open_table, plain, read_parquet, repeated_names
 
 
 def read_all(path):
@@ -90,6 +91,10 @@ def test_any_text_survives(tmp_path_factory, data, delimiter):
     path.write_bytes(buffer.getvalue().encode())
     columns = [[row[place] or None for row in rows] for place in range(len(names))]
     assert read_all(path) == dict(zip(names, columns, strict=True))
+    batches = [batch.to_pylist() for batch in open_table(path).batches(names)]
+    assert [row for batch in batches for row in batch] == [
+        dict(zip(names, (value or None for value in row), strict=True)) for row in rows
+    ]
 
 
 def test_parquet_keeps_its_types(tmp_path):
@@ -170,6 +175,31 @@ def test_rows_of_another_length_are_counted(tmp_path):
         read_all(path)
     (fault,) = error.value.faults
     assert (fault.row, fault.value, fault.count) == (2, "3", 2)
+    with pytest.raises(TableFaults) as error:
+        list(open_table(path).batches(["b"]))
+    assert error.value.faults == (fault,)
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [('a,b\n1,2\n3,"4\n5,6\n', "close the quote"), ("a,b\n1,\udcff\n", "save the file as UTF-8")],
+)
+def test_batches_are_checked_as_whole_files_are(tmp_path, monkeypatch, text, advice):
+    monkeypatch.setattr(table_files, "SAMPLE_BYTES", 8)
+    path = tmp_path / "x.csv"
+    path.write_bytes(text.encode(errors="surrogateescape"))
+    for read in (TableFile.read, lambda table, columns: list(table.batches(columns))):
+        with pytest.raises(TableFaults, match=advice):
+            read(open_table(path), ["a", "b"])
+
+
+@pytest.mark.parametrize("values", [["x", None], [b"x", b"y"], [b"x", b"\xff"], [1, 2]])
+def test_batches_of_parquet_have_the_types_of_the_whole(tmp_path, monkeypatch, values):
+    monkeypatch.setattr(table_files, "_BATCH_ROWS", 1)
+    parquet.write_table(pa.table({"a": values, "b": [1, 2]}), tmp_path / "x.parquet")
+    table = open_table(tmp_path / "x.parquet")
+    assert pa.concat_tables(table.batches(["a"])).equals(table.read(["a"]))
+    assert list(table.batches([])) == []
 
 
 def test_damaged_parquet_is_refused(tmp_path):

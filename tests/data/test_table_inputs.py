@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from gpn_scale.data.faults import TableFaults
-from gpn_scale.data.table_inputs import input_table
+from gpn_scale.data.table_inputs import input_table, table_blocks
 from gpn_scale.errors import GraphError
 
 COLUMNS = {"ref": ["a", None, "c"], "age": [1.5, None, 2.0], "size": [1, 2, 3]}
@@ -98,3 +98,14 @@ def test_other_types_are_refused_with_the_names_of_converters(table):
     with pytest.raises(GraphError, match=message) as error:
         input_table(table, "edges")
     assert error.value.arguments == ("edges",)
+
+
+@pytest.mark.parametrize("block_rows", [1, 2, 3, 100])
+@pytest.mark.parametrize("make", [dict, csv_file])
+def test_blocks_have_all_rows_in_their_order(tmp_path, make, block_rows):
+    table = input_table(COLUMNS if make is dict else csv_file(tmp_path), "nodes")
+    blocks = list(table_blocks(table, ["size", "ref"], block_rows=block_rows))
+    assert pa.concat_tables(blocks).equals(table.read(["size", "ref"]))
+    assert {block.num_rows for block in blocks[:-1]} <= {block_rows}
+    small = list(table_blocks(table, ["size"], block_bytes=1))
+    assert pa.concat_tables(small).equals(table.read(["size"]))

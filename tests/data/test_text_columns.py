@@ -9,14 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpn_scale.data import text_columns
 from gpn_scale.data.text_columns import (
-    LISTED_VALUES,
     MAX_LENGTH,
     joined,
+    text_array,
     text_column,
     value_faults,
     without_point,
 )
+from gpn_scale.data.wrong_values import LISTED_VALUES
+from tests.mapped import is_mapped
 
 
 def texts(values, kind=None):
@@ -117,3 +120,23 @@ def test_a_missing_value_is_a_fault_without_a_value():
     (fault,) = value_faults(values, np.array([False, True]), file="f", column="c", advice="fix")
     assert (fault.row, fault.value) == (2, None)
     assert value_faults(values, np.zeros(2, bool), file="f", column="c", advice="fix") == []
+
+
+def test_the_column_decides_about_points_unless_it_is_told():
+    pointed, mixed = pa.chunked_array([["7.0", None]]), pa.chunked_array([["7.0", "x"]])
+    assert text_column(pointed).has_points is True
+    assert text_column(mixed).has_points is False
+    assert text_column(pa.chunked_array([pa.array(["", None])])).has_points is None
+    assert text_column(pointed, shorten=False).texts.to_pylist() == ["7.0", None]
+    assert text_column(mixed, shorten=True).texts.to_pylist() == ["7", "x"]
+
+
+@pytest.mark.parametrize("memory_bytes", [0, 1000])
+@pytest.mark.parametrize("values", [["a", "bcd", "\U0001f600"], [], ["x"]])
+def test_texts_become_an_array(monkeypatch, tmp_path, values, memory_bytes):
+    monkeypatch.setattr(text_columns, "MEMORY_BYTES", memory_bytes)
+    monkeypatch.setattr(text_columns, "_CHUNK_TEXTS", 2)
+    array = text_array(pa.array(values, pa.large_string()), tmp_path)
+    assert array.tolist() == values
+    assert array.dtype == np.array(values, np.str_).dtype
+    assert is_mapped(array) == (len(values) > 0 and memory_bytes == 0)

@@ -9,7 +9,7 @@ from gpn_scale.experiments.run_matrix import (
     run_matrix,
     unfinished_cells,
 )
-from gpn_scale.files import claimed
+from gpn_scale.locks import claimed
 from tests.ppr.stored import write_store
 
 SMALL = "synthetic:nodes=100,classes=4,unseen_classes=0,features=6"

@@ -1,16 +1,35 @@
 import sys
-import time
 
 import numpy as np
 import pytest
 
+from gpn_scale.experiments import training_cost
 from gpn_scale.experiments.training_cost import measured_cost
 
 
-def test_waiting_takes_time_but_no_processor():
-    cost = measured_cost(lambda: time.sleep(0.05))
-    assert cost.seconds >= 0.05
-    assert cost.cpu_seconds < cost.seconds
+class Clocks:
+    """Stand in for the module `time`, with clocks that a test moves by hand."""
+
+    def __init__(self):
+        self.clock = 100.0
+        self.processor = 7.0
+
+    def perf_counter(self):
+        return self.clock
+
+    def process_time(self):
+        return self.processor
+
+    def work(self):
+        self.clock += 3.0
+        self.processor += 5.0
+
+
+def test_both_clocks_are_read_before_and_after_training(monkeypatch):
+    clocks = Clocks()
+    monkeypatch.setattr(training_cost, "time", clocks)
+    cost = measured_cost(clocks.work)
+    assert (cost.seconds, cost.cpu_seconds) == (3.0, 5.0)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak begins anew on Linux only")

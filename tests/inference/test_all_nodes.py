@@ -19,6 +19,7 @@ from gpn_scale.inference.encoder_inputs import model_inputs
 from gpn_scale.inference.evidence import EvidenceSummary
 from gpn_scale.inference.memory_plan import InferencePlan, plan_inference
 from tests.inference.models import trained_model
+from tests.mapped import is_mapped
 from tests.strategies import graphs
 
 CPU = torch.device("cpu")
@@ -140,8 +141,8 @@ def test_scratch_files_have_no_name_even_after_a_failure(small_graph, tmp_path, 
     trained = trained_model(small_graph)
     plan = next(plan for plan in PLANS if plan.results_on_disk and plan.chunk_bytes > 1)
     got = predict_all(trained, small_graph, plan=plan, scratch=tmp_path)
-    assert isinstance(got.probabilities, np.memmap)
-    assert isinstance(got.probabilities_no_network, np.memmap)
+    assert is_mapped(got.probabilities)
+    assert is_mapped(got.probabilities_no_network)
     assert not list(tmp_path.iterdir())
 
     def fail(*_):

@@ -40,6 +40,7 @@ from tests.inference.models import (
     trained_model,
 )
 from tests.inference.test_all_nodes import PLANS
+from tests.mapped import is_mapped
 from tests.ppr.stored import exact_rows, write_store
 from tests.strategies import graphs
 
@@ -252,10 +253,10 @@ def test_a_small_budget_gives_the_same_from_scratch_files(small_graph, tmp_path,
     on_disk = predict_all(
         trained, small_graph, plan=replace(PLANS[0], results_on_disk=True), scratch=tmp_path
     )
-    assert isinstance(on_disk.probabilities, np.memmap)
+    assert is_mapped(on_disk.probabilities)
     model = replace(trained, calibration=CALIBRATION)
     calibrated_on_disk = finished(model, small_graph, on_disk)
-    assert isinstance(calibrated_on_disk.probabilities, np.memmap)
+    assert is_mapped(calibrated_on_disk.probabilities)
     expected, around = dense(model, small_graph)
     assert_plus(calibrated_on_disk, expected, CALIBRATION, around)
 

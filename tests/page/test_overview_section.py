@@ -67,3 +67,19 @@ def test_warnings_come_first_and_what_is_left_out_is_named():
     assert text.index("Few labelled nodes") < warning < text.index("Curves are not drawn.")
     assert text.index("Curves are not drawn.") < text.index("Accuracy")
     assert "too few nodes" not in overview(facts).body
+
+
+def test_what_a_warm_start_has_changed_is_told():
+    change = {
+        "run": "runs/<october>",
+        "model": "4f",
+        "nodes": {"test": 120},
+        "before": {"test": {"accuracy": 0.81}},
+        "after": {"test": {"accuracy": 0.845}},
+    }
+    facts = run_facts()
+    text = overview(replace(facts, report=replace(facts.report, warm_start=change))).body
+    assert "Compared with the run that it went on from" in text
+    assert "test, accuracy: 81.0 % before, 84.5 % after" in text
+    assert "runs/&lt;october&gt;" in text
+    assert "Compared with the run" not in overview(facts).body

@@ -167,3 +167,27 @@ def test_files_that_changed_since_the_report_are_refused(directory):
     directory.metrics.unlink()
     with pytest.raises(RunError, match=r"metrics.jsonl cannot be read"):
         read_run(directory)
+
+
+def test_a_report_from_before_warm_starts_is_read(directory):
+    values = read_checked_json(directory.report)
+    assert (values.pop("warm_start"), values.pop("files")) == ({}, {})
+    directory.report.write_text(json.dumps(values))
+    report = read_run(directory).report
+    assert (report.warm_start, report.files) == ({}, {})
+
+
+def test_a_wrong_comparison_with_the_start_is_refused_or_drawn(directory):
+    whole = {"run": "r", "model": "m", "nodes": {"test": 4}}
+    whole |= {"before": {"test": {"accuracy": 0.5}}, "after": {"test": {"accuracy": 0.75}}}
+    changed(directory.report, warm_start=whole)
+    assert "75" in str(overview(replace(run_facts(), report=read_run(directory).report)).body)
+    for place in (("more",), *paths_in(whole)):
+        values = copy.deepcopy(whole)
+        inner = values
+        for key in place[:-1]:
+            inner = inner[key]
+        inner[place[-1]] = None
+        changed(directory.report, warm_start=values)
+        with pytest.raises(RunError, match=r"report.json is damaged \(report.json.warm_start"):
+            read_run(directory)

@@ -63,7 +63,7 @@ class Case:
             existing=existing,
         )
 
-    def write(self, writer, index):
+    def write(self, writer, index, *, shared=False):
         start, stop = writer.shard_rows(index)
         rows = self.rows[start:stop]
         entries = [entry for row in rows for entry in row]
@@ -75,7 +75,7 @@ class Case:
             missing_mass=np.array(self.missing[start:stop], np.float32),
             cut_mass=np.array(cut, np.float16).reshape(len(rows), self.num_clusters),
         )
-        writer.write_shard(index, written)
+        writer.write_shard(index, written, shared=shared)
 
     def build(self, path, existing="refuse"):
         """Write the shards that are not done yet, as a build does, and return their numbers."""

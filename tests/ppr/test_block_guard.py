@@ -41,13 +41,15 @@ def test_only_blocks_that_rows_lie_in_are_checked_and_each_once(tmp_path, small_
         store.rows([5])
         first = {(call.args[0].path.name, tuple(call.args[1])) for call in check.call_args_list}
         assert {name for name, _ in first} == {"shard-00000.ppr"}
-        num_blocks = store._infos[0].num_blocks
+        num_blocks = store._places.shards[0].info.num_blocks
         assert 0 < sum(len(blocks) for _, blocks in first) < num_blocks
         check.reset_mock()
         store.rows([5, 5])
         check.assert_not_called()
         store.rows(np.arange(60))
-        assert store._guard.num_checked == sum(info.num_blocks for info in store._infos)
+        assert store._guard.num_checked == sum(
+            info.num_blocks for info in (each.info for each in store._places.shards)
+        )
 
 
 @settings(max_examples=60, deadline=None)
@@ -62,7 +64,7 @@ def test_rows_are_right_or_refused_whatever_bit_is_flipped(tmp_path_factory, dat
         case.build(folder)
         store = PPRStore.open(folder)
         path = folder / f"shard-{data.draw(st.integers(0, 2)):05d}.ppr"
-        start = len(store._infos[0].prefix())
+        start = len(store._places.shards[0].info.prefix())
         place = data.draw(st.integers(start, path.stat().st_size - 1))
         flip(path, place, data.draw(st.integers(0, 7)))
         refusals = []

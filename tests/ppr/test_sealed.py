@@ -9,8 +9,10 @@ from gpn_scale.ppr.sealed import (
     checksum,
     differences,
     file_checksum,
+    holds,
     read_sealed,
     sealed,
+    write_if_other,
 )
 
 
@@ -50,3 +52,17 @@ def test_differences_are_named(stored, wanted, exact, clause):
     assert differences(stored | none, wanted | none, exact=exact) == clause
     parameters = differences({"parameters": stored}, {"parameters": wanted}, exact=exact)
     assert parameters == (clause and "parameter " + clause.replace("num nodes", "num_nodes"))
+
+
+def test_a_file_is_written_only_if_its_bytes_differ(tmp_path):
+    path = tmp_path / "file"
+    assert not holds(path, b"")
+    write_if_other(path, b"abc")
+    before = path.stat().st_ino
+    write_if_other(path, b"abc")
+    assert path.stat().st_ino == before
+    assert not holds(path, b"abcd")
+    assert not holds(path, b"abd")
+    write_if_other(path, b"abd")
+    assert path.read_bytes() == b"abd"
+    assert not holds(tmp_path, b"")  # a directory

@@ -159,12 +159,12 @@ def test_an_unfinished_store_is_not_opened(tmp_path):
 def test_another_format_version_is_refused(built):
     for name in ("manifest.json", "build.json"):
         text = (built / name).read_text()
-        (built / name).write_text(text.replace('"format_version": 3', '"format_version": 2'))
+        (built / name).write_text(text.replace('"format_version": 4', '"format_version": 3'))
     with pytest.raises(
-        StoreError, match=r"format version: stored 2, wanted 3; .*existing='overwrite'"
+        StoreError, match=r"format version: stored 3, wanted 4; .*existing='overwrite'"
     ):
         PPRStore.open(built)
-    with pytest.raises(StoreError, match=r"cannot be resumed .*format version: stored 2"):
+    with pytest.raises(StoreError, match=r"cannot be resumed .*format version: stored 3"):
         example().begin(built, "resume")
     example().build(built, "overwrite")
     assert verify_store(built) == []

@@ -1,4 +1,4 @@
-"""A store under builds, kills, damage, repairs, readers and a second writer, against a model.
+"""A store under builds, parts, kills, damage, repairs, readers and a second writer, and a model.
 
 Whatever happens, a reader gets the rows of its own build or a `StoreError`, `verify_store` knows of
 every damage, and resuming ends with the bytes of an undisturbed build. The number of runs is set by
@@ -24,6 +24,7 @@ from gpn_scale.ppr.manifest import MANIFEST
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.verification import verify_store
 from gpn_scale.ppr.writer import StoreWriter
+from precompute.parts import Part, PartProgress, finish_store
 from tests.ppr.cases import PARAMETERS, content, example, flip
 
 FIRST = example()
@@ -33,6 +34,7 @@ CASES = [
     example(roots=None, rows=[[(i, 0.25)] for i in range(7)], num_clusters=0),
 ]
 """Builds of different rows; two have clusters and chosen roots."""
+PARTS = [Part(index, count) for count in (1, 2, 3) for index in range(1, count + 1)]
 RUNS = int(os.environ.get("STORE_MACHINE_RUNS", "40"))
 
 
@@ -95,6 +97,12 @@ class StoreMachine(RuleBasedStateMachine):
             (self.path / name).exists() and (self.path / name).read_bytes() == wanted[name]
             for name in ("build.json", MANIFEST)
         )
+
+    @property
+    def has_build(self):
+        """Whether the file is left that says what further parts must be of."""
+        path = self.path / "build.json"
+        return path.exists() and path.read_bytes() == undisturbed(self.number)["build.json"]
 
     @precondition(lambda self: self.number is None)
     @rule(number=st.sampled_from(range(len(CASES))))
@@ -173,6 +181,27 @@ class StoreMachine(RuleBasedStateMachine):
         one.finish(self.case.total_mass)
         two.finish(self.case.total_mass)
         assert self.is_whole
+
+    @precondition(lambda self: self.number is not None and self.has_build)
+    @rule(parts=st.lists(st.sampled_from(PARTS), max_size=4))
+    def compute_parts(self, parts):
+        for part in parts:
+            progress = PartProgress(self.case.begin(self.path, "share"), part)
+            if not progress.is_over:
+                progress.share_arrays(lambda: self.case.clusters, lambda: self.case.total_mass)
+                for index in progress.todo:
+                    self.case.write(progress.writer, index, shared=True)
+                assert not progress.todo
+
+    @precondition(lambda self: self.number is not None)
+    @rule()
+    def finish(self):
+        try:
+            finish_store(self.path)
+        except StoreError:
+            assert not self.is_whole
+        else:
+            assert self.is_whole
 
     @precondition(lambda self: self.number is not None and self.files())
     @rule(data=st.data())

@@ -1,12 +1,15 @@
 import errno
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from gpn_scale import disk
 from gpn_scale.errors import StoreError
+from gpn_scale.ppr.part_files import PartFiles
 from gpn_scale.ppr.rows import Rows
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.verification import verify_store
@@ -235,7 +238,7 @@ def test_arrays_that_do_not_fit_the_build_are_a_bug(tmp_path):
         writer.write_shard(3, rows.consecutive(slice(0, 0)))
 
 
-def out_of_space(descriptor):
+def out_of_space(descriptor, *_):
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
@@ -246,10 +249,7 @@ def test_a_full_disk_leaves_nothing_half_written(built, tmp_path, monkeypatch, l
     writer.write_clusters(example().clusters)
     example().write(writer, 0)
     before = content(path)
-    if late:
-        monkeypatch.setattr(os, "fsync", out_of_space)
-    else:  # the kernel's own full disk, in the place where the temporary file would be
-        (path / f".shard-00001.ppr.{os.getpid()}.tmp").symlink_to("/dev/full")
+    monkeypatch.setattr(disk.system, "sync" if late else "write", out_of_space)
     size = (built / "shard-00001.ppr").stat().st_size
     with pytest.raises(
         StoreError, match=f"disk full .*shard-00001.ppr: free {size} b.*existing='resume'"
@@ -264,7 +264,8 @@ def test_a_full_disk_leaves_nothing_half_written(built, tmp_path, monkeypatch, l
 def test_a_full_disk_at_the_manifest_or_the_beginning(built, tmp_path, monkeypatch):
     writer = example().begin(built, "resume")
     (built / "manifest.json").unlink()
-    monkeypatch.setattr(os, "fsync", out_of_space)
+    (tmp_path / "t").mkdir()
+    monkeypatch.setattr(disk.system, "sync", out_of_space)
     with pytest.raises(StoreError, match=r"disk full while writing .*manifest.json"):
         writer.finish(example().total_mass)
     with pytest.raises(StoreError, match=r"disk full while writing .*build.json"):
@@ -300,3 +301,52 @@ def test_the_build_time_is_kept_beside_the_store(built, tmp_path):
 def example_fingerprint(tmp_path):
     example().build(tmp_path / "other")
     return PPRStore.open(tmp_path / "other").fingerprint
+
+
+def test_a_shared_directory_is_joined_by_any_number_of_processes(built, tmp_path):
+    path = tmp_path / "together"
+    writers = [example().begin(path, "share") for _ in range(3)]
+    left_over = path / ".cut.npy.123.tmp"
+    left_over.write_bytes(b"half")
+    for writer in writers:
+        writer.write_clusters(example().clusters)
+    for index in (2, 0, 1, 0):
+        example().write(writers[index], index, shared=True)
+    example().begin(path, "share")
+    assert left_over.exists()
+    writers[1].finish(example().total_mass)
+    assert content(path) == content(built)
+    example().write(writers[2], 1, shared=True)  # the same bytes: the store stays complete
+    assert content(path) == content(built)
+
+
+def test_a_shared_directory_belongs_to_one_build(tmp_path):
+    writer = example(num_clusters=0).begin(tmp_path, "share")
+    before = content(tmp_path)
+    other = example(num_clusters=0, parameters={"teleport": 0.5})
+    with pytest.raises(StoreError, match=r"belongs to another build: .*teleport.*another director"):
+        other.begin(tmp_path, "share")
+    assert content(tmp_path) == before
+    # Both have found the directory empty, and the other was the last to claim it.
+    shutil.copy(other_build_file(tmp_path / "other", other), tmp_path / "build.json")
+    with pytest.raises(StoreError, match="belongs to another build"):
+        example(num_clusters=0).write(writer, 0, shared=True)
+    assert not (tmp_path / "shard-00000.ppr").exists()
+
+
+def other_build_file(path, case):
+    case.begin(path)
+    return path / "build.json"
+
+
+def test_finishing_removes_what_parts_have_kept(built, tmp_path):
+    path = tmp_path / "parts"
+    writer = example().begin(path, "share")
+    writer.write_clusters(example().clusters)
+    files = PartFiles.of(path)
+    files.write_total_mass(example().total_mass)
+    files.record_seconds(1, 1, 2.5)
+    for index in range(3):
+        example().write(writer, index, shared=True)
+    writer.finish(files.read_total_mass())
+    assert content(path) == content(built)

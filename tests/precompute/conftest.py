@@ -4,10 +4,13 @@ import os
 
 import pytest
 
+import precompute.build
 from gpn_scale.data.npz import write_npz
 from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
 from precompute import accuracy_targets
-from tests.precompute.command import INTERPRETED
+from precompute.build import build_store
+from tests.precompute.command import INTERPRETED, content
+from tests.precompute.parted import GRAPH, ONE_THREAD, ROWS_PER_SHARD, SINGLE, compute
 
 
 @pytest.fixture(scope="session")
@@ -49,3 +52,25 @@ def data(graph, tmp_path_factory):
 def compiling_environment():
     """Environment of a process that compiles kernels whatever this one does."""
     return {name: value for name, value in os.environ.items() if name != "NUMBA_DISABLE_JIT"}
+
+
+@pytest.fixture
+def small_shards(monkeypatch):
+    """Shards of a few rows, and a disk that does not wait."""
+    monkeypatch.setattr(precompute.build, "rows_per_shard", lambda num_roots: ROWS_PER_SHARD)
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+@pytest.fixture
+def wanted(small_shards, tmp_path):
+    """The files of a single build of the small store."""
+    build_store(GRAPH, SINGLE, tmp_path / "single", resources=ONE_THREAD)
+    return content(tmp_path / "single")
+
+
+@pytest.fixture
+def three(small_shards, tmp_path):
+    """The folder of the small store with three parts; it is not finished."""
+    for index in (2, 3, 1):
+        compute(tmp_path / "three", index, 3)
+    return tmp_path / "three"

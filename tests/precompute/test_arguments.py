@@ -17,6 +17,7 @@ from precompute.accuracy_targets import Target
 from precompute.arguments import (
     chosen_roots,
     existing_of,
+    part_of,
     ppr_config,
     ppr_parser,
     resources_of,
@@ -138,3 +139,11 @@ def test_a_pipe_of_roots_is_refused_at_once(small, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ConfigError, match=r"--roots .* is a pipe \(FIFO\).*, or all, labelled"):
         chosen_roots(small, "synthetic", str(tmp_path / "pipe"), 1)
+
+
+def test_parts_are_two_numbers():
+    assert part_of(ppr_parser().parse_args(["--out", "s"])) is None
+    assert part_of(ppr_parser().parse_args(["--part", "07/16", "--out", "s"])) == (7, 16)
+    for text in ("", "/", "1/", "/2", "1/2/3", "1.0/2", "a/b", "1 /2", "\u0661/2", f"1/{10**18}"):
+        with pytest.raises(ConfigError, match=r"--part got .*, expected two whole numbers I/N"):
+            part_of(ppr_parser().parse_args(["--part", text, "--out", "s"]))

@@ -13,11 +13,9 @@ import pytest
 from gpn_scale.data.npz import write_npz
 from gpn_scale.data.splits import prepare_graph
 from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
-from gpn_scale.errors import GraphError
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.recipes import recipe_for
-from precompute.build import build_store, check_same_graph, plan_store, rows_per_shard
-from precompute.mpi import SingleProcess
+from precompute.build import build_store, plan_store, rows_per_shard
 from tests.oracles import dense_diffusion, dense_ppr, dense_transition
 from tests.precompute.command import PUSH, REPOSITORY, arguments, build, content
 from tests.precompute.engines import config_of, random_graph
@@ -157,15 +155,6 @@ def test_a_store_of_another_graph_is_refused(data, tmp_path, capsys):
     assert build(data, tmp_path / "s") == 0
     assert build(tmp_path, tmp_path / "s", "--resume") == 2
     assert "graph" in capsys.readouterr().err
-
-
-def test_ranks_with_different_graphs_are_refused(graph):
-    class Disagreeing(SingleProcess):
-        def allgather(self, value):
-            return [value, "another"]
-
-    with pytest.raises(GraphError, match="rank 1 has a different graph from rank 0"):
-        check_same_graph(graph, Disagreeing())
 
 
 def test_shard_sizes_are_bounded():

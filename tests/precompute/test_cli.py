@@ -1,4 +1,4 @@
-"""The commands `ppr`, `verify` and `info`, and their messages."""
+"""The commands `ppr`, `verify` and `info`, and their messages (`finish`: `test_part_commands`)."""
 
 import json
 import os
@@ -6,8 +6,11 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+from gpn_scale.data.datasets import load_graph
+from gpn_scale.ppr.store import PPRStore
 from precompute.cli import main
 from tests.precompute.command import PUSH, REPOSITORY, arguments, build, content
 
@@ -133,7 +136,7 @@ def test_both_flags_for_a_store_in_the_way_are_refused(data, tmp_path, capsys):
     assert "--overwrite: not allowed with argument --resume" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [[], ["info"], ["verify"]])
+@pytest.mark.parametrize("command", [[], ["finish"], ["info"], ["verify"]])
 def test_every_command_has_help(command, capsys):
     with pytest.raises(SystemExit) as caught:
         main([*command, "--help"])
@@ -181,3 +184,56 @@ def test_messages_as_json(data, tmp_path, capsys):
     assert "--resume or --overwrite" in error["message"]
     assert main(["verify", str(tmp_path / "s"), "--log-format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["problems"] == 0
+
+
+def test_update_and_compact(tmp_path, capsys):
+    folder, store = tmp_path / "data", tmp_path / "store"
+    folder.mkdir()
+    source, target = np.arange(30), (np.arange(30) + 1) % 30
+    np.savez(folder / "old.npz", edge_index=np.stack([source, target]), num_nodes=30)
+    edges = np.stack([np.append(source, 30), np.append(target, 4)])
+    np.savez(folder / "new.npz", edge_index=edges, num_nodes=31)
+    assert (
+        main(["--dataset", "old", "--data-dir", str(folder), "--k", "4", "--out", str(store)]) == 0
+    )
+    new = ["--dataset", "new", "--data-dir", str(folder)]
+    assert main(["update", str(store), *new, "--plan-only"]) == 0
+    assert PPRStore.open(store).num_nodes == 30
+    assert main(["update", str(store), *new, "--tolerance", "0.05"]) == 0
+    assert "1 node added, 1 edge added" in capsys.readouterr().out
+    assert PPRStore.open(store).history[0]["tolerance"] == 0.05
+    assert main(["info", str(store)]) == 0
+    assert "updates         1, 1 edges added, 0 removed" in capsys.readouterr().out
+    assert main(["compact", str(store)]) == 0
+    assert main(["verify", str(store)]) == 0
+    assert main(["update", str(store), *new, "--tolerance", "-1"]) == 2
+    assert "--tolerance E" in capsys.readouterr().err
+    assert main(["update", str(tmp_path / "none"), *new]) == 2
+
+
+def test_update_by_a_table_of_changes(tmp_path, capsys):
+    folder, store, table = tmp_path / "data", tmp_path / "store", tmp_path / "changes.csv"
+    folder.mkdir()
+    source, target = np.arange(30), (np.arange(30) + 1) % 30
+    names = [f"n{node}" for node in range(30)]
+    np.savez(folder / "old.npz", edge_index=np.stack([source, target]), node_names=names)
+    old = ["--dataset", "old", "--data-dir", str(folder)]
+    assert main([*old, "--k", "4", "--out", str(store)]) == 0
+    new = ["--changes", str(table), "--write-graph", str(folder / "new")]
+    table.write_text("source,target,change\nn0,n1,add\nn0,n9,remove\nn0,n99,add\n")
+    capsys.readouterr()
+    assert main(["update", str(store), *old, *new]) == 2
+    error = capsys.readouterr().err
+    assert "3 faults in the tables" in error
+    assert "(on the command line: --changes FILE)" in error
+    table.write_text("source,target,change\nn0,n9,add\nn0,n1,remove\n")
+    assert main(["update", str(store), *old, *new[:2]]) == 2
+    assert "belong together: give both" in capsys.readouterr().err
+    assert main(["update", str(store), *old, *new, "--plan-only"]) == 0
+    assert not (folder / "new").exists()
+    for _ in range(2):
+        assert main(["update", str(store), *old, *new]) == 0
+    assert "1 edge added, 1 edge removed" in capsys.readouterr().out
+    fingerprint = load_graph("new", folder).structure_fingerprint()
+    assert PPRStore.open(store).graph_fingerprint == fingerprint
+    assert len(PPRStore.open(store).history) == 1

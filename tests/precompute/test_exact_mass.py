@@ -14,7 +14,12 @@ from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
 from gpn_scale.diffusion.transition import transition_matrix
 from precompute import exact_mass
 from precompute.clusters import partition_nodes
-from precompute.exact_mass import arriving_mass, diffused_columns, mass_by_cluster
+from precompute.exact_mass import (
+    arriving_mass,
+    diffused_columns,
+    mass_by_cluster,
+    summed_columns,
+)
 from precompute.mpi import SingleProcess
 from tests.oracles import dense_diffusion, dense_transition
 from tests.precompute.test_mpi import MPIEXEC, REPOSITORY
@@ -33,6 +38,19 @@ def matrix_of(graph, normalisation="rw", self_loops=True):
 def masses_of(graph, cluster, num_clusters, **options):
     options = {"teleport": 0.2, "steps": 5, "comm": SingleProcess(), **options}
     return mass_by_cluster(*matrix_of(graph), cluster, num_clusters, **options)
+
+
+@given(graph=graphs(), num_clusters=st.integers(1, 20), data=st.data())
+def test_rows_of_some_nodes_have_the_bytes_of_all_rows(graph, num_clusters, data):
+    cluster = (np.arange(graph.num_nodes) * 7 % num_clusters).astype(np.int32)
+    node = st.integers(0, graph.num_nodes - 1)
+    nodes = np.array(sorted(data.draw(st.sets(node))), np.int64)
+    everything = masses_of(graph, cluster, num_clusters)
+    some = masses_of(graph, cluster, num_clusters, nodes=nodes)
+    assert some.shape == (len(nodes), num_clusters)
+    assert some.tobytes() == everything[nodes].tobytes()
+    assert summed_columns(some).tobytes() == summed_columns(everything)[nodes].tobytes()
+    np.testing.assert_allclose(summed_columns(some), some.sum(1, dtype=np.float64))
 
 
 @given(

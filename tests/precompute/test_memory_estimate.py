@@ -45,6 +45,10 @@ def test_the_pieces_of_memory(monkeypatch):
     clusters = estimate_memory(engine, replace(config, clusters=32), "sweep", 256)
     assert clusters.mass_by_cluster == 4 * 2048 * 33
     assert clusters.partition >= clusters.mass_by_cluster + 2 * 4 * 16 * 2048
+    part = estimate_memory(engine, replace(config, clusters=32), "push", 256, part_rows=500)
+    assert part.mass_by_cluster == 4 * (500 * 32 + 2048)
+    columns = 8 * 2048 * (2 * 8 + 4)  # two of float64 and one of float32 per step
+    assert part.partition >= part.mass_by_cluster + columns
     assert replace(memory, reached=10**9).peak == 10**9
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gpn_scale.errors import ConfigError, GraphError
-from precompute.mpi import SingleProcess, abort_all_ranks_on_error, world
+from precompute.mpi import SingleProcess, abort_all_ranks_on_error, check_same_graph, world
 
 REPOSITORY = Path(__file__).parents[2]
 MPIEXEC = Path(sys.executable).parent / "mpiexec"
@@ -263,3 +263,12 @@ with abort_all_ranks_on_error(comm):
 @with_marks
 def test_an_orderly_exit_is_no_failure():
     run_well(2, "with abort_all_ranks_on_error(world()):\n    raise SystemExit(0)")
+
+
+def test_ranks_with_different_graphs_are_refused(graph):
+    class Disagreeing(SingleProcess):
+        def allgather(self, value):
+            return [value, "another"]
+
+    with pytest.raises(GraphError, match="rank 1 has a different graph from rank 0"):
+        check_same_graph(graph, Disagreeing())

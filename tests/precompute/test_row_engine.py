@@ -175,13 +175,19 @@ def test_row_sums():
     np.testing.assert_allclose(row_sums(engine.sweep(lambda *_: None)), 1.0, atol=ROUND_OFF)
 
 
-def test_the_compiled_kernels_are_looked_for_in_the_cache(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("method", "module", "kernel"),
+    [("sweep", "row_kernels", "sweep_block_into"), ("push", "push_kernels", "push_roots_into")],
+)
+def test_the_compiled_kernels_are_looked_for_in_the_cache(
+    tmp_path, monkeypatch, method, module, kernel
+):
     monkeypatch.setattr(
-        "precompute.row_engine.sweep_block_into",
+        f"precompute.row_engine.{kernel}",
         SimpleNamespace(stats=SimpleNamespace(cache_path=tmp_path)),
     )
-    assert not compiled_before()
-    (tmp_path / "row_kernels.sweep_block_into-129.py312.nbi").touch()
-    assert compiled_before()
-    monkeypatch.setattr("precompute.row_engine.sweep_block_into", lambda: None)
-    assert compiled_before()
+    assert not compiled_before(method)
+    (tmp_path / f"{module}.{kernel}-129.py312.nbi").touch()
+    assert compiled_before(method)
+    monkeypatch.setattr(f"precompute.row_engine.{kernel}", lambda: None)
+    assert compiled_before(method)

@@ -41,16 +41,17 @@ def test_a_value_is_computed_once_and_others_do_not_wait_for_it(model):
     assert calls == [1]
 
 
-def test_the_stamp_changes_with_model_promise_and_store(own_run, tmp_path):
-    store = tmp_path / "store"
-    source = source_of(own_run, tmp_path / "served", store=store)
+def test_the_stamp_changes_with_model_promise_graph_and_store(own_run, tmp_path):
+    store, graph = tmp_path / "store", tmp_path / "bank.npz"
+    source = source_of(own_run, tmp_path / "served", store=store, graph_files=(graph,))
     stamps = [source.stamp()]
     directory = RunDirectory(own_run)
-    for path in (directory.model, directory.promise, store / "manifest.json"):
+    watched = (directory.model, directory.promise, directory.report, store / "manifest.json", graph)
+    for path in watched:
         path.parent.mkdir(exist_ok=True)
         path.write_text(f"changed {path}")
         stamps.append(source.stamp())
-    assert len(set(stamps)) == 4
+    assert len(set(stamps)) == 1 + len(watched)
     assert source.stamp() == stamps[-1]
 
 

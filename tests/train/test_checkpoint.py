@@ -221,3 +221,14 @@ def test_seconds_add_up_over_the_pieces_of_a_training(small_graph, tmp_path, mon
     third = GPNClassifier(CONFIG).trainer(small_graph)
     restore_checkpoint(old, third, CONFIG, "graph")
     assert third.state.seconds == 0.0
+
+
+@pytest.mark.parametrize("key", ["config", "graph", "step", "loss_sum", "best_cross_entropy"])
+def test_a_checkpoint_without_one_of_its_facts_is_refused(small_graph, tmp_path, key):
+    trainer = GPNClassifier(CONFIG).trainer(small_graph)
+    save_checkpoint(tmp_path / "c", trainer, CONFIG, "graph")
+    tensors, facts = load_tensors(tmp_path / "c")
+    del facts[key]
+    save_tensors(tmp_path / "c", tensors, facts)
+    with pytest.raises(RunError, match=f"has nothing for '{key}': it is damaged; remove it"):
+        restore_checkpoint(tmp_path / "c", trainer, CONFIG, "graph")

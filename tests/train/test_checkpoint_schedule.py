@@ -55,3 +55,14 @@ def test_only_the_first_process_writes(schedule):
     schedule.trainer.world = World(part=RankPart(1, 2))
     schedule.save(now=True)
     assert not schedule.path.exists()
+
+
+def test_what_a_checkpoint_relies_on_is_flushed_before_it_is_written(schedule):
+    next(schedule.trainer.records())
+    present = []
+    schedule.before = lambda: present.append(schedule.path.exists())
+    schedule.save(now=False)
+    assert present == []
+    schedule.save(now=True)
+    schedule.save(now=True)
+    assert present == [False, True]

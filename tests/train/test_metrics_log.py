@@ -2,8 +2,10 @@
 
 import json
 
+from gpn_scale import disk
 from gpn_scale.train.metrics_log import MetricsLog, metrics_log, read_metrics
 from gpn_scale.train.trainer import EpochRecord, Timing
+from tests.faults.recording_disk import RecordingDisk
 
 
 def record(epoch):
@@ -37,8 +39,8 @@ class RecordingWriter:
     def __init__(self):
         self.scalars = {}
 
-    def add_scalar(self, name, value, step):
-        self.scalars[name, step] = value
+    def add(self, step, values):
+        self.scalars |= {(name, step): value for name, value in values.items()}
 
     def close(self):
         pass
@@ -62,3 +64,16 @@ def test_tensorboard_is_given_the_speed_and_times_of_each_epoch(tmp_path):
 
 def test_a_file_that_is_missing_has_no_lines(tmp_path):
     assert read_metrics(tmp_path / "none") == []
+
+
+def test_lines_are_on_the_disk_after_a_sync(tmp_path, monkeypatch):
+    record_of_disk = RecordingDisk(tmp_path)
+    monkeypatch.setattr(disk, "system", record_of_disk)
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    log.write(record(1), Timing())
+    assert dict(record_of_disk.root.tree("none", "none")) == {}
+    log.sync()
+    log.write(record(2), Timing())
+    log.close()
+    safe = dict(record_of_disk.root.tree("none", "none"))["metrics.jsonl"]
+    assert [json.loads(line)["epoch"] for line in safe.splitlines()] == [1]

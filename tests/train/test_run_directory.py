@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpn_scale import disk
 from gpn_scale.errors import RunError
 from gpn_scale.train.run_directory import RunDirectory
 
@@ -52,8 +53,20 @@ def test_a_new_directory_is_created(tmp_path):
 def test_inputs_of_a_run_are_not_among_its_files(tmp_path):
     directory = RunDirectory(tmp_path)
     assert directory.model in directory.files
-    given = {directory.graph, directory.store, directory.path, directory.decisions}
+    given = {directory.graph, directory.store, directory.path, directory.decisions, directory.lock}
     assert not given & set(directory.files)
+
+
+def test_one_process_at_a_time_trains_in_a_directory(tmp_path):
+    directory = RunDirectory(tmp_path / "run")
+    with directory.reserved():
+        with pytest.raises(
+            RunError, match="is in use: another process is training there"
+        ) as caught:
+            directory.reserved().__enter__()
+        assert caught.value.arguments == ("out",)
+    with directory.reserved():
+        directory.claim(overwrite=False, resume=False)  # the lock itself is no run
 
 
 def test_a_run_is_only_written_over_when_that_is_wanted(tmp_path):
@@ -153,16 +166,16 @@ def test_a_run_of_an_earlier_version_is_resumed_but_not_overwritten(tmp_path):
 
 def test_an_interrupted_removal_is_repeated(tmp_path, monkeypatch):
     directory = finished_run(tmp_path)
-    unlink, left = Path.unlink, [4]
+    unlink, left = disk.system.unlink, [4]
 
-    def stopping(path, missing_ok=False):
+    def stopping(path):
         left[0] -= 1
         if left[0] < 0:
             raise KeyboardInterrupt
-        unlink(path, missing_ok=missing_ok)
+        unlink(path)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "unlink", stopping)
+        patched.setattr(disk.system, "unlink", stopping)
         with pytest.raises(KeyboardInterrupt):
             directory.clear()
     assert names(tmp_path)

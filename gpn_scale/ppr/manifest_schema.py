@@ -1,0 +1,180 @@
+"""Whether `build.json` and `manifest.json` hold what a build writes, before anything is believed.
+
+Their checksums detect damage. What a file says may still be made up, or written by hand, and must
+not lead to a path outside of the store, to an endless loop, or to a traceback.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from gpn_scale.errors import StoreError
+from gpn_scale.field_types import shown
+from gpn_scale.ppr.sealed import REBUILD, REBUILD_ARGUMENTS
+
+_BUILD_TYPES: dict[str, tuple[type, ...]] = {
+    "format": (str,),
+    "format_version": (int,),
+    "graph_fingerprint": (str,),
+    "parameters": (dict,),
+    "num_nodes": (int,),
+    "num_roots": (int,),
+    "roots": (str, type(None)),
+    "rows_per_shard": (int,),
+    "k": (int,),
+    "num_clusters": (int,),
+    "graph": (dict, type(None)),
+}
+"""Entries of `build.json`, which a manifest has too, with their types."""
+_GRAPH_TYPES: dict[str, tuple[type, ...]] = {
+    "directed": (bool,),
+    "edges": (int,),
+    "node_names": (str, type(None)),
+    "weighted": (bool,),
+}
+"""Facts about a stored graph, with their types."""
+GENERATIONS, HISTORY = "generations", "history"
+"""Entries that only the manifest of a store has that was updated."""
+FIRST_FOLDER = "."
+"""Folder of the generation that a build writes: the store's own."""
+_FOLDER = re.compile(r"generation-\d{5,}")
+_MOST_NODES, _MOST_EDGES = 1 << 31, 1 << 50
+_LEAST = {"num_nodes": 0, "num_roots": 0, "rows_per_shard": 1, "k": 1, "num_clusters": 0}
+
+
+def check_build(source: Path | str, stored: Mapping[str, Any]) -> None:
+    """Refuse a description of a build that no build writes; `source` names it in messages.
+
+    >>> check_build("build.json", {"format": "gpn_scale.ppr"})  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    gpn_scale.errors.StoreError: build.json has no entry 'format_version': it is damaged ...
+
+    Raises:
+        StoreError: an entry is missing, of another type, or out of range.
+    """
+    for key, kinds in _BUILD_TYPES.items():
+        if key not in stored:
+            raise _refusal(source, f"has no entry {key!r}")
+        if type(stored[key]) not in kinds:
+            raise _refusal(source, f"has {shown(stored[key])} for {key!r}")
+    for key, least in _LEAST.items():
+        if not least <= stored[key] <= _MOST_NODES:
+            raise _refusal(
+                source, f"has {shown(stored[key])} for {key!r}, expected {least} to {_MOST_NODES:,}"
+            )
+    if (graph := stored["graph"]) is not None:
+        typed = graph.keys() == _GRAPH_TYPES.keys() and all(
+            type(graph[key]) in kinds for key, kinds in _GRAPH_TYPES.items()
+        )
+        if not typed or not 0 <= graph["edges"] <= _MOST_EDGES:
+            raise _refusal(source, f"has {shown(graph)} for 'graph'")
+    nodes, roots = stored["num_nodes"], stored["num_roots"]
+    if roots > nodes or (stored["roots"] is None and roots != nodes):
+        raise _refusal(source, f"has {roots:,} roots of {nodes:,} nodes")
+
+
+def check_lists(
+    source: Path | str,
+    stored: Mapping[str, Any],
+    files: set[str],
+    num_shards: int,
+    optional: Collection[str] = (),
+) -> None:
+    """Refuse a manifest whose lists of files and shards are not those of its build.
+
+    >>> lists = {"files": {}, "shards": []}
+    >>> check_lists("manifest.json", lists, files=set(), num_shards=0)
+    >>> check_lists("manifest.json", lists, files={"cut.npy"}, num_shards=0)
+    Traceback (most recent call last):
+        ...
+    gpn_scale.errors.StoreError: manifest.json lists other files than cut.npy: it is damaged or \
+made up; build the store again with existing='overwrite'
+
+    Args:
+        source: Name of the manifest in messages.
+        stored: The manifest; its build was checked.
+        files: Names of the files that its build has besides shards.
+        num_shards: Number of shards that its build has.
+        optional: Names of files that it may list in addition.
+
+    Raises:
+        StoreError: the lists are missing, or name other files.
+    """
+    listed, shards = stored.get("files"), stored.get("shards")
+    if not isinstance(listed, dict) or listed.keys() - optional != files:
+        raise _refusal(source, f"lists other files than {', '.join(sorted(files)) or 'none'}")
+    for name, facts in listed.items():
+        kinds = {"bytes": int, "checksum": str}
+        is_whole = isinstance(facts, dict) and facts.keys() == kinds.keys()
+        if not is_whole or any(type(facts[key]) is not kind for key, kind in kinds.items()):
+            raise _refusal(source, f"has {shown(facts)} for the file {name}")
+    if not isinstance(shards, list) or len(shards) != num_shards:
+        raise _refusal(source, f"does not list the {num_shards:,} shards of its build")
+
+
+def check_entries(source: Path | str, stored: Mapping[str, Any]) -> None:
+    """Refuse a manifest that does not count the entries of its rows.
+
+    >>> check_entries("manifest.json", {"entries": None})
+    Traceback (most recent call last):
+        ...
+    gpn_scale.errors.StoreError: manifest.json has None for 'entries': it is damaged or made up; \
+build the store again with existing='overwrite'
+
+    Raises:
+        StoreError: the entry is missing, or no number of entries.
+    """
+    entries = stored.get("entries")
+    if type(entries) is not int or not 0 <= entries <= _MOST_EDGES:
+        raise _refusal(source, f"has {shown(entries)} for 'entries'")
+
+
+def is_generation_folder(name: str) -> bool:
+    """Return whether `name` is that of the folder of a later generation.
+
+    >>> is_generation_folder("generation-00003"), is_generation_folder("graph")
+    (True, False)
+    """
+    return _FOLDER.fullmatch(name) is not None
+
+
+def check_generations(source: Path | str, stored: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the manifests of the generations that an updated store lists, which are unchecked.
+
+    >>> check_generations("manifest.json", {"generations": []})
+    Traceback (most recent call last):
+        ...
+    gpn_scale.errors.StoreError: manifest.json has [] for 'generations': it is damaged or made up; \
+build the store again with existing='overwrite'
+
+    Raises:
+        StoreError: the list of generations or the history is not one that an update writes.
+    """
+    listed, history = stored[GENERATIONS], stored.get(HISTORY)
+    keys = {"folder", "manifest"}
+    is_whole = isinstance(listed, list) and all(
+        isinstance(entry, dict) and entry.keys() == keys and isinstance(entry["manifest"], dict)
+        for entry in listed
+    )
+    if not is_whole or not listed:
+        raise _refusal(source, f"has {shown(listed)} for {GENERATIONS!r}")
+    folders = [entry["folder"] for entry in listed]
+    for folder in folders:
+        if folder != FIRST_FOLDER and not (
+            isinstance(folder, str) and is_generation_folder(folder)
+        ):
+            raise _refusal(source, f"has {shown(folder)} for the folder of a generation")
+    if len(set(folders)) < len(folders):
+        raise _refusal(source, "lists a generation twice")
+    if not isinstance(history, list) or not all(isinstance(each, dict) for each in history):
+        raise _refusal(source, f"has {shown(history)} for {HISTORY!r}")
+    return [entry["manifest"] for entry in listed]
+
+
+def _refusal(source: Path | str, problem: str) -> StoreError:
+    return StoreError(
+        f"{source} {problem}: it is damaged or made up; {REBUILD}",
+        arguments=REBUILD_ARGUMENTS,
+    )

@@ -1,0 +1,68 @@
+"""The graph after a table of changes, saved as a folder that other commands read."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from gpn_scale.data.edge_changes import graph_with_changes
+from gpn_scale.data.graph import Graph
+from gpn_scale.data.graph_folder import open_graph, save_graph
+from gpn_scale.data.import_record import RECORD
+from gpn_scale.errors import ConfigError, GraphError
+from gpn_scale.files import write_json
+from gpn_scale.reading import read_json
+
+
+def changed_graph(graph: Graph, changes: Path, folder: Path, *, plan_only: bool = False) -> Graph:
+    r"""Return the graph after a table of changes, and save it in a new folder.
+
+    A folder that holds this very graph is used again, so that an update that was stopped can be
+    repeated. How the old graph was imported is recorded beside the new one as well.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale import build_graph
+    >>> with TemporaryDirectory() as place:
+    ...     table, out = Path(place, "changes.csv"), Path(place, "new")
+    ...     _ = table.write_text("source,target,change\n0,2,add\n")
+    ...     _ = changed_graph(build_graph([0, 1], [1, 2]), table, out)
+    ...     open_graph(out)
+    Graph('new', nodes=3, edges=6, features=0, classes=0)
+
+    Args:
+        graph: The graph as it was.
+        changes: The table; see `graph_with_changes`.
+        folder: Where the changed graph is saved.
+        plan_only: Write nothing.
+
+    Raises:
+        TableFaults: changes are impossible; it lists all of them, and nothing is written.
+        ConfigError: the folder holds something else.
+        GraphError: the folder cannot be written.
+    """
+    changed = replace(graph_with_changes(graph, changes), name=folder.resolve().name)
+    if plan_only or _holds(folder, changed):
+        return changed
+    try:
+        save_graph(changed, folder)
+        record = Path(graph.source or "") / RECORD
+        if graph.source is not None and record.is_file():
+            write_json(folder / RECORD, read_json(record))
+    except OSError as error:
+        raise GraphError(
+            f"{folder} cannot be written ({error.strerror})", arguments=("write_graph",)
+        ) from error
+    return changed
+
+
+def _holds(folder: Path, graph: Graph) -> bool:
+    """Return whether a folder holds this graph already; refuse one that holds anything else."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return False
+    try:
+        if open_graph(folder).fingerprint() == graph.fingerprint():
+            return True
+    except GraphError:
+        pass
+    raise ConfigError(
+        f"{folder} exists and does not hold the graph after the changes: choose a new folder",
+        arguments=("write_graph",),
+    )

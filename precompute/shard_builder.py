@@ -1,0 +1,163 @@
+"""Computation of the rows of shards, and of the masses that account for what was cut.
+
+Shapes: N nodes.
+"""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpn_scale.data.graph import Graph, NodeIds
+from gpn_scale.ppr.writer import StoreWriter
+from gpn_scale.progress import ProgressMeter
+from precompute.exact_mass import mass_by_cluster, summed_columns
+from precompute.mass_bounds import mass_bounds
+from precompute.parts import PartProgress
+from precompute.row_engine import Method, RowEngine
+from precompute.row_kernels import PaddedRows
+from precompute.row_sums import sum_steps
+
+Say = Callable[[str], None]
+"""Called with messages for the user."""
+
+
+class BuildClock:
+    """Records the time of a build or part, on top of that of former, stopped processes.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.ppr.example import example_store
+    >>> with TemporaryDirectory() as folder:
+    ...     writer = StoreWriter.join(example_store(folder).path)
+    ...     BuildClock(writer, time.monotonic() - 5.0, active=True).record()
+    ...     writer.build_seconds >= 5.0
+    True
+    """
+
+    def __init__(self, record: StoreWriter | PartProgress, began: float, *, active: bool) -> None:
+        self._record, self._began, self._active = record, began, active
+        self._former_seconds = record.build_seconds
+
+    def record(self) -> None:
+        """Record the time until now, if this rank is the one that records."""
+        if self._active:
+            self._record.record_seconds(self._former_seconds + time.monotonic() - self._began)
+
+
+class ShardBuilder:
+    """Computes and writes shards.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale import PPRStore, build_graph
+    >>> from gpn_scale.config import PPRConfig
+    >>> from precompute.build import build_store
+    >>> with TemporaryDirectory() as folder:  # a build has one builder
+    ...     plan = build_store(build_graph([0, 1], [1, 2]), PPRConfig(k=2, clusters=0), folder)
+    ...     PPRStore.open(folder).num_entries
+    6
+
+    Args:
+        engine: Computes rows of the graph.
+        method: How rows are computed.
+        totals: Mass of every node's full row, (N,).
+        graph: The graph.
+        writer: Writes the shards.
+        roots: The roots of all shards, sorted; None for all nodes.
+        say: Called with messages for the user.
+        clock: Records the time.
+        part_rows: The first position and the one after the last of the roots of a part, whose
+            shards other processes may write as well; None for a whole build.
+    """
+
+    def __init__(
+        self,
+        engine: RowEngine,
+        method: Method,
+        totals: NDArray[np.float64],
+        graph: Graph,
+        writer: StoreWriter,
+        roots: NodeIds | None,
+        say: Say,
+        clock: BuildClock,
+        part_rows: tuple[int, int] | None = None,
+    ) -> None:
+        self.engine, self.method, self.totals = engine, method, totals
+        self.config, self.comm = engine.config, engine.comm
+        self.writer, self.roots, self.say, self.clock = writer, roots, say, clock
+        self.cluster_of_node = writer.cluster_of_node
+        self.shared = part_rows is not None
+        # Nodes whose mass by cluster is kept: those of the part, otherwise all.
+        self.own = None if part_rows is None else self._nodes(*part_rows)
+        self.mass_by_cluster = self._mass_by_cluster()
+        if self.mass_by_cluster is not None and self.config.diffusion.normalisation == "sym":
+            # Use the sums over clusters, so that the cut masses add up to the missing mass.
+            own = slice(None) if self.own is None else self.own
+            self.totals[own] = summed_columns(self.mass_by_cluster)
+        self.engine.release_exact_weight()
+        self.bounds = mass_bounds(
+            self.engine,
+            graph,
+            steps=sum_steps(self.engine),
+            cluster_of_node=self.cluster_of_node,
+        )
+
+    def _mass_by_cluster(self) -> NDArray[np.float32] | None:
+        if self.cluster_of_node is None:
+            return None
+        self.say(f"diffusing {self.config.clusters} clusters")
+        assert self.engine.exact_weight is not None
+        return mass_by_cluster(
+            self.engine.indptr,
+            self.engine.indices,
+            self.engine.exact_weight,
+            self.cluster_of_node,
+            self.config.clusters,
+            teleport=self.config.diffusion.teleport,
+            steps=sum_steps(self.engine),
+            comm=self.comm,
+            nodes=self.own,
+        )
+
+    def write(self, todo: list[int]) -> None:
+        """Compute and write the shards `todo`, each in one rank."""
+        rows = self._sweep() if self.method == "sweep" else None
+        done = self.comm.shared_zeros((self.comm.size,), np.int64)
+        total = sum(stop - start for start, stop in map(self.writer.shard_rows, todo))
+        silent = self.comm.rank != 0
+        with ProgressMeter("write" if rows else "push", "root", total, silent=silent) as meter:
+            for index in todo[self.comm.rank :: self.comm.size]:
+                start, stop = self.writer.shard_rows(index)
+                # Another process may have written a shared shard since `todo` was made.
+                if not (self.shared and self.writer.is_done(index)):
+                    self._write_shard(index, self._nodes(start, stop), rows)
+                self.clock.record()
+                done[self.comm.rank] += stop - start
+                meter.update(int(done.sum()))
+            self.comm.barrier()
+            meter.update(total)
+
+    def _sweep(self) -> PaddedRows:
+        limit = None if self.engine.steps < 0 else self.engine.steps
+        limit = self.config.sweeps or limit
+        with ProgressMeter("sweep", "sweep", limit, silent=self.comm.rank != 0) as meter:
+            rows = self.engine.sweep(meter.update)
+        self.clock.record()
+        return rows
+
+    def _nodes(self, start: int, stop: int) -> NodeIds:
+        return np.arange(start, stop) if self.roots is None else self.roots[start:stop]
+
+    def _write_shard(self, index: int, nodes: NodeIds, all_rows: PaddedRows | None) -> None:
+        if all_rows is None:
+            rows = self.engine.push(nodes)
+        else:
+            rows = PaddedRows(all_rows.ids[nodes], all_rows.weights[nodes], all_rows.sizes[nodes])
+        masses = None
+        if self.mass_by_cluster is not None:
+            place = nodes if self.own is None else np.searchsorted(self.own, nodes)
+            masses = self.bounds.by_cluster(nodes, self.mass_by_cluster[place])
+        totals = self.bounds.totals(nodes, self.totals[nodes])
+        swept = None if all_rows is None else nodes
+        finished = self.engine.finish(rows, totals, self.cluster_of_node, masses, swept_roots=swept)
+        self.writer.write_shard(index, finished, shared=self.shared)

@@ -1,0 +1,39 @@
+"""Settings of a build, from what a store says about it."""
+
+from typing import Any
+
+from gpn_scale.config import DiffusionConfig, PPRConfig
+from gpn_scale.ppr.manifest import Build
+from precompute.row_engine import Method
+
+FOLDED = "folded"
+"""Parameter of a generation that `compact` wrote: its rows were computed on several graphs."""
+
+
+def settings_of(build: Build, **others: Any) -> tuple[PPRConfig, Method]:
+    """Return the configuration with which rows were computed, and the method.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale import PPRStore, build_graph
+    >>> from precompute.build import build_store
+    >>> with TemporaryDirectory() as folder:
+    ...     config = PPRConfig(k=2, clusters=0, method="push", push_tolerance=1e-4)
+    ...     plan = build_store(build_graph([0, 1], [1, 2]), config, folder)
+    ...     settings_of(Build.of(PPRStore.open(folder).manifest)) == (config, "push")
+    True
+
+    Args:
+        build: The record of a build.
+        others: Settings that the store does not hold, since its rows did not need them.
+    """
+    stored = build.parameters
+    diffusion = DiffusionConfig(
+        teleport=stored["teleport"],
+        normalisation=stored["normalisation"],
+        steps="inf" if stored["steps"] == "inf" else int(stored["steps"]),
+        self_loops=stored["self_loops"],
+    )
+    names = ("method", "keep", "sweeps", "sweep_tolerance", "push_tolerance")
+    settings = others | {name: stored[name] for name in names if name in stored}
+    config = PPRConfig(diffusion=diffusion, k=build.k, clusters=build.num_clusters, **settings)
+    return config, "push" if stored["method"] == "push" else "sweep"

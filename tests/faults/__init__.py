@@ -1,0 +1,1 @@
+"""Commands on a disk whose calls fail, and on one that loses power."""
