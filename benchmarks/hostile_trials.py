@@ -1,7 +1,7 @@
 """What do commands do with hostile options, files, names and machines?
 
     python benchmarks/hostile_trials.py [--trials 5000] [--seed 1] [--processes 2]
-        [--only SECTION[:NUMBER]] [--write FILE]
+        [--only SECTION[:NUMBER]] [--work FOLDER] [--write FILE]
 
 Every trial is one call of a command in a folder of its own, with one thing wrong: a value of an
 option, a damaged file, a flipped bit, a shard of another store, a hostile name, a full disk. Each
@@ -70,7 +70,8 @@ def drawn_trials(commands: dict[str, Command], rng_seed: int, count: int, only: 
     chosen = {section: SECTIONS[section]} if only else SECTIONS
     trials = []
     for draw, share in chosen.values():
-        wanted = int(number) + 1 if number else max(round(share * count), 1)
+        wanted = count if only else max(round(share * count), 1)
+        wanted = int(number) + 1 if number else wanted
         drawn = draw(commands, rng_seed, wanted)
         trials += drawn[-1:] if number else drawn
     return trials

@@ -33,16 +33,18 @@ def load_commands() -> dict[str, Command]:
     from gpn_scale.cli.evaluate_options import evaluation_parser
     from gpn_scale.cli.import_options import import_parser
     from precompute.arguments import ppr_parser
-    from precompute.cli import _store_parser
+    from precompute.cli import COMMANDS, _store_parser
     from precompute.cli import main as precompute_main
+    from precompute.update_arguments import update_parser
 
     launch = partial(Path, ROOT / "launch")
     commands = {
-        name: Command(lambda words, name=name: precompute_main([name, *words]), script, parser)
-        for name, script, parser in (
-            ("info", ("-m", "precompute", "info"), partial(_store_parser, "info")),
-            ("verify", ("-m", "precompute", "verify"), partial(_store_parser, "verify")),
+        name: Command(
+            lambda words, name=name: precompute_main([name, *words]),
+            ("-m", "precompute", name),
+            update_parser if name == "update" else partial(_store_parser, name),
         )
+        for name in COMMANDS[1:]  # without the name of the default
     }
     commands["precompute"] = Command(precompute_main, ("-m", "precompute"), ppr_parser)
     for name, module, parser in (

@@ -9,7 +9,7 @@ from hostile.commands import Command
 from hostile.damage import GENERAL, Damage, change_json, flip
 from hostile.formats import change_arrays, change_cell, change_column, forge_document, forge_model
 from hostile.trial import Trial, generator
-from hostile.workshop import JOBS
+from hostile.workshop import FINDS_PROBLEMS, JOBS
 
 _OWN_PROCESS = 0.01
 
@@ -25,7 +25,8 @@ class Kind(NamedTuple):
     arguments: tuple[str, ...] = ()
 
 
-_STORE = ("predict some", "verify", "info", "mend")
+_STORE = ("predict some", "verify", "info", "mend", "update")
+_UPDATED = ("predict later", "verify updated", "info updated", "compact", "repair")
 _JSON, _FORGED = (change_json,), (change_json, forge_document)
 KINDS = (
     Kind("nodes.csv", ("import",), False, (change_cell,)),
@@ -74,6 +75,17 @@ KINDS = (
     Kind("store/manifest.json", _STORE, special=_FORGED),
     Kind("store/build.json", ("mend", "verify"), special=_FORGED),
     Kind("store/build_seconds.json", ("info", "mend"), False, _JSON),
+    Kind("store/graph_*.npy", ("update", "verify", "mend", "update by changes")),
+    Kind("changes.csv", ("update by changes",), False, (change_cell,)),
+    Kind("updated/**/*.ppr", _UPDATED),
+    Kind("updated/**/*.npy", _UPDATED),
+    Kind("updated/manifest.json", _UPDATED, special=_FORGED * 3),
+    Kind("updated/generation-*/*.json", _UPDATED, special=_FORGED),
+    Kind("updated/update.lock", ("compact", "repair"), special=()),
+    Kind("parts/*.ppr", ("finish", "part")),
+    Kind("parts/*.npy", ("finish", "part")),
+    Kind("parts/build.json", ("finish", "part"), special=_FORGED),
+    Kind("parts/part*.json", ("finish", "part"), special=_FORGED),
     Kind("matrix/cells/**/*.json", ("tables",), special=_JSON),
 )
 """All kinds of files that are read."""
@@ -114,7 +126,7 @@ def _trial(section: str, number: int, rng_seed: int) -> Trial:
         prepare=partial(_damaged, kind.pattern, damage, rng),
         is_compared=is_compared and bool(job.outputs),
         own_process=rng.random() < _OWN_PROCESS and job.command != "serve",
-        codes=(0, 1, 2) if job.command == "verify" else (0, 2),
+        codes=(0, 1, 2) if job.command in FINDS_PROBLEMS else (0, 2),
         stop_at="http" if job.command == "serve" else "",
     )
 

@@ -13,7 +13,7 @@ BAD = ("silent", "code runs", "crash", "hang", "traceback", "unclear")
 OUTCOMES = (PROMISED, *BAD)
 _SENTENCE = re.compile(r"^(?:error: |[\w ./-]+: error: )(.*)$")
 _FAULT = "this is a fault of gpn_scale"
-_LISTS_FAULTS = ("import", "predict")
+_LISTS_FAULTS = ("import", "predict", "update")
 """Commands that list all faults of tables at once, below the first line."""
 _SHORTEST = 15
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f]")

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from hostile.commands import Command, python_command
 from hostile.trial import Job, Trial, generator
-from hostile.workshop import JOBS, copy_piece
+from hostile.workshop import FINDS_PROBLEMS, JOBS, copy_piece
 
 Limit = Callable[[], None]
 _JOBS = (
     *("build", "mend", "plan", "info", "verify", "import", "train", "train rows", "resume"),
     *("predict", "predict some", "predict new", "evaluate", "tables", "report", "compare"),
-    *("compare tables", "triage"),
+    *("compare tables", "triage", "update", "compact", "repair", "part", "finish"),
 )
 HEAD = "| head -1"
 _BROKEN_PIPE = 128 + signal.SIGPIPE
@@ -37,7 +37,7 @@ def limit_trials(commands: dict[str, Command], rng_seed: int, count: int) -> lis
 def _trial(commands: dict[str, Command], number: int, rng: random.Random) -> Trial:
     job = JOBS[_JOBS[number % len(_JOBS)]]
     kind = number // len(_JOBS) % 8
-    verify = (1,) if job.command == "verify" else ()
+    verify = (1,) if job.command in FINDS_PROBLEMS else ()
     settings = {"section": "limits", "number": number, "job": job, "codes": (0, 2, *verify)}
     own = rng.random() < _OWN_PROCESS
     if kind == 0:

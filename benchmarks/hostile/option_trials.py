@@ -8,10 +8,14 @@ from pathlib import Path
 from hostile.commands import Command
 from hostile.trial import Trial, generator, shuffled
 from hostile.values import DATASETS, DEVICES, NUMBERS, PATHS, SIZES, TEXTS
-from hostile.workshop import JOBS
+from hostile.workshop import FINDS_PROBLEMS, JOBS
 
 _JOBS_OF_COMMAND = {
     "precompute": ("build", "plan"),
+    "update": ("update", "update by changes"),
+    "compact": ("compact",),
+    "repair": ("repair",),
+    "finish": ("finish",),
     "info": ("info",),
     "verify": ("verify",),
     "import": ("import",),
@@ -35,6 +39,7 @@ _BY_NAME = {
     "--class-sets": NUMBERS,
     "--left-out-classes": NUMBERS,
 }
+STORE_COMMANDS = ("info", "verify", "compact", "repair", "finish")
 _SKIPPED = ("--help", "--plugin")
 """A plug-in is trusted code, so that a hostile one proves nothing."""
 _OWN_PROCESS = 0.015
@@ -59,7 +64,7 @@ def option_trials(commands: dict[str, Command], rng_seed: int, count: int) -> li
 
 def _trial(number: int, job: str, words: tuple[str, ...], rng: random.Random) -> Trial:
     base = JOBS[job]
-    replaces = base.command in ("info", "verify")  # whose only argument has no flag
+    replaces = base.command in STORE_COMMANDS  # whose only argument has no flag
     if replaces:
         base = type(base)(
             name=base.name, command=base.command, arguments=(), uses=base.uses, outputs=()
@@ -70,7 +75,7 @@ def _trial(number: int, job: str, words: tuple[str, ...], rng: random.Random) ->
         number=number,
         job=base,
         arguments=words,
-        codes=(0, 1, 2) if base.command == "verify" else (0, 2),
+        codes=(0, 1, 2) if base.command in FINDS_PROBLEMS else (0, 2),
         own_process=rng.random() < _OWN_PROCESS and base.command != "serve" and not has_zero,
         check=_written_where_asked,
         stop_at="http" if base.command == "serve" else "",

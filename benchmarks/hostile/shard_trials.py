@@ -10,10 +10,10 @@ from pathlib import Path
 
 from hostile.commands import Command
 from hostile.trial import Job, Trial, generator
-from hostile.workshop import JOBS, NODES
+from hostile.workshop import FINDS_PROBLEMS, JOBS, NODES
 
 Game = Callable[[Path, random.Random], None]
-_JOBS = ("predict some", "verify", "info", "mend", "train rows")
+_JOBS = ("predict some", "verify", "info", "mend", "train rows", "update")
 _SHARDS = "shard-*.ppr"
 
 
@@ -42,7 +42,7 @@ def _trial(number: int, rng: random.Random) -> Trial:
         note=game.__name__,
         prepare=partial(_played, game, rng),
         is_compared=True,
-        codes=(0, 1, 2) if job.command == "verify" else (0, 2),
+        codes=(0, 1, 2) if job.command in FINDS_PROBLEMS else (0, 2),
     )
 
 

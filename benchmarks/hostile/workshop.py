@@ -19,7 +19,10 @@ _ROWS = "--mode minibatch --ppr store --set minibatch.tail_nodes=64 --set diffus
 _STORE = "--k 8 --clusters 4 --steps 10 --teleport 0.1 --threads 1"
 _MATRIX = "--datasets bank --data-dir data --models LP --experiment clean --splits 1 --inits 1"
 _LISTS = "--review 5 --label-next 3"
+_LATER = "--dataset later --data-dir data --threads 1"
+_CHANGES = "--dataset bank --data-dir data --threads 1 --changes changes.csv"
 _MODEL = ("model.safetensors", "predictions.parquet")
+_SHARDS = ("shard-00000.ppr", "shard-00001.ppr", "shard-00002.ppr")
 
 
 def _job(
@@ -59,6 +62,30 @@ _JOBS = [
     _job("info store", "store", ["stdout"]),
     _job("verify store", "store", ["stdout"]),
     _job(
+        f"update store {_LATER}",
+        "data/later store",
+        ["manifest.json", "generation-00001/shard-00000.ppr"],
+        folder="store/",
+    ),
+    _job(
+        f"update store {_CHANGES} --write-graph data/changed",
+        "data/bank store changes.csv",
+        ["store/manifest.json"],
+        name="update by changes",
+    ),
+    _job("compact updated", "updated", ["updated/manifest.json"]),
+    _job("repair updated", "updated", ["manifest.json", *_SHARDS], folder="updated/"),
+    _job("info updated", "updated", ["stdout"], name="info updated"),
+    _job("verify updated", "updated", ["stdout"], name="verify updated"),
+    _job(
+        f"precompute {_GRAPH} {_STORE} --part 2/2 --out parts",
+        "data/bank parts",
+        [*_SHARDS[1:], "total_mass.npy"],
+        name="part",
+        folder="parts/",
+    ),
+    _job("finish parts", "parts", ["manifest.json", *_SHARDS], folder="parts/"),
+    _job(
         "import --nodes nodes.csv --edges edges.csv --out data/again",
         "nodes.csv edges.csv nodes.parquet edges.csv.gz data/bank",
     ),
@@ -91,6 +118,13 @@ _JOBS = [
         "data/bank rows_run store nodes.txt",
         ["some.parquet"],
         name="predict some",
+    ),
+    _job(
+        f"predict --run rows_run {_LATER} --device cpu --nodes nodes.txt --ppr updated "
+        "--out some.parquet",
+        "data/later rows_run updated nodes.txt",
+        ["some.parquet"],
+        name="predict later",
     ),
     _job(
         f"predict {_RUN} --dataset bank --new-nodes new_nodes.csv --new-edges new_edges.csv "
@@ -132,6 +166,8 @@ _JOBS = [
 JOBS = {job.name: job for job in _JOBS}
 """Calls that work, by name."""
 
+FINDS_PROBLEMS = ("verify", "repair")
+"""Commands that end with exit code 1 where a store is damaged."""
 SLOW_JOBS = ("train", "train rows", "resume", "overwrite", "report", "report half", "evaluate")
 """Jobs that train a model or write a page."""
 
@@ -139,6 +175,10 @@ TO_BUILD = [
     _job("import --nodes nodes.csv --edges edges.csv --out data/bank"),
     _job(f"precompute {_GRAPH} {_STORE} --out store"),
     _job(f"precompute --dataset synthetic:nodes=600,classes=3 {_STORE} --out other_store"),
+    _job(f"precompute {_GRAPH} {_STORE} --out updated"),
+    _job(f"update updated {_CHANGES} --write-graph data/later"),
+    _job(f"precompute {_GRAPH} {_STORE} --part 1/2 --out parts"),
+    _job(f"precompute {_GRAPH} {_STORE} --part 2/2 --out parts"),
     _job(f"train {_TRAIN} --epochs 20 --out run"),
     _job(f"train {_TRAIN} {_ROWS} --out rows_run"),
     _job(f"triage {_RUN} {_LISTS} --error-among-answered 0.9 --confidence 0.6 --out built_lists"),
@@ -170,6 +210,7 @@ def write_inputs(folder: Path) -> None:
     (folder / "nodes.csv").write_text(nodes)
     (folder / "edges.csv").write_text(edges)
     (folder / "edges.csv.gz").write_bytes(gzip.compress(edges.encode(), mtime=0))
+    (folder / "changes.csv").write_text(_changes(sorted(pairs)))
     (folder / "nodes.txt").write_text("n7\nn0\nn599\nn20\nn21\n")
     (folder / "roots.txt").write_text("7\n0\n599\n")
     (folder / "token.txt").write_text("a-token-of-some-length-0123456789\n")
@@ -180,6 +221,13 @@ def write_inputs(folder: Path) -> None:
     raw.mkdir(parents=True)
     (raw / "nodes.csv").write_text("id,label,size\n" + "a,x,1\nb,y,2\nc,x,3\n" * 1)
     (raw / "edges.csv").write_text("source,target\na,b\nb,c\n")
+
+
+def _changes(pairs: Sequence[tuple[int, int]]) -> str:
+    """Return a table that removes some edges and adds others."""
+    removed = [f"n{a},n{b},remove" for a, b in pairs[:3]]
+    added = [f"n{a},n{a + 1},add" for a in range(0, NODES, 100) if (a, a + 1) not in pairs]
+    return "\n".join(["source,target,change", *removed, *added]) + "\n"
 
 
 def write_arrays(folder: Path) -> None:
