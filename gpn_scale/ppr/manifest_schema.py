@@ -36,10 +36,12 @@ _GRAPH_TYPES: dict[str, tuple[type, ...]] = {
 """Facts about a stored graph, with their types."""
 GENERATIONS, HISTORY = "generations", "history"
 """Entries that only the manifest of a store has that was updated."""
+COUNTED = ("edges_added", "edges_removed")
+"""What each record of a history counts."""
 FIRST_FOLDER = "."
 """Folder of the generation that a build writes: the store's own."""
 _FOLDER = re.compile(r"generation-\d{5,}")
-_MOST_NODES, _MOST_EDGES = 1 << 31, 1 << 50
+_MOST_NODES, _MOST_EDGES, _MOST_SHARDS = 1 << 31, 1 << 50, 1 << 20
 _LEAST = {"num_nodes": 0, "num_roots": 0, "rows_per_shard": 1, "k": 1, "num_clusters": 0}
 
 
@@ -73,6 +75,8 @@ def check_build(source: Path | str, stored: Mapping[str, Any]) -> None:
     nodes, roots = stored["num_nodes"], stored["num_roots"]
     if roots > nodes or (stored["roots"] is None and roots != nodes):
         raise _refusal(source, f"has {roots:,} roots of {nodes:,} nodes")
+    if (shards := -(-roots // stored["rows_per_shard"])) > _MOST_SHARDS:
+        raise _refusal(source, f"has {shards:,} shards, expected at most {_MOST_SHARDS:,}")
 
 
 def check_lists(
@@ -168,9 +172,14 @@ build the store again with existing='overwrite'
             raise _refusal(source, f"has {shown(folder)} for the folder of a generation")
     if len(set(folders)) < len(folders):
         raise _refusal(source, "lists a generation twice")
-    if not isinstance(history, list) or not all(isinstance(each, dict) for each in history):
+    if not isinstance(history, list) or not all(map(_is_record, history)):
         raise _refusal(source, f"has {shown(history)} for {HISTORY!r}")
     return [entry["manifest"] for entry in listed]
+
+
+def _is_record(value: Any) -> bool:
+    """Return whether `value` may be what a history says about one update."""
+    return isinstance(value, dict) and all(type(value.get(key, 0)) is int for key in COUNTED)
 
 
 def _refusal(source: Path | str, problem: str) -> StoreError:
