@@ -27,7 +27,7 @@ from gpn_scale.data.npz_arrays import UNREADABLE, load_array
 from gpn_scale.data.preparation import Preparation
 from gpn_scale.data.raw_columns import RawColumns
 from gpn_scale.errors import GraphError
-from gpn_scale.files import make_folder, remove, remove_left_over, replacing
+from gpn_scale.files import TEMPORARY, make_folder, remove, remove_left_over, replacing
 from gpn_scale.reading import check_file, read_json
 
 FORMAT_VERSION = 1
@@ -91,6 +91,22 @@ def save_graph(graph: Graph, directory: Path) -> None:
 def _is_own(name: str) -> bool:
     """Return whether `save_graph` gives files such names, besides `graph.json`."""
     return any(fnmatchcase(name, pattern) for pattern in _OWN_NAMES)
+
+
+def is_unfinished(directory: Path) -> bool:
+    """Return whether a folder holds nothing but what a killed `save_graph` has left.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     before = is_unfinished(Path(folder))
+    ...     Path(folder, "notes.txt").touch()
+    ...     before, is_unfinished(Path(folder))
+    (True, False)
+    """
+    names = [path.name for path in directory.iterdir()]
+    finished = [match["name"] if (match := TEMPORARY.fullmatch(name)) else name for name in names]
+    is_ours = all(name == MANIFEST or _is_own(name) for name in finished)
+    return is_ours and MANIFEST not in names
 
 
 def open_graph(directory: Path) -> Graph:
