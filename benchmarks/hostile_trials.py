@@ -79,7 +79,8 @@ def drawn_trials(commands: dict[str, Command], rng_seed: int, count: int, only: 
 
 def is_quick(trial: Trial) -> bool:
     """Return whether a trial takes a small part of a second."""
-    is_slow = trial.job.name in SLOW_JOBS or trial.job.command == "serve"
+    is_slow = trial.job.name in SLOW_JOBS and trial.call is None
+    is_slow = is_slow or trial.job.command == "serve"
     return not (is_slow or trial.own_process or trial.section == "names" or trial.note == HEAD)
 
 
@@ -93,9 +94,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, default=30.0, help="longest time of a trial")
     parser.add_argument("--only", default="", help="a section, or a trial as it is listed")
-    parser.add_argument(
-        "--quick", action="store_true", help="leave out trainings, pages, services and processes"
-    )
+    parser.add_argument("--quick", action="store_true", help="leave out what takes long")
     parser.add_argument("--work", type=Path, help="where the workshop is kept (default: removed)")
     parser.add_argument("--write", type=Path, help="file for the table and the list")
     options = parser.parse_args()

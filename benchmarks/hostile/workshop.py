@@ -169,7 +169,8 @@ JOBS = {job.name: job for job in _JOBS}
 FINDS_PROBLEMS = ("verify", "repair")
 """Commands that end with exit code 1 where a store is damaged."""
 SLOW_JOBS = ("train", "train rows", "resume", "overwrite", "report", "report half", "evaluate")
-"""Jobs that train a model or write a page."""
+SLOW_JOBS += ("predict", "predict some", "predict new", "predict later")
+"""Jobs that train a model, write a page or predict."""
 
 TO_BUILD = [
     _job("import --nodes nodes.csv --edges edges.csv --out data/bank"),
