@@ -80,7 +80,7 @@ def _finished_facts(
 ) -> RunFacts:
     budget = memory_bytes(options.memory_budget)
     classifier = GPNClassifier.load(directory.model, device=options.device)
-    graph = graph_of_run(directory, record, options.data_dir)
+    graph = graph_of_run(directory, record, options.data_dir).graph
     store = _store_of_run(options.ppr, directory, classifier, graph)
     with ProgressMeter("predict", "node", graph.num_nodes) as meter:
         prediction, evidence = classifier.predict_with_evidence(

@@ -188,7 +188,7 @@ def _settings(options: argparse.Namespace) -> ServeSettings:
 
 def _load_graph(run: Path, data_dir: Path | None) -> Graph:
     directory = RunDirectory(run)
-    return graph_of_run(directory, read_run(directory), data_dir, may_be_later=True)
+    return graph_of_run(directory, read_run(directory), data_dir, may_be_later=True).graph
 
 
 def _folder(directory: RunDirectory) -> Path:

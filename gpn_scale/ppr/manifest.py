@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ LEFT_OVER = rf"\.{STORE_FILES}\.\d+\.tmp"
 """Regular expression for temporary files of a store, see `gpn_scale.files.replacing`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots, which would forbid the cached hash
 class Build:
     """The content of `build.json`: what is built, and how it is divided into shards.
 
@@ -101,7 +102,7 @@ class Build:
         """The text of `build.json`."""
         return sealed(asdict(self))
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """Hash of `build.json`, which every shard contains."""
         return checksum(self.text.encode())
