@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 DATA_DIR ?= data
 DEMO := runs/demo
 RUNS ?= 2000
+TRIALS ?= 5000
+SEED ?= 1
 SECONDS ?= 20
 MATRIX := runs/paper
 PAPER := $(if $(PAPER_DIR),--paper $(PAPER_DIR))
@@ -18,12 +20,13 @@ BOARD_MODELS ?= GPN+,GPN+-minibatch,GPN,APPNP,APPNP+GNNSafe,APPNP+GEBM,LP,LOP-GP
 BOARD_SPLITS ?= 5
 BOARD_SETS ?= 0,1,2,3,4
 
-.PHONY: help install demo test faults machine fuzz check coverage results comparison leaderboard clean
+.PHONY: help install demo test faults hostile machine fuzz check coverage results comparison leaderboard clean
 
 help:
 	@echo "make demo           install, precompute, train on the embedded graph, show what the model does not know"
 	@echo "make test           install and run all tests"
 	@echo "make faults         let every call that changes a file fail, and lose power after each, in all commands"
+	@echo "make hostile        try commands with hostile options, files, names and machines (TRIALS=5000 SEED=1)"
 	@echo "make machine        try random histories of a store: builds, kills, damage, repairs, readers, writers (RUNS=2000)"
 	@echo "make fuzz           let coverage-guided fuzzing look for files that break a reader (SECONDS=20 for each of ten readers)"
 	@echo "make check          install and run ruff and mypy"
@@ -54,6 +57,10 @@ test: install
 # Every call of the disk fails in every way, and power is lost after every call; the table goes to standard output.
 faults: install
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.faults.everything
+
+# Exits with 1 and lists all trials that did not end as promised, if there are any.
+hostile: install
+	OMP_NUM_THREADS=1 PYTHONPATH=. $(BIN)/python benchmarks/hostile_trials.py --trials $(TRIALS) --seed $(SEED)
 
 machine: install
 	STORE_MACHINE_RUNS=$(RUNS) $(BIN)/python -m pytest tests/ppr/test_store_machine.py tests/precompute/test_update_machine.py

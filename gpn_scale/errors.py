@@ -21,9 +21,19 @@ class GpnScaleError(Exception):
         arguments: Names of the arguments or configuration fields (`section.field`) to change.
     """
 
+    is_table = False
+    """Whether the message is a table of several lines."""
+
     def __init__(self, message: str, *, arguments: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.arguments = tuple(arguments)
+
+    @property
+    def sentence(self) -> str:
+        r"""The message for a terminal: line breaks of names that it shows are `\n` and `\r`."""
+        if self.is_table:
+            return str(self)
+        return str(self).replace("\n", "\\n").replace("\r", "\\r")
 
 
 class ConfigError(GpnScaleError, ValueError):

@@ -15,6 +15,7 @@ from gpn_scale.data.datasets import load_graph
 from gpn_scale.errors import ConfigError, GpnScaleError
 from gpn_scale.flags import PRECOMPUTE_FLAGS, with_flags
 from gpn_scale.messages import say
+from gpn_scale.ppr.manifest_schema import COUNTED
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.verification import verify_store
 from precompute.arguments import (
@@ -245,8 +246,7 @@ def _history_lines(store: PPRStore) -> list[str]:
     """Return a line about the updates of a store, and one about how far its rows may have moved."""
     if not (history := store.history):
         return []
-    added = sum(record["edges_added"] for record in history)
-    removed = sum(record["edges_removed"] for record in history)
+    added, removed = (sum(record.get(key, 0) for record in history) for key in COUNTED)
     moved = store.moved(store.roots)
     largest, mean = moved.max(initial=0.0), moved.mean() if len(moved) else 0.0
     return [

@@ -1,5 +1,6 @@
 """Computation of diffusion rows by sweeps or pushes: calls the kernels block by block."""
 
+import warnings
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Literal
 
 import numba
 import numpy as np
+from numba.core.errors import NumbaSystemWarning
 from numpy.typing import NDArray
 
 from gpn_scale.config import PPRConfig
@@ -103,7 +105,10 @@ class RowEngine:
         self.indices = transition.indices
         self.weight = round_down_to_single(transition.weight)
         self.exact_weight: NDArray[np.float64] | None = transition.weight
-        numba.set_num_threads(threads)
+        with warnings.catch_warnings():
+            # Without shared memory numba has no lock between forks, and there are none here.
+            warnings.simplefilter("ignore", NumbaSystemWarning)
+            numba.set_num_threads(threads)
 
     def release_exact_weight(self) -> None:
         """Free the weights in float64, which only exact sums need."""

@@ -10,10 +10,10 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[1]
 LAYERS = [
-    {"csr", "disk", "errors", "memory", "messages", "rank_part", "table_text"},
+    {"csr", "disk", "errors", "mapped_files", "memory", "messages", "rank_part", "table_text"},
     {"explained", "field_types", "files", "flags", "progress", "reading"},
-    {"block_checksums", "command_line", "config_sections", "growing_file", "locks"},
-    {"config", "device", "distributed", "scratch"},
+    {"block_checksums", "command_line", "config_sections", "growing_file", "json_shapes", "locks"},
+    {"checked_json", "config", "device", "distributed", "scratch"},
     {"data", "nn"},
     {"diffusion", "recipes"},
     {"keywords", "ppr"},
@@ -201,16 +201,13 @@ READS_WITHOUT_THE_GATE = {
     "gpn_scale/cli/code_fingerprint.py": "reads the program's own source",
     "gpn_scale/cli/run_choice.py": "parses what another rank of the run has sent",
     "gpn_scale/cli/torchrun.py": "reads /proc",
+    "gpn_scale/mapped_files.py": "reads /proc",
     "gpn_scale/memory.py": "reads /proc",
-    "gpn_scale/page/run_record.py": "checks its files itself",
     "gpn_scale/page/templates.py": "reads files of the package",
-    "gpn_scale/ppr/store.py": "checks its files itself",
-    "gpn_scale/ppr/writer.py": "checks its files itself",
     "gpn_scale/reading.py": "is the gate",
     "gpn_scale/serve/about_routes.py": "reads files of the package",
     "gpn_scale/serve/documentation.py": "reads files of the package",
     "gpn_scale/scratch.py": "maps a file that it has just made",
-    "precompute/arguments.py": "checks its files itself",
     "precompute/mpi.py": "reads /proc",
 }
 """Files that read without `gpn_scale.reading`, and why."""

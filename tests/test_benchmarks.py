@@ -97,6 +97,7 @@ NOT_RUN = {
     "bench_charts": "it needs charting libraries that are no requirement",
     "bench_page": "it needs Chromium and a page",
     "bench_ranks": "several runs of torchrun take longer",
+    "hostile_trials": "it has tests of its own, test_hostile_trials.py",
     "fuzz": "it needs atheris; test_fuzz.py calls its targets",
     "fuzz_edits": "it is called by fuzz_targets",
     "fuzz_targets": "it is called by fuzz, and by test_fuzz.py",

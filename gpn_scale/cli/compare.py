@@ -21,7 +21,7 @@ from gpn_scale.errors import ConfigError, GpnScaleError, RunError
 from gpn_scale.evaluation.prediction_table import Origin
 from gpn_scale.messages import say
 from gpn_scale.page.drift_page import DRIFT_PAGE, write_drift_page
-from gpn_scale.page.run_record import read_run
+from gpn_scale.page.run_record import check_unchanged, read_run
 from gpn_scale.train.run_directory import RunDirectory
 from gpn_scale.triage.promise import Promise
 from gpn_scale.triage.promise_file import model_fingerprint, read_promise
@@ -117,12 +117,15 @@ def _read_side(path: Path) -> _Side:
     if not path.is_dir():
         return _Side(read_scored(path), None, None)
     directory = RunDirectory(path)
-    config = read_run(directory).config
+    record = read_run(directory)
+    config = record.config
     if not directory.predictions.exists():
         raise RunError(
             f"{path} holds no {directory.predictions.name}: the run is not finished; continue it "
             "with gpn-train --resume"
         )
+    if record.report is not None:
+        check_unchanged(record.report, directory.predictions)
     model = model_fingerprint(directory.model) if directory.model.exists() else None
     origin = Origin(
         dataset=config.data.dataset, data_dir=str(data_dir_of(directory, None)), model=model

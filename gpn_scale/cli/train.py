@@ -7,12 +7,13 @@ import argparse
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 from torch.distributed.elastic.multiprocessing.errors import record
 
+from gpn_scale.block_checksums import file_hash
 from gpn_scale.cli.arguments import (
     checked_pause,
     checked_timeout,
@@ -347,6 +348,9 @@ def _write_results(
         warm_start=None if run.start is None else run.start.change(prediction),
     )
     write_predictions(run.directory.predictions, prediction, run.graph)
+    checked = (run.directory.metrics, run.directory.predictions)
+    files = {file.name: file_hash(file) for file in checked if file.exists()}
+    report = replace(report, files=files)
     report.write(run.directory.report, run.directory.report_markdown)
     return report
 

@@ -11,6 +11,7 @@ from gpn_scale.errors import StoreError
 from gpn_scale.ppr.manifest_schema import (
     GENERATIONS,
     check_build,
+    check_entries,
     check_generations,
     check_lists,
 )
@@ -159,6 +160,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     if (directory / MANIFEST).exists():
         path = directory / MANIFEST
         manifest = read_sealed(path)
+        check_entries(path, manifest)
         listed = [manifest]
         if GENERATIONS in manifest:
             Build.of(manifest, path)

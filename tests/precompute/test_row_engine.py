@@ -1,5 +1,6 @@
 """The engine against dense matrices: the certificate of docs/certificate.md, and its laws."""
 
+import warnings
 from types import SimpleNamespace
 
 import numba
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numba.core.errors import NumbaSystemWarning
 
 from gpn_scale.config import DiffusionConfig, PPRConfig
 from gpn_scale.data.building import build_graph
@@ -30,6 +32,14 @@ def engine_for(graph, threads=1, **options):
     diffusion = DiffusionConfig(**{name: options.pop(name) for name in names if name in options})
     config = PPRConfig(diffusion=diffusion, **options)
     return engine_of(graph, config, threads)
+
+
+def test_a_machine_without_shared_memory_is_no_reason_for_a_warning(monkeypatch):
+    def set_num_threads(_):
+        warnings.warn("no lock", NumbaSystemWarning, stacklevel=1)
+
+    monkeypatch.setattr(numba, "set_num_threads", set_num_threads)
+    assert engine_for(build_graph([0], [1])).threads == 1  # warnings are errors here
 
 
 def truth_for(graph, normalisation="sym", self_loops=True, teleport=0.1, steps=10):
