@@ -13,6 +13,7 @@ from gpn_scale.experiments.metric_columns import chosen_columns
 from gpn_scale.experiments.request import MatrixRequest, expand_groups
 from gpn_scale.experiments.studies import STUDIES
 from gpn_scale.experiments.trained import FRACTIONS
+from gpn_scale.extras import check_extra
 from gpn_scale.models.plugins import load_installed_models, load_plugins
 from gpn_scale.models.registry import model_names
 
@@ -187,6 +188,8 @@ def table_choice(options: argparse.Namespace, experiments: Sequence[str]) -> Tab
         columns = chosen_columns(names, experiments)
     if options.latex is not None and options.latex.is_dir():
         raise ConfigError(f"--latex is {options.latex}, which is a folder: name a file in it")
+    if options.png:
+        check_extra("charts", "--png")
     return TableChoice(
         columns=columns, latex=options.latex, png=options.png, command=options.command
     )
