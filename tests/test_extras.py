@@ -20,7 +20,7 @@ PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text
 SMALL = "synthetic:nodes=200,classes=3,features=8,separation=4"
 OTHER_NAMES = {"vl_convert": "vl-convert-python"}
 """Names of distributions that differ from those of their packages."""
-DEVELOPMENT = {"accelerate", "all", "dev", "docs", "fuzz"}
+DEVELOPMENT = {"accelerate", "all", "dev", "docs", "fuzz", "gallery"}
 """Extras that no command asks for: they speed up, join others, or are for developers."""
 
 

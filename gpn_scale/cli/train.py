@@ -128,7 +128,9 @@ def _train_in_directory(
             write_json(directory.config, run.config.to_dict())
             store = None if run.store is None else run.store.path
             remember_inputs(directory, options.data_dir, store)
-            has_extra("tensorboard", f"{directory.tensorboard} is not written", "TensorBoard")
+            has_extra(
+                "tensorboard", f"{directory.tensorboard} is not written", "a file for TensorBoard"
+            )
     for trainer in run.trainers:
         _run_epochs(run, trainer, options.checkpoint_seconds)
     trained = time.monotonic()
