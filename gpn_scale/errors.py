@@ -119,6 +119,19 @@ class ElsewhereError(GpnScaleError):
     """
 
 
+class MissingExtraError(GpnScaleError, ImportError):
+    """A package of an extra is needed and cannot be imported.
+
+    >>> from unittest.mock import patch
+    >>> from gpn_scale.extras import check_extra
+    >>> with patch.dict("sys.modules", {"gpytorch": None}):
+    ...     check_extra("gp", "GGP")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    gpn_scale.errors.MissingExtraError: GGP needs the package gpytorch, which cannot be imported ...
+    """
+
+
 class NumericalError(GpnScaleError, ArithmeticError):
     """A number that should be finite is not.
 

@@ -11,7 +11,7 @@ import pytest
 REPOSITORY = Path(__file__).parents[1]
 LAYERS = [
     {"csr", "disk", "errors", "mapped_files", "memory", "messages", "rank_part", "table_text"},
-    {"explained", "field_types", "files", "flags", "progress", "reading"},
+    {"explained", "extras", "field_types", "files", "flags", "progress", "reading"},
     {"block_checksums", "command_line", "config_sections", "growing_file", "json_shapes", "locks"},
     {"checked_json", "config", "device", "distributed", "scratch"},
     {"data", "nn"},

@@ -101,6 +101,7 @@ NOT_RUN = {
     "fuzz": "it needs atheris; test_fuzz.py calls its targets",
     "fuzz_edits": "it is called by fuzz_targets",
     "fuzz_targets": "it is called by fuzz, and by test_fuzz.py",
+    "install_size": "test_install_size.py runs it over made-up packages",
     "kill_trials": "several runs of torchrun take longer",
     "minibatch_scaling_report": "it is called by bench_minibatch_scaling",
     "trial_processes": "it is called by kill_trials",

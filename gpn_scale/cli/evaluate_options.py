@@ -13,6 +13,7 @@ from gpn_scale.experiments.metric_columns import chosen_columns
 from gpn_scale.experiments.request import MatrixRequest, expand_groups
 from gpn_scale.experiments.studies import STUDIES
 from gpn_scale.experiments.trained import FRACTIONS
+from gpn_scale.extras import check_extra
 from gpn_scale.models.plugins import load_installed_models, load_plugins
 from gpn_scale.models.registry import model_names
 from gpn_scale.reading import open_file
@@ -196,6 +197,8 @@ def table_choice(options: argparse.Namespace, experiments: Sequence[str]) -> Tab
             f"--latex is {options.latex}, which exists and was not written by this command: name "
             "another file, or remove it"
         )
+    if options.png:
+        check_extra("charts", "--png")
     return TableChoice(
         columns=columns, latex=options.latex, png=options.png, command=options.command
     )

@@ -27,6 +27,7 @@ from gpn_scale.cli.code_fingerprint import code_fingerprint
 from gpn_scale.cli.config_file import ConfigFile
 from gpn_scale.cli.console import Stopped, leave, print_summary, run_command, stop_requests
 from gpn_scale.cli.opening import print_opening
+from gpn_scale.cli.optional_parts import has_extra
 from gpn_scale.cli.remembered import remember_inputs
 from gpn_scale.cli.run_choice import RunChoice, chosen_run
 from gpn_scale.cli.run_inputs import build_rows, has_rows_for, shared_graph
@@ -50,7 +51,6 @@ from gpn_scale.inference.stored_rows import open_rows
 from gpn_scale.memory import KEPT_BLOCK_BYTES, anonymous_bytes, keep_freed_blocks
 from gpn_scale.messages import say
 from gpn_scale.page.run_facts import run_facts
-from gpn_scale.page.run_page import write_page
 from gpn_scale.page.run_record import read_run
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.progress import ProgressMeter
@@ -129,6 +129,9 @@ def _train_in_directory(
             write_json(directory.config, run.config.to_dict())
             store = None if run.store is None else run.store.path
             remember_inputs(directory, options.data_dir, store)
+            has_extra(
+                "tensorboard", f"{directory.tensorboard} is not written", "a file for TensorBoard"
+            )
     for trainer in run.trainers:
         _run_epochs(run, trainer, options.checkpoint_seconds)
     trained = time.monotonic()
@@ -356,6 +359,11 @@ def _write_results(
 
 
 def _write_page(run: _Run, prediction: Prediction, evidence: EvidenceSummary) -> None:
+    page = run.directory.page
+    if not has_extra("charts", f"{page} is not written", "a page"):
+        return
+    from gpn_scale.page.run_page import write_page
+
     record = read_run(run.directory)
     facts = run_facts(record, run.classifier, run.graph, prediction, run.store, evidence)
     write_page(run.directory, facts)
