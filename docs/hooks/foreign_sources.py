@@ -4,10 +4,11 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
-_LOADING = {
+LOADING = {
     "audio": ("src",),
     "embed": ("src",),
     "iframe": ("src",),
+    "image": ("href", "xlink:href"),
     "img": ("src", "srcset"),
     "input": ("src",),
     "link": ("href",),
@@ -21,6 +22,8 @@ _LOADING = {
 """Attributes of elements whose address a browser loads by itself."""
 _INERT_LINKS = {"canonical", "next", "prev", "alternate", "author", "license"}
 """Relations of `link` elements that load nothing."""
+_TAG = re.compile(rf"<(?:{'|'.join(LOADING)})\b[^>]*>", re.IGNORECASE)
+_STYLE = re.compile(r"<style\b[^>]*>(.*?)</style>|\bstyle=(?:\"([^\"]*)\"|'([^']*)')", re.DOTALL)
 _FOREIGN = re.compile(r"^\s*(?:https?:)?//", re.IGNORECASE)
 _CSS_ADDRESS = re.compile(r"(?:url\(|@import)\s*['\"]?((?:https?:)?//[^'\")\s]+)", re.IGNORECASE)
 
@@ -31,40 +34,35 @@ def foreign_sources(site: Path) -> list[str]:
     for path in sorted(site.rglob("*")):
         name = path.relative_to(site).as_posix()
         if path.suffix in (".html", ".svg"):
-            lines += [f"{name}: {address}" for address in _of_page(path)]
+            addresses = foreign_addresses(path.read_text(encoding="utf-8"))
+            lines += [f"{name}: {address}" for address in addresses]
         elif path.suffix == ".css":
             text = path.read_text(encoding="utf-8")
             lines += [f"{name}: {address}" for address in _CSS_ADDRESS.findall(text)]
     return lines
 
 
-def _of_page(path: Path) -> list[str]:
-    text = path.read_text(encoding="utf-8")
+def foreign_addresses(page: str) -> list[str]:
+    """Return the addresses of other hosts that a page would load."""
     parser = _Sources()
-    parser.feed(text)
-    return parser.addresses
+    parser.feed("\n".join(_TAG.findall(page)))
+    styles = "\n".join("".join(parts) for parts in _STYLE.findall(page))
+    return parser.addresses + _CSS_ADDRESS.findall(styles)
 
 
 class _Sources(HTMLParser):
-    """Collects the foreign addresses that a page loads."""
+    """Collects the foreign addresses of elements that load something."""
+
+    CDATA_CONTENT_ELEMENTS = ()  # the elements come without their contents
 
     def __init__(self) -> None:
         super().__init__()
         self.addresses: list[str] = []
-        self._in_style = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Look at the addresses of an element."""
         values = {name: value or "" for name, value in attrs}
-        self._in_style = tag == "style"
-        self.addresses += _CSS_ADDRESS.findall(values.get("style", ""))
         if tag == "link" and values.get("rel", "") in _INERT_LINKS:
             return
-        for name in _LOADING.get(tag, ()):
-            if _FOREIGN.match(values.get(name, "")):
-                self.addresses.append(values[name])
-
-    def handle_data(self, data: str) -> None:
-        """Look at the addresses of a style sheet within the page."""
-        if self._in_style:
-            self.addresses += _CSS_ADDRESS.findall(data)
+        addresses = (values.get(name, "") for name in LOADING.get(tag, ()))
+        self.addresses += [each for each in addresses if _FOREIGN.match(each)]

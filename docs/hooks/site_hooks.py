@@ -1,6 +1,6 @@
 """What MkDocs calls while it builds the site: pages that are made of the repository itself.
 
-`GALLERY=0` in the environment shows the gallery without running it.
+`GALLERY=0` in the environment shows the gallery without running it, `API=0` leaves the API out.
 """
 
 import os
@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from api_pages import PACKAGES, api_pages
+from api_pages import api_pages
 from command_pages import command_pages, with_command_links
 from foreign_sources import foreign_sources
 from gallery_pages import GalleryPage, gallery_index, gallery_page
@@ -37,10 +37,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     entries = {
         "{gallery}": ["gallery/index.md", *scripts] if scripts else [],
         "{commands}": list(command_pages()),
-        "{api}": [
-            "api/index.md",
-            *({name: f"api/{name}.md"} for name in (each.replace("/", ".") for each in PACKAGES)),
-        ],
+        "{api}": [place for place in api_pages(REPOSITORY) if _is_wanted("API")],
         "{project}": [
             {name.removesuffix(".md").capitalize(): str(site_path(name))}
             for name in PROJECT_PAGES
@@ -72,7 +69,9 @@ def _filled(nav: Any, entries: dict[str, list[Any]]) -> Any:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages of API, commands and gallery, and files outside of `docs/`."""
-    pages = api_pages(REPOSITORY) | command_pages() | _measured_pages()
+    pages = command_pages() | _measured_pages()
+    if _is_wanted("API"):
+        pages |= api_pages(REPOSITORY)
     for place, text in pages.items():
         files.append(File.generated(config, place, content=text))
     for path in shown_files(REPOSITORY):
@@ -86,6 +85,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Let links between files of the repository lead to their places on the site."""
     place = page.file.src_uri
+    if place == "index.md":
+        page.meta["hide"] = ["navigation", "toc"]
     if place == "commands.md":
         markdown = with_command_links(markdown)
     return with_site_links(markdown, repository_path(place))
@@ -93,9 +94,14 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 def on_post_build(config: MkDocsConfig) -> None:
     """Refuse a site that would load anything from another host."""
-    foreign = foreign_sources(Path(config.site_dir))
+    foreign = foreign_sources(Path(config["site_dir"]))
     if foreign:
         raise PluginError("the site would load from other hosts:\n" + "\n".join(foreign))
+
+
+def _is_wanted(part: str) -> bool:
+    """Return whether the environment does not turn a part of the site off."""
+    return os.environ.get(part, "1") != "0"
 
 
 def _scripts() -> list[Path]:
@@ -104,7 +110,7 @@ def _scripts() -> list[Path]:
 
 def _gallery_files() -> dict[str, str | bytes]:
     """Return the pages, pictures and downloads of the gallery by their places."""
-    execute = os.environ.get("GALLERY", "1") != "0"
+    execute = _is_wanted("GALLERY")
     pages: list[GalleryPage] = [
         gallery_page(script, execute=execute, folder=REPOSITORY) for script in _scripts()
     ]
