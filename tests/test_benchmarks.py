@@ -102,6 +102,7 @@ NOT_RUN = {
     "fuzz_targets": "it is called by fuzz, and by test_fuzz.py",
     "kill_trials": "several runs of torchrun take longer",
     "minibatch_scaling_report": "it is called by bench_minibatch_scaling",
+    "readme_picture": "it needs a run of the demo; test_readme_picture.py draws another one",
     "trial_processes": "it is called by kill_trials",
     "trial_subjects": "it is called by kill_trials",
 }

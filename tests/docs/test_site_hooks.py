@@ -67,7 +67,7 @@ def test_a_broken_link_ends_the_build(tmp_path, monkeypatch):
     docs = tmp_path / "docs"
     docs.mkdir()
     (docs / "index.md").write_text("# Home\n\n[gone](gone.md)\n")
-    settings = {"docs_dir": str(docs), "nav": [{"Home": "index.md"}], "extra_css": []}
+    settings = {"docs_dir": str(docs), "nav": [{"Home": "index.md"}], "hooks": [], "plugins": []}
     with pytest.raises(Abort, match="strict mode"):
         built_site(tmp_path / "site", monkeypatch, **settings)
 
