@@ -1,7 +1,7 @@
 // A filter above every long table: rows stay that contain all words of the filter.
 "use strict";
 
-const LEAST_ROWS = 8;
+const LEAST_ROWS = 12;
 
 function filterFor(table) {
   const rows = [...table.tBodies[0].rows];
@@ -13,7 +13,7 @@ function filterFor(table) {
   box.className = "table-filter";
   label.append("Filter rows ", input);
   input.type = "search";
-  input.placeholder = "for example: CoraML GPN";
+  input.placeholder = "words that a row has";
   box.append(label, count);
   input.addEventListener("input", () => {
     const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);

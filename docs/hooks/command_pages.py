@@ -34,9 +34,10 @@ PARSERS: dict[str, dict[str, ParserMaker]] = {
     },
 }
 """Parsers of every command and of its subcommands, which have names."""
-_WIDTH = 96
+_WIDTH = 84
 _MARKUP = re.compile(r"([\\*_<>\[\]{}|#])")
 _CODE = re.compile(r"(`[^`]*`)")
+_OPTION = re.compile(r"(?<![\w`-])--[a-z][\w-]*")
 
 
 def command_pages() -> dict[str, str]:
@@ -102,8 +103,12 @@ def _heading(action: argparse.Action) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return a text whose signs mean nothing in Markdown, apart from code between backticks."""
-    parts = _CODE.split(text)
+    """Return a text whose signs mean nothing in Markdown; options and code are code."""
+    outside = "".join(
+        part if part.startswith("`") else _OPTION.sub(r"`\g<0>`", part)
+        for part in _CODE.split(text)
+    )
+    parts = _CODE.split(outside)
     return "".join(
         part if part.startswith("`") and len(part) > 1 else _MARKUP.sub(r"\\\1", part)
         for part in parts

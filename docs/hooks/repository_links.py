@@ -20,6 +20,8 @@ PROJECT_PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 SINGLE_FILES = {"README.md": "index.md"} | {
     name: f"project/{name.lower()}" for name in PROJECT_PAGES
 }
+_FILE_NAME_LINK = re.compile(r"\[(?:docs/)?([\w-]+\.md)\]\(([^)#\s:]+\.md)(#[^)\s]*)?\)")
+_LONE_PICTURE = re.compile(r"^!\[([^\]]+)\]\(([^)\s]+)\)$", re.MULTILINE)
 _LINK = re.compile(r"(\]\()([^)#\s:]+)(#[^)\s]*)?(\))")
 
 
@@ -73,6 +75,30 @@ def with_site_links(markdown: str, path: str) -> str:
         return f"{link[1]}{relative}{link[3] or ''}{link[4]}"
 
     return _LINK.sub(replaced, markdown)
+
+
+def with_titles(markdown: str, folder: Path) -> str:
+    """Return a page on which links whose text is a file name have the title of that page instead.
+
+    Args:
+        markdown: Text of the page.
+        folder: Folder of the pages that it links to.
+    """
+
+    def replaced(link: re.Match[str]) -> str:
+        path = folder / link[2]
+        if not path.is_file():
+            return link[0]
+        return f"[{title_of(path.read_text(encoding='utf-8'))}]({link[2]}{link[3] or ''})"
+
+    return _FILE_NAME_LINK.sub(replaced, markdown)
+
+
+def with_captions(markdown: str) -> str:
+    """Return a page on which every picture that stands alone has its text below it."""
+    return _LONE_PICTURE.sub(
+        r"<figure markdown>\n![\1](\2)\n<figcaption>\1</figcaption>\n</figure>", markdown
+    )
 
 
 def shown_files(repository: Path) -> list[str]:

@@ -22,10 +22,14 @@ from repository_links import (
     shown_files,
     site_path,
     title_of,
+    with_captions,
     with_site_links,
+    with_titles,
 )
 
 REPOSITORY = Path(__file__).parents[2]
+CAPTIONED = ("leaderboard.md", "results.md")
+"""Pages with many pictures that no text explains, so that each needs a caption."""
 SCRIPTS = "examples/gallery"
 """Folder of the scripts of the gallery."""
 
@@ -46,7 +50,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         "{measurements}": [
             "measurements/index.md",
             "measurements/leaderboard.md",
-            *(str(site_path(path)) for path in measured if path.endswith(".md")),
+            *({_short_title(path): str(site_path(path))} for path in measured if _is_page(path)),
         ],
     }
     config.nav = _filled(config.nav, entries)
@@ -89,7 +93,11 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         page.meta["hide"] = ["navigation", "toc"]
     if place == "commands.md":
         markdown = with_command_links(markdown)
-    return with_site_links(markdown, repository_path(place))
+    if place in CAPTIONED:
+        markdown = with_captions(markdown)
+    path = repository_path(place)
+    markdown = with_titles(markdown, (REPOSITORY / path).parent)
+    return with_site_links(markdown, path)
 
 
 def on_post_build(config: MkDocsConfig) -> None:
@@ -141,8 +149,20 @@ def _measured_pages() -> dict[str, str]:
     }
 
 
+def _is_page(path: str) -> bool:
+    return path.endswith(".md")
+
+
+def _short_title(path: str) -> str:
+    """Return the title of a measurement without the machine and the month."""
+    title = title_of((REPOSITORY / path).read_text(encoding="utf-8"))
+    return re.split(r"[,;] 2 cores", title, maxsplit=1)[0]
+
+
 def _claim(text: str) -> str:
-    """Return the first sentence below the title of a page, without markup of tables."""
-    body = text.partition("\n\n")[2].partition("\n\n")[0]
-    sentence = re.split(r"(?<=[.:])\s", " ".join(body.split()), maxsplit=1)[0]
-    return sentence.replace("|", "\\|")
+    """Return the first sentence of a page that states something; empty if none does."""
+    for paragraph in text.split("\n\n")[1:]:
+        sentence = re.split(r"(?<=[.:])\s", " ".join(paragraph.split()), maxsplit=1)[0]
+        if sentence.endswith(".") and sentence[0].isupper() and not sentence.startswith("Command"):
+            return sentence
+    return ""

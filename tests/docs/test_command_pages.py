@@ -41,10 +41,10 @@ def parser_of(text):
 
 
 def test_signs_in_help_texts_are_no_markup(monkeypatch):
-    parser = parser_of("a_b *c* <d> `e_f`, %(default)s")
+    parser = parser_of("a_b *c* <d> `e_f --g`, --other-one, %(default)s")
     monkeypatch.setitem(PARSERS, "x", {"": lambda: parser})
     page = command_pages()["commands/x.md"]
-    assert "`--some A`\n:   A\\_b \\*c\\* \\<d\\> `e_f`, 3." in page
+    assert "`--some A`\n:   A\\_b \\*c\\* \\<d\\> `e_f --g`, `--other-one`, 3." in page
 
 
 def test_the_table_of_commands_leads_to_their_pages():

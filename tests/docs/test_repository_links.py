@@ -8,7 +8,9 @@ from repository_links import (
     shown_files,
     site_path,
     title_of,
+    with_captions,
     with_site_links,
+    with_titles,
 )
 
 from tests.docs import REPOSITORY
@@ -87,3 +89,18 @@ def test_files_outside_of_docs_that_are_shown():
 
 def test_the_title_is_the_first_heading():
     assert title_of("Text\n\n# A title\n\n# Another\n") == "A title"
+
+
+def test_links_that_show_a_file_name_show_the_title_of_the_page(tmp_path):
+    (tmp_path / "a_b.md").write_text("# The posterior\n")
+    text = "See [a_b.md](a_b.md#c), [other](a_b.md), [gone.md](gone.md)."
+    expected = "See [The posterior](a_b.md#c), [other](a_b.md), [gone.md](gone.md)."
+    assert with_titles(text, tmp_path) == expected
+
+
+def test_pictures_that_stand_alone_get_captions():
+    text = "A\n\n![CoraML: errors](p/a.svg)\n\nIn ![a text](b.svg).\n"
+    assert with_captions(text) == (
+        "A\n\n<figure markdown>\n![CoraML: errors](p/a.svg)\n"
+        "<figcaption>CoraML: errors</figcaption>\n</figure>\n\nIn ![a text](b.svg).\n"
+    )
