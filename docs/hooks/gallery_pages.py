@@ -4,8 +4,10 @@ A cell of a script begins with `# %%` (code) or `# %% [markdown]` (text).
 """
 
 import base64
+import re
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import jupytext
 import nbformat
@@ -16,6 +18,9 @@ CELL_SECONDS = 600
 """Time after which a cell counts as hanging."""
 _PICTURES = {"image/svg+xml": "svg", "image/png": "png"}
 """Kinds of output that become files, the best first."""
+_TABLE = re.compile(r"<table\b[^>]*>")
+_STYLE = re.compile(r"<style\b[^>]*>.*?</style>", re.DOTALL)
+"""The looks that a table of pandas brings along, instead of which it gets those of the site."""
 
 Notebook = nbformat.NotebookNode
 
@@ -50,10 +55,7 @@ def gallery_page(script: Path, *, execute: bool, folder: Path) -> GalleryPage:
     source = script.read_text(encoding="utf-8")
     notebook = jupytext.reads(source, fmt="py:percent")
     if execute:
-        resources = {"metadata": {"path": str(folder)}}
-        NotebookClient(
-            notebook, timeout=CELL_SECONDS, kernel_name="python3", resources=resources
-        ).execute()
+        _execute(notebook, folder)
     name, files = script.stem, dict[str, bytes]()
     parts = [part for cell in notebook.cells for part in _cell_parts(cell, name, files)]
     pictures = list(files)
@@ -70,6 +72,18 @@ def gallery_page(script: Path, *, execute: bool, folder: Path) -> GalleryPage:
         files=files,
         picture=pictures[-1] if pictures else None,
     )
+
+
+def _execute(notebook: Notebook, folder: Path) -> None:
+    resources = {"metadata": {"path": str(folder)}}
+    client = NotebookClient(
+        notebook, timeout=CELL_SECONDS, kernel_name="python3", resources=resources
+    )
+    # Messages pass through files, not through ports that others on the machine could reach.
+    with TemporaryDirectory() as sockets:
+        kernel = client.create_kernel_manager()
+        kernel.transport, kernel.ip = "ipc", str(Path(sockets, "kernel"))
+        client.execute()
 
 
 def gallery_index(pages: list[GalleryPage]) -> str:
@@ -104,7 +118,8 @@ def _output(output: Notebook, name: str, files: dict[str, bytes]) -> str:
             files[picture] = data[kind].encode() if is_text else base64.b64decode(data[kind])
             return f"![{_alternative(data)}]({picture})"
     if "text/html" in data:
-        return f'<div class="output" markdown="0">\n{data["text/html"]}\n</div>'
+        html = _TABLE.sub("<table>", _STYLE.sub("", data["text/html"]))
+        return f'<div class="output" markdown="0">\n{html}\n</div>'
     return _fenced("text", data.get("text/plain", "").rstrip())
 
 

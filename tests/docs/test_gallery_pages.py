@@ -26,6 +26,11 @@ class Picture:
 
 Picture()
 
+# %%
+import pandas as pd
+
+pd.DataFrame({"node": [7]})
+
 # %% [markdown]
 # How to read it.
 
@@ -57,6 +62,8 @@ def test_execution_adds_what_cells_show(script, tmp_path):
     assert "```text\n42\n```" in page.markdown
     assert "![a (small) picture](01_strange-1.svg)" in page.markdown
     assert page.picture == "01_strange-1.svg"
+    assert "<table>" in page.markdown
+    assert "<style" not in page.markdown
     assert page.files["01_strange-1.svg"].startswith(b"<svg")
     notebook = nbformat.reads(page.files["01_strange.ipynb"].decode(), as_version=4)
     assert [cell.cell_type for cell in notebook.cells][:2] == ["markdown", "code"]

@@ -82,3 +82,20 @@ def test_empty_entries_of_the_navigation_vanish():
     nav = [{"A": "{none}"}, {"B": ["b.md", "{some}"]}, "{some}"]
     filled = site_hooks._filled(nav, {"{none}": [], "{some}": ["c.md", "d.md"]})
     assert filled == [{"B": ["b.md", "c.md", "d.md"]}, "c.md", "d.md"]
+
+
+def test_scripts_of_the_gallery_become_pages_with_downloads(tmp_path, monkeypatch):
+    (tmp_path / "01_a.py").write_text("# %% [markdown]\n# # Why is it so?\n#\n# Since.\n\n# %%\n1 + 1\n")
+    monkeypatch.setattr(site_hooks, "SCRIPTS", str(tmp_path))
+    monkeypatch.setenv("GALLERY", "0")
+    config = load_config(str(REPOSITORY / "mkdocs.yml"), hooks=[], plugins=[])
+    nav = site_hooks.on_config(config).nav
+    assert {"Gallery": ["gallery/index.md", "gallery/01_a.md"]} in nav
+    files = site_hooks._gallery_files()
+    assert set(files) == {
+        "gallery/index.md",
+        "gallery/01_a.md",
+        "gallery/01_a.py",
+        "gallery/01_a.ipynb",
+    }
+    assert "[Why is it so?](01_a.md)" in files["gallery/index.md"]
