@@ -160,9 +160,7 @@ def _short_title(path: str) -> str:
 
 
 def _claim(text: str) -> str:
-    """Return the first sentence of a page that states something; empty if none does."""
-    for paragraph in text.split("\n\n")[1:]:
-        sentence = re.split(r"(?<=[.:])\s", " ".join(paragraph.split()), maxsplit=1)[0]
-        if sentence.endswith(".") and sentence[0].isupper() and not sentence.startswith("Command"):
-            return sentence
-    return ""
+    """Return the first sentence below the title; empty if it only leads to something else."""
+    paragraph = text.partition("\n\n")[2].partition("\n\n")[0]
+    sentence = re.split(r"(?<=[.:])\s", " ".join(paragraph.split()), maxsplit=1)[0]
+    return sentence if sentence.endswith(".") else ""

@@ -85,7 +85,9 @@ def test_empty_entries_of_the_navigation_vanish():
 
 
 def test_scripts_of_the_gallery_become_pages_with_downloads(tmp_path, monkeypatch):
-    (tmp_path / "01_a.py").write_text("# %% [markdown]\n# # Why is it so?\n#\n# Since.\n\n# %%\n1 + 1\n")
+    (tmp_path / "01_a.py").write_text(
+        "# %% [markdown]\n# # Why is it so?\n#\n# Since.\n\n# %%\n1 + 1\n"
+    )
     monkeypatch.setattr(site_hooks, "SCRIPTS", str(tmp_path))
     monkeypatch.setenv("GALLERY", "0")
     config = load_config(str(REPOSITORY / "mkdocs.yml"), hooks=[], plugins=[])
@@ -99,3 +101,16 @@ def test_scripts_of_the_gallery_become_pages_with_downloads(tmp_path, monkeypatc
         "gallery/01_a.ipynb",
     }
     assert "[Why is it so?](01_a.md)" in files["gallery/index.md"]
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("# T\n\nTwo ranks are faster.\nMore.\n", "Two ranks are faster."),
+        ("# T\n\nIt takes 1.5 s\nper row. More.\n", "It takes 1.5 s per row."),
+        ("# T\n\nCommand: `x`.\n", ""),
+        ("# T\n\n| a |\n", ""),
+    ],
+)
+def test_a_measurement_is_listed_with_its_first_sentence(text, claim):
+    assert site_hooks._claim(text) == claim
