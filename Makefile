@@ -24,13 +24,14 @@ BOARD_MODELS ?= GPN+,GPN+-minibatch,GPN,APPNP,APPNP+GNNSafe,APPNP+GEBM,LP,LOP-GP
 BOARD_SPLITS ?= 5
 BOARD_SETS ?= 0,1,2,3,4
 
-.PHONY: help install demo test test-oldest wheel-test faults hostile machine fuzz check coverage results comparison leaderboard clean
+.PHONY: help install demo test docs test-oldest wheel-test faults hostile machine fuzz check coverage results comparison leaderboard clean
 
 help:
 	@echo "make demo           install, precompute, train on the embedded graph, show what the model does not know"
 	@echo "make test           install and run all tests"
 	@echo "make test-oldest    run a part of the tests with the oldest versions that pyproject.toml admits (PYTHON=python3.11)"
 	@echo "make wheel-test     build sdist and wheel, install the wheel into an empty environment, run every command and the README there"
+	@echo "make docs           install and build the documentation site into site/ (GALLERY=0: without running the gallery)"
 	@echo "make faults         let every call that changes a file fail, and lose power after each, in all commands"
 	@echo "make hostile        try commands with hostile options, files, names and machines (TRIALS=5000 SEED=1)"
 	@echo "make machine        try random histories of a store: builds, kills, damage, repairs, readers, writers (RUNS=2000)"
@@ -49,7 +50,7 @@ install: $(VENV)/installed
 $(VENV)/installed: pyproject.toml constraints.txt
 	@echo "installing into $(VENV), which takes a minute or two ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[dev,docs]"
 	@touch $@
 
 demo: install
@@ -70,6 +71,11 @@ $(OLDEST)/installed: pyproject.toml constraints-oldest.txt
 
 wheel-test: install
 	$(BIN)/python -m tests.wheel.clean_environment
+
+# Warnings are errors, and so is whatever would be loaded from another host. The gallery runs while the site is built.
+docs: install
+	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 $(BIN)/python -m mkdocs build --clean
+	@echo "open site/index.html"
 
 # Every call of the disk fails in every way, and power is lost after every call; the table goes to standard output.
 faults: install

@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     on_stores = {"finish": _finish, "compact": _compact, "repair": _repair, "verify": _verify}
     run_on_store = on_stores.get(command, _info)
     return run_parsed(
-        partial(_store_parser, command),
+        partial(store_parser, command),
         lambda options: _exit_code(lambda options: run_on_store(options.store), options),
         remaining,
     )
@@ -271,7 +271,12 @@ def _missing_mass_lines(missing: NDArray[np.float64], normalisation: str) -> lis
     return lines
 
 
-def _store_parser(command: str) -> argparse.ArgumentParser:
+def store_parser(command: str) -> argparse.ArgumentParser:
+    """Return the parser of a command that takes a store and no options of its own.
+
+    >>> store_parser("verify").parse_args(["store"]).store.name
+    'store'
+    """
     description = {
         "finish": "Check that all parts of a store are there, and complete it.",
         "verify": "Check the checksums of all files of a store.",

@@ -104,6 +104,7 @@ NOT_RUN = {
     "install_size": "test_install_size.py runs it over made-up packages",
     "kill_trials": "several runs of torchrun take longer",
     "minibatch_scaling_report": "it is called by bench_minibatch_scaling",
+    "readme_picture": "it needs a run of the demo; test_readme_picture.py draws another one",
     "trial_processes": "it is called by kill_trials",
     "trial_subjects": "it is called by kill_trials",
 }
