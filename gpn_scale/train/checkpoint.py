@@ -122,6 +122,7 @@ def _described(tensor: Tensor | None) -> str:
 
 def save_checkpoint(path: Path, trainer: Trainer, config: RunConfig, graph: str) -> None:
     """Write everything that `restore_checkpoint` needs; `graph` is the graph's fingerprint."""
+    trainer.catch_up()
     state = trainer.state
     tensors = {f"model.{name}": value for name, value in trainer.model.state_dict().items()}
     tensors |= {f"best.{name}": value for name, value in state.best_state.items()}
