@@ -63,19 +63,20 @@ class Noise:
 
     def bits_of_layers(
         self, layers: int, rows: int, width: int, device: torch.device
-    ) -> tuple[Tensor, ...]:
-        """Return `bits` of the first `layers` layers, each (rows, width).
+    ) -> Tensor:
+        """Return `bits` of the first `layers` layers, (rows, layers, width).
 
         >>> noise, cpu = Noise(rng_seed=1, hashed=True), torch.device("cpu")
         >>> bits = noise.bits_of_layers(2, rows=3, width=8, device=cpu)
-        >>> bits[1].equal(noise.bits(depth=1, rows=3, width=8, device=cpu))
+        >>> bits[:, 1].equal(noise.bits(depth=1, rows=3, width=8, device=cpu))
         True
         """
         if not self.hashed:
-            return tuple(self.bits(depth, rows, width, device) for depth in range(layers))
+            bits = [self.bits(depth, rows, width, device) for depth in range(layers)]
+            return torch.stack(bits, dim=1)
         words = -(-width // 4)
         draws = self._hashed(0, rows, layers * words, device).view(torch.int16)
-        return draws.view(rows, layers, 4 * words)[:, :, :width].unbind(1)
+        return draws.view(rows, layers, 4 * words)[:, :, :width]
 
     def _hashed(self, first: int, rows: int, words: int, device: torch.device) -> Tensor:
         """Return words from the column `first` on, (rows, words): splitmix64 of their places."""

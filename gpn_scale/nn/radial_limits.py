@@ -48,12 +48,11 @@ def whole_bytes_per_row(num_classes: int, latent: int, layers: int, itemsize: in
     That is what `nn/radial_whole.py` keeps of the forward pass, and what its backward pass adds.
 
     >>> whole_bytes_per_row(num_classes=7, latent=16, layers=10, itemsize=4)
-    4848
+    4148
     """
-    kept = 3 * (layers + 1) + 3 * layers
-    added = 7 * layers + (layers + 2) + 8
-    wide = 8 * (layers + 1)
-    return num_classes * (itemsize * (kept + added) + wide) + 8 * 3 * latent
+    kept = 6 * layers + 4
+    added = 7 * layers + 5
+    return num_classes * itemsize * (kept + added) + 16 * latent
 
 
 def chunk_rows(num_classes: int) -> int:

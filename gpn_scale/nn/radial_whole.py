@@ -52,8 +52,10 @@ class _Flow:
         self.strength = self.strength_CR1.unbind(1)
         self.product_CR1 = self.scale_CR1 * self.strength_CR1
         # Radii below the round-off of their squares have no direction, see `nn/radial.py`.
-        noise_CR = gap_CJJ[:, :-1].amax(-1).mul(4.0 * torch.finfo(self.dtype).eps).add_(1e-24)
-        self.floor_CR1 = noise_CR.sqrt_().unsqueeze(-1)
+        noise_CJ = self.square_K1.view(self.classes, -1) * (4.0 * torch.finfo(torch.float64).eps)
+        largest_CJ = gap_CJJ.tril().amax(-1)
+        noise_CJ.add_(largest_CJ, alpha=4.0 * torch.finfo(self.dtype).eps).add_(1e-24)
+        self.floor_CR1 = noise_CJ[:, :-1].sqrt().to(self.dtype).unsqueeze(-1)
         self.log_normaliser = 0.5 * self.latent * math.log(2.0 * math.pi)
 
 
@@ -75,6 +77,8 @@ class _Forward:
     """s of every layer."""
     growth_CJM: Tensor
     """P before every layer, and after all."""
+    square_CM: Tensor
+    """Squared distance to the origin after all layers."""
 
     @classmethod
     def of(cls, flow: _Flow, z_MD: Tensor) -> "_Forward":
@@ -82,19 +86,15 @@ class _Forward:
         z_MD = z_MD.double()
         square_M = z_MD.square().sum(1)
         start_KM = torch.addmm(square_M, flow.centre_KD, z_MD.T, alpha=-2.0).add_(flow.square_K1)
-        distance_CJM = start_KM.view(flow.classes, -1, len(z_MD)).to(flow.dtype)
+        distance_CJM = start_KM.view(*flow.centre_CJD.shape[:2], len(z_MD)).to(flow.dtype)
         sum_CJM = torch.zeros_like(distance_CJM)
         growth_CJM = torch.ones_like(distance_CJM)
         radius_CRM, decay_CRM, pull_CRM = (torch.empty_like(sum_CJM[:, 1:]) for _ in range(3))
         _run_layers(flow, distance_CJM, sum_CJM, growth_CJM, (radius_CRM, decay_CRM, pull_CRM))
         decay_CRM.reciprocal_()
-        return cls(
-            flow, z_MD, distance_CJM, sum_CJM, radius_CRM, decay_CRM, pull_CRM, growth_CJM
-        )
-
-    def square(self) -> Tensor:
-        """Return the squared distance to the origin after all layers, (C, M)."""
-        return (self.distance_CJM[:, -1] * self.growth_CJM[:, -1]).clamp_min_(0.0)
+        square_CM = (distance_CJM[:, -1] * growth_CJM[:, -1]).clamp_min_(0.0)
+        arrays = distance_CJM, sum_CJM, radius_CRM, decay_CRM, pull_CRM, growth_CJM, square_CM
+        return cls(flow, z_MD, *arrays)
 
     def log_density(self) -> Tensor:
         """Return the log-density of the nodes, (C, M)."""
@@ -102,7 +102,7 @@ class _Forward:
         radial_CM = (decay_CRM * decay_CRM).mul_(flow.product_CR1).log1p_().sum(1)
         log_growth_CM = self.growth_CJM[:, -1].log()
         out_CM = radial_CM.add_(log_growth_CM, alpha=flow.latent - 1)
-        return out_CM.add_(self.square(), alpha=-0.5).sub_(flow.log_normaliser)
+        return out_CM.add_(self.square_CM, alpha=-0.5).sub_(flow.log_normaliser)
 
 
 def _run_layers(
@@ -242,7 +242,7 @@ def _run_layers_back(
     state_CSM = forward.sum_CJM.new_zeros(classes, centres + 1, nodes)
     row, grad_CJM = state_CSM.unbind(1), state_CSM[:, 1:]
     torch.mul(grad_CM, growth_CM, out=row[-1]).mul_(-0.5)
-    left_CM = torch.rsub(forward.square(), flow.latent - 1, alpha=0.5)
+    left_CM = torch.rsub(forward.square_CM, flow.latent - 1, alpha=0.5)
     torch.mul(left_CM, grad_CM, out=row[-2])
     grad_shift_CM = row[-1].clone()
     column_C1J = flow.weight_CJJ.transpose(1, 2).unsqueeze(2).unbind(1)

@@ -77,7 +77,8 @@ class AbstractTask(ABC):
     ) -> Iterator[Tensor]:
         """Yield the losses of one epoch's steps, each an estimate of the sum over training nodes.
 
-        If several processes train, each yields its part, and the sum of the parts is the estimate.
+        If several processes train, each yields an equal part of the same estimate, whose gradient
+        reaches what this process has computed.
 
         Args:
             model: The network, whose parameters change between the steps.
