@@ -4,6 +4,7 @@ Shapes: N nodes, C classes, D latent dimensions, R radial layers.
 """
 
 import math
+import warnings
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,12 @@ from torch.utils.checkpoint import checkpoint
 
 from gpn_scale.device import device_rule, scratch_bytes
 from gpn_scale.nn.radial import RadialLogDensity
+from gpn_scale.nn.radial_compiled import (
+    LayerFunction,
+    compiled_layers,
+    compiled_log_density,
+    has_compiler,
+)
 from gpn_scale.nn.radial_limits import (
     chunk_rows,
     is_representable,
@@ -101,6 +108,8 @@ class RadialFlow(nn.Module):
         memory_mib: Scratch memory that all active chunks may take together on a CPU. Each thread has
             a chunk of about 10 MiB; fewer threads run if their chunks do not fit.
         generator: Source of the initial values.
+        compiled: Whether `torch.compile` fuses the layers; without a C++ compiler, a warning says
+            that they are not.
     """
 
     def __init__(
@@ -111,6 +120,7 @@ class RadialFlow(nn.Module):
         radial_layers: int,
         memory_mib: int,
         generator: torch.Generator,
+        compiled: bool = False,
     ) -> None:
         super().__init__()
         self.layers = nn.ModuleList(
@@ -119,6 +129,8 @@ class RadialFlow(nn.Module):
         self.num_classes = num_classes
         self.latent = latent
         self.memory_bytes = memory_mib << 20
+        self.compiled = compiled and _can_compile()
+        self._compiled_layers: LayerFunction | None = None
         self._steps_checked = 0
         self._was_representable = False
 
@@ -146,7 +158,9 @@ class RadialFlow(nn.Module):
             return self.chunked_log_density(z_ND)
         parameters = centre_RCD, radial_scale_RC, radial_strength_RC
         log_density_NC: Tensor
-        if device_rule(z_ND.device).whole_rows:
+        if self.compiled:
+            log_density_NC = self._compiled_log_density(z_ND, *parameters)
+        elif device_rule(z_ND.device).whole_rows:
             log_density_NC = WholeRadialLogDensity.apply(  # type: ignore[no-untyped-call]
                 z_ND, *parameters, self.whole_rows(z_ND.device, wide)
             )
@@ -166,6 +180,16 @@ class RadialFlow(nn.Module):
             self._was_representable = is_representable(radial_scale_RC, radial_strength_RC)
         self._steps_checked += 1
         return self._was_representable
+
+    def _compiled_log_density(
+        self, z_ND: Tensor, centre_RCD: Tensor, scale_RC: Tensor, strength_RC: Tensor
+    ) -> Tensor:
+        if self._compiled_layers is None:
+            self._compiled_layers = compiled_layers(z_ND.device)
+        rows, layers = self.fused_rows(scale_RC.dtype), self._compiled_layers
+        if device_rule(z_ND.device).whole_rows:  # compiled for any number of nodes
+            rows = min(max(1, len(z_ND)), self.whole_rows(z_ND.device, scale_RC.dtype))
+        return compiled_log_density(z_ND, centre_RCD, scale_RC, strength_RC, rows, layers)
 
     def whole_rows(self, device: torch.device, dtype: torch.dtype) -> int:
         """Return the nodes that the device's share of memory holds at once, at least 1."""
@@ -217,3 +241,16 @@ class RadialFlow(nn.Module):
             log_det_NC = log_det_NC + layer_log_det_NC
         base_NC = -0.5 * (z_NCD.square().sum(-1) + z_ND.shape[1] * math.log(2.0 * math.pi))
         return base_NC + log_det_NC
+
+
+def _can_compile() -> bool:
+    """Return whether a C++ compiler is present; warn if not."""
+    if has_compiler():
+        return True
+    warnings.warn(
+        "flow.compiled is set, but there is no C++ compiler: the flows are computed without it; "
+        "install g++, or unset flow.compiled",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+    return False

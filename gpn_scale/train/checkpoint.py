@@ -33,6 +33,7 @@ _FACTS: dict[str, tuple[type, ...]] = {
 _MOST_STEPS = 1 << 53
 _CHECKSUM = "checksum"
 _MAY_DIFFER = {"train.patience", "opinion.patience", "flow.memory_mib", "minibatch.workers"}
+_MAY_DIFFER |= {"flow.compiled"}
 """Fields that change length, memory or speed of training, but, up to round-off, not its steps."""
 
 
