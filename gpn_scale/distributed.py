@@ -135,7 +135,8 @@ class World:
         grads = [torch.zeros_like(each) if each.grad is None else each.grad for each in wanted]
         flat = torch.cat([*(grad.flatten() for grad in grads), numbers_S.to(grads[0])])
         self._sum_(flat)
-        *sums, totals_S = flat.split([*(each.numel() for each in wanted), len(numbers_S)])
+        sizes = [*(each.numel() for each in wanted), len(numbers_S)]
+        *sums, totals_S = torch.split(flat, sizes)
         for each, total in zip(wanted, sums, strict=True):
             each.grad = total.view_as(each)
         return totals_S

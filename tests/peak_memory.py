@@ -14,4 +14,3 @@ def peak_bytes(compute):
         now += size
         most = max(most, now)
     return most
-

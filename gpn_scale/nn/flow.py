@@ -105,8 +105,8 @@ class RadialFlow(nn.Module):
         num_classes: C, the number of classes.
         latent: D, the latent dimension.
         radial_layers: R, the number of radial layers.
-        memory_mib: Scratch memory that all active chunks may take together on a CPU. Each thread has
-            a chunk of about 10 MiB; fewer threads run if their chunks do not fit.
+        memory_mib: Scratch memory that all active chunks may take together on a CPU. Each thread
+            has a chunk of about 10 MiB; fewer threads run if their chunks do not fit.
         generator: Source of the initial values.
         compiled: Whether `torch.compile` fuses the layers; without a C++ compiler, a warning says
             that they are not.

@@ -24,7 +24,8 @@ def kept_units(dropout: Dropout, layers: int, like_NH: Tensor) -> tuple[Tensor, 
     >>> kept_units(dropout, 1, torch.ones(1, 2))
     (tensor([[True, True]]),)
     """
-    bits_NLH = dropout.noise.bits_of_layers(layers, *like_NH.shape, like_NH.device)
+    rows, width = like_NH.shape
+    bits_NLH = dropout.noise.bits_of_layers(layers, rows, width, like_NH.device)
     return (bits_NLH >= dropout.level - 2**15).unbind(1)
 
 

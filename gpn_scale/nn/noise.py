@@ -61,9 +61,7 @@ class Noise:
             draws[start : start + NOISE_ROWS].random_(-(2**63), None, generator=generator)
         return draws.view(torch.int16)[:, :width]
 
-    def bits_of_layers(
-        self, layers: int, rows: int, width: int, device: torch.device
-    ) -> Tensor:
+    def bits_of_layers(self, layers: int, rows: int, width: int, device: torch.device) -> Tensor:
         """Return `bits` of the first `layers` layers, (rows, layers, width).
 
         >>> noise, cpu = Noise(rng_seed=1, hashed=True), torch.device("cpu")

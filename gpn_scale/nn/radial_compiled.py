@@ -1,8 +1,7 @@
 """Log-density of radial flows as one function of single operations, for `torch.compile`.
 
-The mathematics is that of `nn/radial.py`; a compiler fuses the element-wise operations of all layers
-and derives the backward pass. Both need a C++ compiler, and the first step waits for it
-(docs/gpu.md).
+The mathematics is that of `nn/radial.py`; torch fuses the element-wise operations of all layers and
+derives the backward pass. That needs a C++ compiler, and the first step waits for it (docs/gpu.md).
 
 Shapes: N nodes, M nodes at a time, C classes, D latent dimensions, R radial layers, J = R + 1
 centres with the origin last.
@@ -85,9 +84,7 @@ def layer_by_layer(
     return base_CM + (latent - 1) * growth_CM.log() + radial_CM.log()
 
 
-def _distance(
-    start_JCM: Tensor, gap_CJJ: Tensor, shift_CM: Tensor, ratios: list[Tensor]
-) -> Tensor:
+def _distance(start_JCM: Tensor, gap_CJJ: Tensor, shift_CM: Tensor, ratios: list[Tensor]) -> Tensor:
     """Return e of the centre after all layers so far."""
     centre = len(ratios)
     distance_CM = start_JCM[centre] + shift_CM
@@ -124,12 +121,12 @@ def compiled_log_density(
     centre_JCD = pad(centre_RCD.double(), (0, 0, 0, 0, 0, 1))
     flat_KD, centre_CJD = centre_JCD.flatten(0, 1), centre_JCD.transpose(0, 1)
     wide_CJJ = (centre_CJD.unsqueeze(2) - centre_CJD.unsqueeze(1)).square().sum(-1)
-    noise_CJ = 4.0 * torch.finfo(dtype).eps * wide_CJJ.detach().tril().amax(-1)
-    noise_CJ = noise_CJ + 4.0 * torch.finfo(torch.float64).eps * centre_CJD.detach().square().sum(-1)
-    floor_RC = (noise_CJ[:, :-1] + 1e-24).sqrt().T.to(dtype)
+    noise_CJ = torch.finfo(dtype).eps * wide_CJJ.detach().tril().amax(-1)
+    noise_CJ += torch.finfo(torch.float64).eps * centre_CJD.detach().square().sum(-1)
+    floor_RC = (4.0 * noise_CJ[:, :-1] + 1e-24).sqrt().T.to(dtype)
     square_K1 = flat_KD.square().sum(1, keepdim=True)
     parts = []
-    for part_MD in pad(z_ND, (0, 0, 0, -count % rows)).double().split(rows):
+    for part_MD in torch.split(pad(z_ND, (0, 0, 0, -count % rows)).double(), rows):
         start_KM = part_MD.square().sum(1) - 2.0 * flat_KD @ part_MD.T + square_K1
         start_JCM = start_KM.view(*centre_JCD.shape[:2], -1).to(dtype)
         gap_CJJ = wide_CJJ.to(dtype)

@@ -290,7 +290,9 @@ class WholeRadialLogDensity(torch.autograd.Function):
         ctx.flow, ctx.rows, ctx.kept = flow, rows, None
         ctx.save_for_backward(z_ND)
         if len(z_ND) > rows:
-            parts = [_Forward.of(flow, part_MD).log_density() for part_MD in z_ND.split(rows)]
+            parts = [
+                _Forward.of(flow, part_MD).log_density() for part_MD in torch.split(z_ND, rows)
+            ]
             return torch.cat(parts, dim=1).T
         whole = _Forward.of(flow, z_ND)
         ctx.kept = whole if any(ctx.needs_input_grad) else None
@@ -309,7 +311,8 @@ class WholeRadialLogDensity(torch.autograd.Function):
         flow, whole, ctx.kept = ctx.flow, ctx.kept, None
         latents: list[Tensor] = []
         total: _Sums | None = None
-        for part_MD, part_MC in zip(z_ND.split(ctx.rows), grad_NC.split(ctx.rows), strict=True):
+        parts = torch.split(z_ND, ctx.rows), torch.split(grad_NC, ctx.rows)
+        for part_MD, part_MC in zip(*parts, strict=True):
             forward = whole or _Forward.of(flow, part_MD)
             backward = _Backward.of(forward, part_MC.T.to(flow.dtype).contiguous())
             wide_KM = backward.grad_CJM.double().flatten(0, 1)

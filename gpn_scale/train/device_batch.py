@@ -76,7 +76,7 @@ class DeviceBatch:
     features: Tensor | SparseArrays
     """Features of the nodes that this rank encodes, (N, F)."""
     sums: SparseArrays
-    """Rows of the roots and, below them, the means of the clusters, over these nodes; (B + P, N)."""
+    """Rows of the roots and, below them, means of the clusters, over these nodes; (B + P, N)."""
     cluster_weight_BP: Tensor
     """Weight of each cluster's mean evidence; P may be 0 (no tail)."""
     present_P: Tensor | None
@@ -111,7 +111,8 @@ class DeviceBatch:
 
     def map(self, change: Callable[[Tensor], Tensor]) -> "DeviceBatch":
         """Return the batch with every tensor changed."""
-        return _mapped(self, change)
+        changed: DeviceBatch = _mapped(self, change)
+        return changed
 
     def tensors(self) -> list[Tensor]:
         """Return all tensors."""
@@ -143,7 +144,7 @@ class DeviceBatch:
             total = world.shared(sums @ own_NC)
             if not sizes[1]:
                 return total
-            kept_BC, mean_PC = total.split(sizes)
+            kept_BC, mean_PC = torch.split(total, sizes)
             assert isinstance(model, GPN)
             assert model.clusters is not None
             tracked_PC = model.clusters.track_means(mean_PC, self.present_P)
@@ -221,7 +222,7 @@ class CudaCopies:
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._side = torch.cuda.Stream(device)
+        self._side = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
     def pinned(self, tensor: Tensor) -> Tensor:  # noqa: D102
         return tensor.pin_memory()

@@ -1,10 +1,11 @@
 """How much memory a training step takes on a GPU, as a function of its sizes.
 
-It is a model of `nn/radial_whole.py`, `nn/hidden_whole.py` and `train/device_batch.py`, which a test
-holds against the measured peak. The libraries of CUDA take some hundred MB besides.
+It is a model of `nn/radial_whole.py`, `nn/hidden_whole.py` and `train/device_batch.py`, which a
+test holds against the measured peak. The libraries of CUDA take some hundred MB besides.
 """
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from gpn_scale.nn.radial_limits import whole_bytes_per_row
 
@@ -36,7 +37,7 @@ class StepSize:
     roots: int = 512
     """Roots of the batch."""
     nodes_per_root: float = 29.0
-    """Nodes that a root's row adds to the batch's support; at most k + 1, fewer where roots share."""
+    """Nodes that a root's row adds to the batch's support: k + 1, or fewer where roots share."""
     tail_nodes: int = 4096
     """Nodes drawn for the clusters' means."""
     k: int = 32
@@ -77,7 +78,7 @@ class StepSize:
     def parameters(self) -> int:
         """Number of the model's parameters."""
         widths = [self.features, *[self.hidden] * self.hidden_layers, self.latent]
-        maps = sum((a + 1) * b for a, b in zip(widths, widths[1:], strict=False))
+        maps = sum((a + 1) * b for a, b in pairwise(widths))
         norms = 2 * self.hidden * self.hidden_layers
         return maps + norms + self.radial_layers * self.classes * (self.latent + 2)
 

@@ -48,7 +48,7 @@ class StepTotals:
             return cls(where, numbers_S, number, numbers_S, None)
         on_host_S = torch.empty_like(numbers_S, device="cpu", pin_memory=True)
         on_host_S.copy_(numbers_S, non_blocking=True)
-        copied = torch.cuda.Event()
+        copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
         copied.record()
         return cls(where, numbers_S, number, on_host_S, copied)
 

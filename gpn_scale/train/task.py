@@ -12,8 +12,8 @@ from torch import Tensor
 
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph, NodeIds, Split
-from gpn_scale.diffusion.power_iteration import exact_diffusion
 from gpn_scale.device import device_rule
+from gpn_scale.diffusion.power_iteration import exact_diffusion
 from gpn_scale.distributed import World
 from gpn_scale.errors import GraphError
 from gpn_scale.inference.encoder_inputs import model_inputs

@@ -322,7 +322,7 @@ class Trainer:
         """Compute the gradients, and sum them over all processes together with the loss."""
         began = time.monotonic()
         self.model.zero_grad(set_to_none=True)
-        # Every process has an equal part of the same loss, but the gradients of its own nodes alone.
+        # A process has an equal part of the same loss, but the gradients of its own nodes alone.
         whole = loss if self.world.size == 1 else loss * self.world.size
         whole.backward()  # type: ignore[no-untyped-call]
         totals = StepTotals.summed(loss, number, where, self.model.parameters(), self.world)

@@ -106,9 +106,7 @@ def test_parts_of_a_batch_add_up_to_its_aggregation(small_graph, store, tail, cl
         on_host = DeviceBatch.on_host(batch, small_graph.labels, torch.float64)
         assert on_host.first_row == batch.encoded.start
         assert on_host.label_B.tolist() == small_graph.labels[whole.root_global].tolist()
-        assert torch.equal(
-            on_host.inputs(torch.float64), torch.from_numpy(batch.features).double()
-        )
+        assert torch.equal(on_host.inputs(torch.float64), torch.from_numpy(batch.features).double())
         parts.append((on_host, on_host.sums.matrix().multiply(evidence_NC[batch.encoded])))
 
     class Others(World):

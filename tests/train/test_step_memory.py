@@ -40,9 +40,7 @@ def test_a_step_takes_what_the_model_says(tmp_path, classes, hidden, latent, fea
     config = RunConfig(
         model="GPN",
         mode="minibatch",
-        encoder=EncoderConfig(
-            hidden=hidden, layers=3, latent=latent, dropout=0.5, batch_norm=True
-        ),
+        encoder=EncoderConfig(hidden=hidden, layers=3, latent=latent, dropout=0.5, batch_norm=True),
         diffusion=DIFFUSION,
         minibatch=MinibatchConfig(batch_size=200, tail_nodes=100),
         train=TrainConfig(epochs=1),
