@@ -56,7 +56,11 @@ _FORMER_FIELDS = {"minibatch.order": "random", "minibatch.tail_walks": 8}
 Stored files may contain them, and fingerprints include their defaults, so that earlier runs and
 results stay valid.
 """
-_LATER_FIELDS = {"data.left_out_set": 0, "opinion.schedule": "constant"}
+_LATER_FIELDS: dict[str, Any] = {
+    "data.left_out_set": 0,
+    "opinion.schedule": "constant",
+    "flow.compiled": False,
+}
 """Fields that earlier versions did not have; fingerprints leave them out at these defaults."""
 
 

@@ -117,13 +117,17 @@ class FlowConfig:
     """The normalising flows, which map latent positions to a density per class.
 
     >>> FlowConfig(memory_mib=64)
-    FlowConfig(radial_layers=10, memory_mib=64)
+    FlowConfig(radial_layers=10, memory_mib=64, compiled=False)
     """
 
     radial_layers: int = 10
     """Number of radial layers in the flow of each class."""
     memory_mib: int = 512
-    """Scratch memory in MiB; larger passes run in chunks, which the backward pass recomputes."""
+    """Scratch memory in MiB; larger passes run in chunks, which the backward pass recomputes. On a
+    GPU, it is a quarter of the GPU's memory instead.
+    """
+    compiled: bool = False
+    """Whether `torch.compile` fuses the flows; it needs a C++ compiler, and a minute or two."""
 
     def __post_init__(self) -> None:
         require(self.radial_layers >= 0, "flow.radial_layers", self.radial_layers, "at least 0")

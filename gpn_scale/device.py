@@ -1,8 +1,79 @@
-"""Choice of the device to compute on."""
+"""Choice of the device to compute on, and how work is divided there."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 import torch
 
 from gpn_scale.errors import ConfigError
+from gpn_scale.memory import physical_bytes
+
+SCRATCH_SHARE = 0.25
+"""Fraction of a GPU's memory that the scratch arrays of the flows may take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceRule:
+    """How training divides its work on a kind of device.
+
+    >>> CPU_RULE.whole_rows, GPU_RULE.whole_rows
+    (False, True)
+    """
+
+    whole_rows: bool
+    """Whether an operation takes all rows of a batch, as far as memory allows, instead of a block
+    that stays in a CPU's cache."""
+    hashed_noise: bool
+    """Whether dropout draws its bits by a hash in a few operations, instead of one generator per
+    block of rows."""
+    runs_ahead: bool
+    """Whether the host queues steps ahead of the device: losses are read one step later, and the
+    optimiser refuses a loss that is not finite on the device."""
+
+
+CPU_RULE = DeviceRule(whole_rows=False, hashed_noise=False, runs_ahead=False)
+GPU_RULE = DeviceRule(whole_rows=True, hashed_noise=True, runs_ahead=True)
+_forced: list[DeviceRule] = []
+
+
+def device_rule(device: torch.device) -> DeviceRule:
+    """Return the rule of a device: `GPU_RULE` for any device but the CPU.
+
+    >>> device_rule(torch.device("cpu")) == CPU_RULE
+    True
+    """
+    if _forced:
+        return _forced[-1]
+    return CPU_RULE if device.type == "cpu" else GPU_RULE
+
+
+@contextmanager
+def forced_rule(rule: DeviceRule) -> Iterator[None]:
+    """Let all devices follow `rule` within the block; for tests and comparisons.
+
+    >>> with forced_rule(GPU_RULE):
+    ...     device_rule(torch.device("cpu")).whole_rows
+    True
+    """
+    _forced.append(rule)
+    try:
+        yield
+    finally:
+        _forced.pop()
+
+
+def scratch_bytes(device: torch.device) -> int:
+    """Return the memory that scratch arrays may take where all rows are computed at once.
+
+    It is a quarter of the device's memory (`SCRATCH_SHARE`).
+
+    >>> scratch_bytes(torch.device("cpu")) == physical_bytes() // 4
+    True
+    """
+    if device.type == "cuda":
+        return int(SCRATCH_SHARE * torch.cuda.get_device_properties(device).total_memory)
+    return int(SCRATCH_SHARE * physical_bytes())
 
 
 def pick_device(name: str) -> torch.device:

@@ -1,10 +1,9 @@
 """Processes that train together, and sums over them; sole user of torch.distributed."""
 
 import hashlib
-import inspect
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -15,8 +14,6 @@ import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
-from torch.nn.parallel import DistributedDataParallel
 
 from gpn_scale.errors import ConfigError, ElsewhereError, GpnScaleError, RunError
 from gpn_scale.explained import Explained
@@ -25,14 +22,6 @@ from gpn_scale.rank_part import RankPart
 _PIECE_BYTES = 16 << 20
 _MESSAGE_BYTES = 2048
 _AWAKE_SECONDS = 0.05
-# Running moments come from sums over all processes, so they are equal without copying buffers.
-_OWN_BUFFERS: dict[str, Any] = {
-    name: False
-    for name in ("forward_sync_buffers", "broadcast_buffers")
-    if name in inspect.signature(DistributedDataParallel).parameters
-}
-if len(_OWN_BUFFERS) == 2:  # the second is the deprecated name of the first
-    del _OWN_BUFFERS["broadcast_buffers"]
 
 
 @dataclass(slots=True)
@@ -80,32 +69,24 @@ class World:
         self._sum_(summed)
         return summed
 
-    def joined(self, own_NC: Tensor, run: slice, count: int) -> Tensor:
-        """Return all `count` rows, of which this process has those in `run`; differentiable.
+    def shared(self, own: Tensor) -> Tensor:
+        """Return the sum over all processes, each of which computes the same from it.
 
-        The gradient of a row is the sum of its gradients in all processes.
+        The gradient passes unchanged: what a process adds moves the common result as much as it
+        moves the sum, and the others' gradients are the same, so that none must be added.
         """
         if self.size == 1:
-            return own_NC
-        rows: Tensor = _Joined.apply(own_NC, run, count, self)  # type: ignore[no-untyped-call]
-        return rows
+            return own
+        total: Tensor = _Shared.apply(own, self)  # type: ignore[no-untyped-call]
+        return total
 
     def totals(self, values: Sequence[float]) -> list[float]:
         """Return the sum of each number over all processes, in float64."""
-        return self.totals_later(values)()
-
-    def totals_later(self, values: Sequence[float]) -> Callable[[], list[float]]:
-        """Start to sum as `totals` does; return a function that waits for the sums."""
         if self.size == 1:
-            return lambda: list(values)
+            return list(values)
         tensor = torch.tensor(values, dtype=torch.float64, device=self.device)
-        work = dist.all_reduce(tensor, async_op=True)
-
-        def result() -> list[float]:
-            self._wait(work)
-            return [float(value) for value in tensor.tolist()]
-
-        return result
+        self._sum_(tensor)
+        return [float(value) for value in tensor.tolist()]
 
     def total_into(self, array: NDArray[Any]) -> None:
         """Sum `array` over all processes, in place and in pieces."""
@@ -132,14 +113,33 @@ class World:
         width = int(self.totals([float(len(message))])[0])
         return self._gathered(message, width)[0].decode(errors="surrogateescape")
 
-    def parallel(self, model: nn.Module) -> nn.Module:
-        """Return the model with gradients averaged over all processes in every backward pass."""
+    def share_state(self, model: nn.Module) -> None:
+        """Give the model of every process the parameters and buffers of rank 0."""
+        if self.size > 1:
+            for tensor in model.state_dict().values():
+                dist.broadcast(tensor, src=0)
+
+    def sum_gradients(self, parameters: Iterable[nn.Parameter], numbers_S: Tensor) -> Tensor:
+        """Sum the gradients over all processes, together with some numbers, in one message.
+
+        Args:
+            parameters: Parameters, whose gradients become the sums; one that has none gets zeros.
+            numbers_S: Further numbers, of any type.
+
+        Returns:
+            The sums of these numbers, in the type of the parameters.
+        """
         if self.size == 1:
-            return model
-        # Its sums interleave with those of the backward pass, in the same order in every process.
-        parallel = DistributedDataParallel(model, **_OWN_BUFFERS)
-        parallel.register_comm_hook(self, _timed_all_reduce)
-        return parallel
+            return numbers_S
+        wanted = list(parameters)
+        grads = [torch.zeros_like(each) if each.grad is None else each.grad for each in wanted]
+        flat = torch.cat([*(grad.flatten() for grad in grads), numbers_S.to(grads[0])])
+        self._sum_(flat)
+        sizes = [*(each.numel() for each in wanted), len(numbers_S)]
+        *sums, totals_S = torch.split(flat, sizes)
+        for each, total in zip(wanted, sums, strict=True):
+            each.grad = total.view_as(each)
+        return totals_S
 
     def require_same(self, **facts: str) -> None:
         """Check that each text is equal in all processes; messages call it by its keyword.
@@ -203,43 +203,21 @@ class World:
         began = time.monotonic()
         if self.device.type == "cpu":
             # A sleeping process wakes up late, by milliseconds on a virtual machine, and a step has
-            # seven sums. So it stays awake for a while, but yields the core to gloo's threads.
+            # six sums. So it stays awake for a while, but yields the core to gloo's threads.
             while not work.is_completed() and time.monotonic() - began < _AWAKE_SECONDS:
                 os.sched_yield()
         work.wait()
         self.seconds += time.monotonic() - began
 
 
-class _Joined(torch.autograd.Function):
+class _Shared(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, own_NC: Tensor, run: slice, count: int, world: World) -> Tensor:
-        ctx.world, ctx.run = world, run
-        all_NC = own_NC.new_zeros(count, *own_NC.shape[1:])
-        all_NC[run] = own_NC
-        world._sum_(all_NC)
-        return all_NC
+    def forward(ctx: Any, own: Tensor, world: World) -> Tensor:
+        return world.total(own)
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad_NC: Tensor) -> tuple[Tensor, None, None, None]:
-        return ctx.world.total(grad_NC.contiguous())[ctx.run], None, None, None
-
-
-def _timed_all_reduce(
-    world: World,
-    bucket: dist.GradBucket,  # type: ignore[name-defined]
-) -> torch.futures.Future[Tensor]:
-    """Average gradients as DDP does by default, and measure the time until the result arrives."""
-    began = time.monotonic()
-    work = dist.all_reduce(bucket.buffer().div_(world.size), async_op=True)
-
-    def finished(future: Any) -> Tensor:
-        world.seconds += time.monotonic() - began
-        value: Tensor = future.value()[0]
-        return value
-
-    summed: torch.futures.Future[Tensor] = work.get_future().then(finished)
-    return summed
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return grad, None
 
 
 @contextmanager

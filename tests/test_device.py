@@ -2,7 +2,14 @@ import pytest
 import torch
 
 from gpn_scale import device
-from gpn_scale.device import pick_device
+from gpn_scale.device import (
+    CPU_RULE,
+    GPU_RULE,
+    device_rule,
+    forced_rule,
+    pick_device,
+    scratch_bytes,
+)
 from gpn_scale.errors import ConfigError
 
 
@@ -17,3 +24,26 @@ def test_devices_that_are_not_there_are_refused(name):
         pick_device(name)
     assert "\n" not in str(e.value)
     assert e.value.arguments == ("device",)
+
+
+def test_the_rule_follows_the_device_unless_it_is_forced():
+    cpu, gpu = torch.device("cpu"), torch.device("cuda")
+    assert (device_rule(cpu), device_rule(gpu)) == (CPU_RULE, GPU_RULE)
+    with forced_rule(GPU_RULE):
+        assert device_rule(cpu) == GPU_RULE
+        with forced_rule(CPU_RULE):
+            assert device_rule(gpu) == CPU_RULE
+        with pytest.raises(KeyError), forced_rule(CPU_RULE):
+            raise KeyError
+        assert device_rule(cpu) == GPU_RULE
+    assert device_rule(cpu) == CPU_RULE
+
+
+def test_scratch_is_a_quarter_of_a_gpus_memory(monkeypatch):
+    class Properties:
+        total_memory = 80 << 30
+
+    monkeypatch.setattr(device.torch.cuda, "get_device_properties", lambda each: Properties)
+    assert scratch_bytes(torch.device("cuda", 1)) == 20 << 30
+    monkeypatch.setattr(device, "physical_bytes", lambda: 8 << 30)
+    assert scratch_bytes(torch.device("cpu")) == 2 << 30

@@ -21,7 +21,8 @@ from tests.distributed.ranks import free_port, run_ranks
 def test_alone_everything_is_a_no_op():
     world, tensor, array = World(), torch.ones(3), np.arange(4.0)
     assert world.total(tensor) is tensor
-    assert world.joined(tensor, slice(0, 1), 1) is tensor
+    assert world.shared(tensor) is tensor
+    assert world.sum_gradients([], tensor) is tensor
     assert world.totals([1.0, 2.0]) == [1.0, 2.0]
     world.total_into(array)
     assert array.tolist() == [0.0, 1.0, 2.0, 3.0]
@@ -34,14 +35,16 @@ def test_alone_everything_is_a_no_op():
 def everything(world, folder):
     results = {}
     results["total"] = world.total(torch.tensor([world.rank, 1.0])).tolist()
-    own = torch.full((1 + world.rank, 1), world.rank + 1.0, requires_grad=True)
-    rows = world.joined(own, slice(world.rank, 1 + 2 * world.rank), 3)
-    results["joined"] = rows.flatten().tolist()
-    (gradient,) = torch.autograd.grad((rows * (world.rank + 1)).sum(), own)
-    results["gradient"] = gradient.flatten().tolist()
-    later = world.totals_later([world.rank, 2.0])
-    results["before"] = world.totals([1.0])
-    results["later"] = later()
+    own = torch.full((2,), world.rank + 1.0, requires_grad=True)
+    shared = world.shared(own)
+    results["shared"] = shared.tolist()
+    (gradient,) = torch.autograd.grad((shared * torch.tensor([2.0, 5.0])).sum(), own)
+    results["gradient"] = gradient.tolist()
+    results["gradients"] = _summed_gradients(world)
+    model = torch.nn.Linear(1, 1)
+    torch.nn.init.constant_(model.weight, world.rank + 4.0)
+    world.share_state(model)
+    results["weight"] = model.weight.item()
     results["totals"] = world.totals([world.rank, 1.0])
     array = np.full((3, 2), world.rank, np.float32)
     world.total_into(array)
@@ -60,6 +63,15 @@ def everything(world, folder):
     return results
 
 
+def _summed_gradients(world):
+    """Gradients of which each rank has a part, one has none, and a number beside them."""
+    parameters = [torch.nn.Parameter(torch.zeros(shape)) for shape in ((1, 2), (1,))]
+    parameters[0].grad = torch.full((1, 2), float(world.rank))
+    parameters[1].grad = torch.full((1,), 3.0) if world.rank else None
+    totals = world.sum_gradients(parameters, torch.tensor([3.0 + world.rank]).double())
+    return (*(parameter.grad.tolist() for parameter in parameters), totals.tolist())
+
+
 def _open(world, folder):
     """A store that only rank 0 sees."""
     with world.all_or_none():
@@ -75,10 +87,10 @@ def _graph():
 def test_two_ranks_add_up_and_refuse_together(tmp_path):
     first, second = run_ranks(2, everything, tmp_path)
     assert first["total"] == second["total"] == [1.0, 2.0]
-    assert first["joined"] == second["joined"] == [1.0, 2.0, 2.0]
-    assert (first["gradient"], second["gradient"]) == ([3.0], [3.0, 3.0])
-    assert first["before"] == second["before"] == [2.0]
-    assert first["later"] == second["later"] == [1.0, 4.0]
+    assert first["shared"] == second["shared"] == [3.0, 3.0]
+    assert first["gradient"] == second["gradient"] == [2.0, 5.0]
+    assert first["gradients"] == second["gradients"] == ([[1.0, 1.0]], [3.0], [7.0])
+    assert first["weight"] == second["weight"] == 4.0
     assert first["totals"] == second["totals"] == [1.0, 2.0]
     assert first["array"] == second["array"] == [[1.0, 1.0]] * 3
     for results in (first, second):

@@ -81,14 +81,18 @@ def as_inputs(features: Features, device: torch.device, dtype: torch.dtype) -> I
     """
     if isinstance(features, CSRFeatures):
         return SparseMatrix(
-            _as_tensor(features.indptr).to(device),
-            _as_tensor(features.indices).to(device),
-            _as_tensor(features.values).to(device, dtype),
+            as_tensor(features.indptr).to(device),
+            as_tensor(features.indices).to(device),
+            as_tensor(features.values).to(device, dtype),
             features.num_columns,
         )
-    return _as_tensor(features).to(device, dtype)
+    return as_tensor(features).to(device, dtype)
 
 
-def _as_tensor(array: NDArray[Any]) -> Tensor:
-    """Wrap an array as a tensor; a read-only one is copied, since torch has no such tensors."""
+def as_tensor(array: NDArray[Any]) -> Tensor:
+    """Wrap an array as a tensor; a read-only one is copied, since torch has no such tensors.
+
+    >>> as_tensor(np.array([1.0, 2.0], np.float32))
+    tensor([1., 2.])
+    """
     return torch.from_numpy(np.require(array, requirements="W"))

@@ -90,7 +90,18 @@ class ClusterEvidence(nn.Module):
             weight_N: Weight of each node in its cluster's mean.
         """
         batch_PC, present_P = weighted_means(evidence_NC, cluster_N, weight_N, self.num_clusters)
-        means_PC = torch.where(present_P.unsqueeze(1), batch_PC, self.mean_PC.clone())
+        return self.track_means(batch_PC, present_P)
+
+    def track_means(self, batch_PC: Tensor, present_P: Tensor | None) -> Tensor:
+        """Return the cluster means of a batch, (P, C), and store them; differentiable.
+
+        Args:
+            batch_PC: Means over the batch's support.
+            present_P: Which clusters have a node in the support; None if all have.
+        """
+        means_PC = batch_PC
+        if present_P is not None:
+            means_PC = torch.where(present_P.unsqueeze(1), batch_PC, self.mean_PC.clone())
         self.mean_PC.copy_(means_PC.detach())
         return means_PC
 

@@ -4,11 +4,15 @@ Shapes: N nodes, F features, H hidden units, D latent dimensions.
 """
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 
+from gpn_scale.device import device_rule
 from gpn_scale.nn.hidden import Dropout, hidden_layer
+from gpn_scale.nn.hidden_whole import kept_units, whole_hidden_layer
 from gpn_scale.nn.noise import Noise
 from gpn_scale.nn.normalisation import BatchNorm, Total
 from gpn_scale.nn.sparse import SparseMatrix
@@ -104,21 +108,40 @@ class Encoder(nn.Module):
     def forward(self, inputs: Inputs, noise: Noise | None = None) -> Tensor:
         """Return latent positions, (N, F) -> (N, D); with noise, hidden units are dropped."""
         hidden_NH: Tensor = self.first(inputs)
-        for depth, linear in enumerate(self.further):
-            assert isinstance(linear, nn.Linear)
-            dropout = None
-            if noise is not None and self.dropout > 0.0:
-                dropout = Dropout(noise, self.dropout, depth)
-            norm = self._norm(depth) if len(self.norms) else None
-            hidden_NH = hidden_layer(hidden_NH, linear, norm, dropout)
+        dropout = None
+        if noise is not None and self.dropout > 0.0:
+            dropout = Dropout(noise, self.dropout, 0)
+        if device_rule(hidden_NH.device).whole_rows:
+            return self._whole(hidden_NH, dropout)
+        for depth, linear in enumerate(self._linears()):
+            own = None if dropout is None else replace(dropout, depth=depth)
+            hidden_NH = hidden_layer(hidden_NH, linear, self._norm(depth), own)
         return hidden_NH
+
+    def _whole(self, hidden_NH: Tensor, dropout: Dropout | None) -> Tensor:
+        """Return latent positions from the first map's output, with all rows in one operation."""
+        linears, scale = self._linears(), 1.0 if dropout is None else dropout.scale
+        kept: Sequence[Tensor | None] = [None] * len(linears)
+        if dropout is not None and linears:
+            kept = kept_units(dropout, len(linears), hidden_NH)
+        for depth, linear in enumerate(linears):
+            norm = self._norm(depth)
+            hidden_NH = whole_hidden_layer(hidden_NH, linear, norm, kept[depth], scale)
+        return hidden_NH
+
+    def _linears(self) -> list[nn.Linear]:
+        return [each for each in self.further if isinstance(each, nn.Linear)]
 
     def divide(self, total: Total) -> None:
         """Treat a batch's rows as divided among ranks from now on; `total` sums over them."""
-        for depth in range(len(self.norms)):
-            self._norm(depth).total = total
+        for norm in self.norms:
+            assert isinstance(norm, BatchNorm)
+            norm.total = total
 
-    def _norm(self, depth: int) -> BatchNorm:
+    def _norm(self, depth: int) -> BatchNorm | None:
+        """Return the batch normalisation before a hidden map, if there is one."""
+        if not len(self.norms):
+            return None
         norm = self.norms[depth]
         assert isinstance(norm, BatchNorm)
         return norm

@@ -8,6 +8,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import hardtanh
 
 
 class Evidence(nn.Module):
@@ -47,4 +48,5 @@ class Evidence(nn.Module):
     def forward(self, log_density_NC: Tensor) -> Tensor:
         """Return the evidence per class, in [exp(-log_limit), exp(log_limit)]; (N, C)."""
         log_evidence_NC = log_density_NC + self.log_prior_C + self.log_budget
-        return torch.exp(log_evidence_NC.clamp(-self.log_limit, self.log_limit))
+        # The gradient of `clamp` takes five times as many operations.
+        return torch.exp(hardtanh(log_evidence_NC, -self.log_limit, self.log_limit))

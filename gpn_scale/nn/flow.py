@@ -4,14 +4,28 @@ Shapes: N nodes, C classes, D latent dimensions, R radial layers.
 """
 
 import math
+import warnings
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 from torch.utils.checkpoint import checkpoint
 
+from gpn_scale.device import device_rule, scratch_bytes
 from gpn_scale.nn.radial import RadialLogDensity
-from gpn_scale.nn.radial_limits import chunk_rows, is_representable, scratch_bytes_per_row
+from gpn_scale.nn.radial_compiled import (
+    LayerFunction,
+    compiled_layers,
+    compiled_log_density,
+    has_compiler,
+)
+from gpn_scale.nn.radial_limits import (
+    chunk_rows,
+    is_representable,
+    scratch_bytes_per_row,
+    whole_bytes_per_row,
+)
+from gpn_scale.nn.radial_whole import WholeRadialLogDensity
 
 _FUSED_FROM = 3
 """Smallest latent dimension for which the fused computation is precise enough in float32.
@@ -19,6 +33,11 @@ _FUSED_FROM = 3
 In one dimension, positions often come so close to a centre that the squared distance cancels. With
 wide random flows, 1 in 4 missed the tolerance of the tests at D = 1, 1 in 100 at D = 2, none at 3.
 """
+_CHECKED_EVERY = 16
+"""Training steps per check of the parameters' range where the host must not wait for the device.
+
+Adam moves a raw parameter by about the learning rate per step, and the check leaves half of the
+range of exponents (44 in float32), so that 10 layers stay within it for rates of up to 0.1."""
 _SAVED_PER_LAYER = 4
 """(N, C, D) arrays that autograd keeps per radial layer: offset, its norm's input, product, sum."""
 
@@ -72,7 +91,8 @@ class RadialFlow(nn.Module):
     R radial layers per class map the data to a standard normal. `forward` works on distances to
     the centres, in small chunks of nodes that the backward pass recomputes (`nn/radial.py`), so
     memory does not grow with N x C x R; each thread takes whole chunks. It can be differentiated
-    once. `log_density` computes the same from positions, without fusing: it can be differentiated
+    once. On a GPU, it takes all nodes at once instead (`nn/radial_whole.py`), as far as memory
+    allows. `log_density` computes the same from positions, without fusing: it can be differentiated
     twice. `forward` falls back to it, in chunks, if the latent space has fewer than 3 dimensions or
     parameters are so extreme that products over layers could overflow.
 
@@ -85,9 +105,11 @@ class RadialFlow(nn.Module):
         num_classes: C, the number of classes.
         latent: D, the latent dimension.
         radial_layers: R, the number of radial layers.
-        memory_mib: Scratch memory that all active chunks may take together. Each thread has a chunk
-            of about 10 MiB; fewer threads run if their chunks do not fit.
+        memory_mib: Scratch memory that all active chunks may take together on a CPU. Each thread
+            has a chunk of about 10 MiB; fewer threads run if their chunks do not fit.
         generator: Source of the initial values.
+        compiled: Whether `torch.compile` fuses the layers; without a C++ compiler, a warning says
+            that they are not.
     """
 
     def __init__(
@@ -98,6 +120,7 @@ class RadialFlow(nn.Module):
         radial_layers: int,
         memory_mib: int,
         generator: torch.Generator,
+        compiled: bool = False,
     ) -> None:
         super().__init__()
         self.layers = nn.ModuleList(
@@ -106,6 +129,16 @@ class RadialFlow(nn.Module):
         self.num_classes = num_classes
         self.latent = latent
         self.memory_bytes = memory_mib << 20
+        self.compiled = compiled and _can_compile()
+        self._compiled_layers: LayerFunction | None = None
+        self._steps_checked = 0
+        self._was_representable = False
+
+    def train(self, mode: bool = True) -> "RadialFlow":
+        """Set training or evaluation mode; the next step checks the range of the parameters."""
+        self._steps_checked = 0
+        super().train(mode)
+        return self
 
     def forward(self, z_ND: Tensor) -> Tensor:
         """Return log p(z | c), (N, D) -> (N, C)."""
@@ -121,13 +154,47 @@ class RadialFlow(nn.Module):
         raw_strength_RC = torch.stack([layer.raw_strength_C for layer in layers]).to(wide)
         radial_strength_RC = softplus(raw_strength_RC) - radial_scale_RC
         has_float64 = z_ND.device.type != "mps"
-        if not (has_float64 and is_representable(radial_scale_RC, radial_strength_RC)):
+        if not (has_float64 and self._is_representable(radial_scale_RC, radial_strength_RC)):
             return self.chunked_log_density(z_ND)
-        rows, workers = self.fused_rows(wide), self.fused_workers(wide)
-        log_density_NC: Tensor = RadialLogDensity.apply(  # type: ignore[no-untyped-call]
-            z_ND, centre_RCD, radial_scale_RC, radial_strength_RC, rows, workers
-        )
+        parameters = centre_RCD, radial_scale_RC, radial_strength_RC
+        log_density_NC: Tensor
+        if self.compiled:
+            log_density_NC = self._compiled_log_density(z_ND, *parameters)
+        elif device_rule(z_ND.device).whole_rows:
+            log_density_NC = WholeRadialLogDensity.apply(  # type: ignore[no-untyped-call]
+                z_ND, *parameters, self.whole_rows(z_ND.device, wide)
+            )
+        else:
+            log_density_NC = RadialLogDensity.apply(  # type: ignore[no-untyped-call]
+                z_ND, *parameters, self.fused_rows(wide), self.fused_workers(wide)
+            )
         return log_density_NC.to(dtype)
+
+    def _is_representable(self, radial_scale_RC: Tensor, radial_strength_RC: Tensor) -> bool:
+        """Return whether the fused computation can be used; training on a GPU asks now and then.
+
+        The answer is a number on the device, and asking for it waits until the device is done.
+        """
+        ahead = self.training and device_rule(radial_scale_RC.device).runs_ahead
+        if not ahead or self._steps_checked % _CHECKED_EVERY == 0:
+            self._was_representable = is_representable(radial_scale_RC, radial_strength_RC)
+        self._steps_checked += 1
+        return self._was_representable
+
+    def _compiled_log_density(
+        self, z_ND: Tensor, centre_RCD: Tensor, scale_RC: Tensor, strength_RC: Tensor
+    ) -> Tensor:
+        if self._compiled_layers is None:
+            self._compiled_layers = compiled_layers(z_ND.device)
+        rows, layers = self.fused_rows(scale_RC.dtype), self._compiled_layers
+        if device_rule(z_ND.device).whole_rows:  # compiled for any number of nodes
+            rows = min(max(1, len(z_ND)), self.whole_rows(z_ND.device, scale_RC.dtype))
+        return compiled_log_density(z_ND, centre_RCD, scale_RC, strength_RC, rows, layers)
+
+    def whole_rows(self, device: torch.device, dtype: torch.dtype) -> int:
+        """Return the nodes that the device's share of memory holds at once, at least 1."""
+        row = whole_bytes_per_row(self.num_classes, self.latent, len(self.layers), dtype.itemsize)
+        return max(1, scratch_bytes(device) // row)
 
     def fused_rows(self, dtype: torch.dtype) -> int:
         """Return the nodes per chunk of the fused computation: what the cache holds, at least 1."""
@@ -174,3 +241,16 @@ class RadialFlow(nn.Module):
             log_det_NC = log_det_NC + layer_log_det_NC
         base_NC = -0.5 * (z_NCD.square().sum(-1) + z_ND.shape[1] * math.log(2.0 * math.pi))
         return base_NC + log_det_NC
+
+
+def _can_compile() -> bool:
+    """Return whether a C++ compiler is present; warn if not."""
+    if has_compiler():
+        return True
+    warnings.warn(
+        "flow.compiled is set, but there is no C++ compiler: the flows are computed without it; "
+        "install g++, or unset flow.compiled",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+    return False

@@ -90,13 +90,11 @@ def hidden_layer(
 
 
 def block_rows(input_NH: Tensor) -> int:
-    """Return the rows of a block: a multiple of `NOISE_ROWS`; on a GPU, all rows.
+    """Return the rows of a block that stays in cache: a multiple of `NOISE_ROWS`.
 
     >>> block_rows(torch.empty(10_000, 64))
     4096
     """
-    if input_NH.device.type != "cpu":
-        return max(1, len(input_NH))
     return NOISE_ROWS * max(1, _CACHE_ELEMENTS // (NOISE_ROWS * max(1, input_NH.shape[1])))
 
 
@@ -205,7 +203,7 @@ def _through_moments_(
     assert layer.moments is not None
     assert factor_H is not None
     moments = layer.moments
-    if not moments.count:
+    if moments.count is None:
         grad_NH.mul_(factor_H)
         return
     mean_H, slope_H = (layer.norm.summed(sums_2H) / moments.count).to(input_NH.dtype)

@@ -78,6 +78,7 @@ class GPN(nn.Module):
             radial_layers=config.flow.radial_layers,
             memory_mib=config.flow.memory_mib,
             generator=generator,
+            compiled=config.flow.compiled,
         )
         self.evidence = Evidence(
             class_prior_C,

@@ -23,8 +23,9 @@ class Moments:
 
     mean_H: Tensor
     inverse_deviation_H: Tensor
-    count: float
-    """Rows of all ranks that the moments come from; 0 for running moments."""
+    count: float | Tensor | None
+    """Rows of all ranks that the moments come from; None for running moments. A sum over ranks
+    stays on the device, because reading it would wait for it."""
 
 
 class BatchNorm(nn.BatchNorm1d):
@@ -50,7 +51,7 @@ class BatchNorm(nn.BatchNorm1d):
         assert self.running_var is not None
         if not self.training:
             deviation_H = (self.running_var + self.eps).sqrt()
-            return Moments(self.running_mean, 1.0 / deviation_H, 0.0)
+            return Moments(self.running_mean, 1.0 / deviation_H, None)
         count, mean_H, variance_H = self._of_all(*_local_moments(input_NH, block))
         self._remember(mean_H, variance_H, count)
         dtype = input_NH.dtype
@@ -63,7 +64,7 @@ class BatchNorm(nn.BatchNorm1d):
 
     def _of_all(
         self, count: int, mean_H: Tensor, variance_H: Tensor
-    ) -> tuple[float, Tensor, Tensor]:
+    ) -> tuple[float | Tensor, Tensor, Tensor]:
         """Combine the moments of this rank's rows with those of the other ranks."""
         if self.total is None:
             return float(count), mean_H, variance_H
@@ -72,14 +73,16 @@ class BatchNorm(nn.BatchNorm1d):
         count_H, sum_H, square_H = self.total(sums_3H)
         mean_H = sum_H / count_H
         variance_H = (square_H / count_H - mean_H.square()).clamp_min(0.0)
-        return float(count_H[0]), mean_H, variance_H
+        return count_H[0], mean_H, variance_H
 
-    def _remember(self, mean_H: Tensor, variance_H: Tensor, count: float) -> None:
+    def _remember(self, mean_H: Tensor, variance_H: Tensor, count: float | Tensor) -> None:
         assert self.running_mean is not None
         assert self.running_var is not None
         assert self.num_batches_tracked is not None
         assert self.momentum is not None
-        unbiased_H = variance_H * (count / max(count - 1.0, 1.0))
+        others = count - 1.0
+        least = others.clamp_min(1.0) if isinstance(others, Tensor) else max(others, 1.0)
+        unbiased_H = variance_H * (count / least)
         self.running_mean.lerp_(mean_H.to(self.running_mean.dtype), self.momentum)
         self.running_var.lerp_(unbiased_H.to(self.running_var.dtype), self.momentum)
         self.num_batches_tracked += 1
@@ -91,6 +94,10 @@ def _local_moments(input_NH: Tensor, block: int) -> tuple[int, Tensor, Tensor]:
     if count == 0:
         zero_H = input_NH.new_zeros(input_NH.shape[1], dtype=torch.float64)
         return 0, zero_H, zero_H
+    if count <= block:
+        mean_H = input_NH.mean(0)
+        variance_H = (input_NH - mean_H).square_().mean(0)
+        return count, mean_H.double(), variance_H.double()
     weights, means, variances = [], [], []
     scratch_MH = torch.empty_like(input_NH[:block])
     for rows_MH in torch.split(input_NH, block):

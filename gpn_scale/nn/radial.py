@@ -28,6 +28,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gpn_scale.nn.radial_limits import refuse_second_derivatives
 from gpn_scale.nn.threads import run_in_order
 
 
@@ -307,11 +308,7 @@ class RadialLogDensity(torch.autograd.Function):
         Raises:
             NotImplementedError: `create_graph=True` was requested, which would be silently wrong.
         """
-        if torch.is_grad_enabled():
-            raise NotImplementedError(
-                "second derivatives of RadialFlow.forward were requested (create_graph=True), but "
-                "it has only first ones: use RadialFlow.log_density, which has both"
-            )
+        refuse_second_derivatives()
         z_ND, centre_RCD, scale_RC, strength_RC = ctx.saved_tensors
         needs_z, *needs_parameter, _, _ = ctx.needs_input_grad
         flow = _Flow(centre_RCD, scale_RC, strength_RC)

@@ -1,4 +1,4 @@
-"""Limits of the fused radial flows (`nn/radial.py`): parameters, scratch memory, nodes per chunk.
+"""Limits of the fused radial flows: parameters, scratch memory, nodes per chunk.
 
 Shapes: C classes, R radial layers; P and s as in `nn/radial.py`.
 """
@@ -42,6 +42,19 @@ def scratch_bytes_per_row(num_classes: int, latent: int, layers: int, itemsize: 
     return num_classes * per_class + 8 * 4 * (latent + 2)
 
 
+def whole_bytes_per_row(num_classes: int, latent: int, layers: int, itemsize: int) -> int:
+    """Return the bytes per node of both passes where all nodes are computed at once.
+
+    That is what `nn/radial_whole.py` keeps of the forward pass, and what its backward pass adds.
+
+    >>> whole_bytes_per_row(num_classes=7, latent=16, layers=10, itemsize=4)
+    4204
+    """
+    kept = 6 * layers + 4
+    added = 7 * layers + 7
+    return num_classes * itemsize * (kept + added) + 16 * latent
+
+
 def chunk_rows(num_classes: int) -> int:
     """Return the nodes per chunk: a layer stays in cache, and threads rarely wait.
 
@@ -52,3 +65,19 @@ def chunk_rows(num_classes: int) -> int:
     1024
     """
     return max(1, min(_MAX_ROWS, CACHE_ELEMENTS // num_classes))
+
+
+def refuse_second_derivatives() -> None:
+    """Refuse a backward pass that is itself to be differentiated; it would be silently wrong.
+
+    >>> with torch.no_grad():
+    ...     refuse_second_derivatives()
+
+    Raises:
+        NotImplementedError: `create_graph=True` was requested.
+    """
+    if torch.is_grad_enabled():
+        raise NotImplementedError(
+            "second derivatives of RadialFlow.forward were requested (create_graph=True), but "
+            "it has only first ones: use RadialFlow.log_density, which has both"
+        )

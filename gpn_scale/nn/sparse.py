@@ -52,6 +52,7 @@ class SparseMatrix:
         num_columns: Number of columns.
         symmetric: Whether the matrix equals its transpose; not checked.
         backend: Kernels to multiply with.
+        transposed: The transpose, if it is known; not checked.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class SparseMatrix:
         *,
         symmetric: bool = False,
         backend: Backend | None = None,
+        transposed: "SparseMatrix | None" = None,
     ) -> None:
         self.shape = (len(indptr) - 1, num_columns)
         self.symmetric = symmetric
@@ -71,7 +73,7 @@ class SparseMatrix:
         kind = torch.int64 if wide else torch.int32
         self.indptr, self.indices, self.values = indptr.to(kind), indices.to(kind), values
         self._kernel = _kernel_matrix(self.indptr, self.indices, values, self.shape, self.backend)
-        self._transposed: SparseMatrix | None = self if symmetric else None
+        self._transposed: SparseMatrix | None = self if symmetric else transposed
 
     @property
     def dtype(self) -> torch.dtype:

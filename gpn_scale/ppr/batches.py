@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,8 @@ from gpn_scale.ppr.rows import Rows
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import AbstractTail
 from gpn_scale.rank_part import ALONE, RankPart
+
+Prepared = TypeVar("Prepared")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -83,7 +86,7 @@ class PPRBatch:
     """A batch of roots with the rows and features from which their evidence is aggregated.
 
     Several ranks may divide a batch: each knows the whole support, encodes a range of it, and holds
-    the rows of a range of the roots.
+    the entries of all rows that lie in this range. Their sums over ranks are those of whole rows.
 
     >>> from tempfile import TemporaryDirectory
     >>> from gpn_scale.ppr.example import EXAMPLE_DIFFUSION, example_graph, example_store
@@ -97,9 +100,7 @@ class PPRBatch:
     """
 
     root_global: NodeIds
-    """Roots of this rank, whose posteriors are computed here, (B,)."""
-    num_roots: int
-    """Number of roots of the whole batch."""
+    """Roots, whose posteriors are computed, (B,)."""
     support_global: NodeIds
     """All nodes that the batch encodes (in rows, roots and drawn), distinct and sorted, (N,)."""
     encoded: slice
@@ -107,7 +108,7 @@ class PPRBatch:
     root_local: NDArray[np.int64]
     """Position of each root in the support, (B,)."""
     rows: Rows
-    """Rows of the roots with the tail applied; `ids` are positions in the support."""
+    """Rows of the roots with the tail applied; `ids` are positions in the range `encoded`."""
     cluster_weight: NDArray[np.float32]
     """Weight of each cluster's mean evidence, (B, P)."""
     cluster: NDArray[np.int64]
@@ -116,6 +117,11 @@ class PPRBatch:
     """Weight of each support node in its cluster's mean; (N,) or (0,)."""
     features: Features | None
     """Scaled features of the nodes encoded here, in the graph's dtype unless scaling changed it."""
+
+    @property
+    def num_roots(self) -> int:
+        """Number of roots, B."""
+        return len(self.root_global)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,23 +172,26 @@ def assemble_batch(
         local, [rows.num_entries, rows.num_entries + len(root_global)]
     )
     cluster, weight_in_cluster = _weights_in_clusters(support, source.tail, sampling)
-    own = source.part.slice_of(len(root_global))
     encoded = source.part.slice_of(len(support), block=source.block)
     features = None
     if source.features is not None:
         features = scale_features(take_rows(source.features, support[encoded]), source.scaling)
     return PPRBatch(
-        root_global=root_global[own],
-        num_roots=len(root_global),
+        root_global=root_global,
         support_global=support,
         encoded=encoded,
-        root_local=root_local[own],
-        rows=replace(rows, ids=entry_local).consecutive(own),
-        cluster_weight=cluster_weight[own],
+        root_local=root_local,
+        rows=_of_part(replace(rows, ids=entry_local), encoded, len(support)),
+        cluster_weight=cluster_weight,
         cluster=cluster,
         weight_in_cluster=weight_in_cluster,
         features=features,
     )
+
+
+def _of_part(rows: Rows, encoded: slice, num_nodes: int) -> Rows:
+    """Return the entries of the rows that lie in this rank's range of the support."""
+    return rows if encoded == slice(0, num_nodes) else rows.within(encoded)
 
 
 def _weights_in_clusters(
@@ -247,9 +256,15 @@ class BatchLoader:
 
     def epoch(self, number: int, *, first: int = 0) -> Iterator[PPRBatch]:
         """Yield the batches of epoch `number`, starting with the one of index `first`."""
+        return self.prepared_epoch(number, lambda batch: batch, first=first)
+
+    def prepared_epoch(
+        self, number: int, prepare: Callable[[PPRBatch], Prepared], *, first: int = 0
+    ) -> Iterator[Prepared]:
+        """Yield `prepare(batch)` for the batches of `epoch`, in the threads that assemble them."""
         roots = self.epoch_roots(number)
 
-        def batch(index: int) -> PPRBatch:
+        def prepared(index: int) -> Prepared:
             sampling = None
             if self._coverage is not None:
                 sampling = ClusterSampling(
@@ -257,9 +272,9 @@ class BatchLoader:
                     root_fraction=len(roots[index]) / len(self.root_global),
                     rng=_generator(self._rng_seed, number, index),
                 )
-            return assemble_batch(roots[index], self._source, sampling)
+            return prepare(assemble_batch(roots[index], self._source, sampling))
 
-        return _in_order(batch, range(first, len(roots)), self._workers)
+        return _in_order(prepared, range(first, len(roots)), self._workers)
 
 
 def check_roots(nodes: NodeIds, store: PPRStore) -> None:
@@ -302,15 +317,15 @@ def _generator(rng_seed: int, *place: int) -> np.random.Generator:
 
 
 def _in_order(
-    make: Callable[[int], PPRBatch], indices: Sequence[int], workers: int
-) -> Iterator[PPRBatch]:
+    make: Callable[[int], Prepared], indices: Sequence[int], workers: int
+) -> Iterator[Prepared]:
     """Yield `make(index)` for each index; threads are `workers` batches ahead of the consumer."""
     if workers == 0:
         yield from map(make, indices)
         return
     # However the block is left, it waits for the batches under way: one per thread.
     with ThreadPoolExecutor(workers, thread_name_prefix="batches") as pool:
-        ahead: deque[Future[PPRBatch]] = deque()
+        ahead: deque[Future[Prepared]] = deque()
         for index in indices:
             ahead.append(pool.submit(make, index))
             if len(ahead) > workers:

@@ -1,6 +1,6 @@
 """Rows of a diffusion: the nodes and weights that each root keeps, and the mass that was cut."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,14 +49,22 @@ class Rows:
         """Return the row to which each entry belongs, (E,)."""
         return np.repeat(np.arange(self.num_rows), np.diff(self.row_ptr))
 
-    def consecutive(self, chosen: slice) -> "Rows":
-        """Return the rows of a slice with a start, a stop and no step."""
-        row_ptr = self.row_ptr[chosen.start : chosen.stop + 1]
-        entries = slice(row_ptr[0], row_ptr[-1])
-        return Rows(
-            row_ptr=row_ptr - row_ptr[0],
-            ids=self.ids[entries],
-            weights=self.weights[entries],
-            missing_mass=self.missing_mass[chosen],
-            cut_mass=self.cut_mass[chosen],
+    def within(self, chosen: slice) -> "Rows":
+        """Return all rows, but only their entries whose ids lie in a slice; ids count from there.
+
+        >>> empty = np.empty((1, 0), np.float32)
+        >>> mass = np.zeros(1, np.float32)
+        >>> weights = np.array([0.5, 0.25, 0.125], np.float32)
+        >>> rows = Rows(np.array([0, 3]), np.array([4, 7, 5]), weights, mass, empty)
+        >>> part = rows.within(slice(5, 8))
+        >>> part.ids.tolist(), part.weights.tolist()
+        ([2, 0], [0.25, 0.125])
+        """
+        inside = (self.ids >= chosen.start) & (self.ids < chosen.stop)
+        before = np.concatenate([[0], np.cumsum(inside)])
+        return replace(
+            self,
+            row_ptr=before[self.row_ptr],
+            ids=self.ids[inside] - chosen.start,
+            weights=self.weights[inside],
         )

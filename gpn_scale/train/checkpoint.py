@@ -33,6 +33,7 @@ _FACTS: dict[str, tuple[type, ...]] = {
 _MOST_STEPS = 1 << 53
 _CHECKSUM = "checksum"
 _MAY_DIFFER = {"train.patience", "opinion.patience", "flow.memory_mib", "minibatch.workers"}
+_MAY_DIFFER |= {"flow.compiled"}
 """Fields that change length, memory or speed of training, but, up to round-off, not its steps."""
 
 
@@ -122,6 +123,7 @@ def _described(tensor: Tensor | None) -> str:
 
 def save_checkpoint(path: Path, trainer: Trainer, config: RunConfig, graph: str) -> None:
     """Write everything that `restore_checkpoint` needs; `graph` is the graph's fingerprint."""
+    trainer.catch_up()
     state = trainer.state
     tensors = {f"model.{name}": value for name, value in trainer.model.state_dict().items()}
     tensors |= {f"best.{name}": value for name, value in state.best_state.items()}

@@ -3,7 +3,7 @@
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph, NodeIds
+from gpn_scale.device import device_rule
 from gpn_scale.distributed import World
 from gpn_scale.errors import ConfigError
 from gpn_scale.inference.all_nodes import predict_all
@@ -25,15 +26,17 @@ from gpn_scale.nn.noise import NOISE_ROWS, Noise
 from gpn_scale.ppr.batches import BatchLoader, BatchSource, PPRBatch, check_roots, epoch_cost
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import make_tail
+from gpn_scale.train.device_batch import DeviceBatch, copied_ahead, copies_to
 from gpn_scale.train.objective import EvidenceObjective, Objective
 from gpn_scale.train.task import (
     AbstractTask,
-    Forward,
     TrainedPart,
     Validation,
     checked_split,
     labelled,
 )
+
+Timed = TypeVar("Timed")
 
 _VALIDATION_DRAWS = 8
 """Validation draws this many times as many nodes as a training step to estimate clusters."""
@@ -134,17 +137,41 @@ class AbstractMinibatchTask(AbstractTask):
         epoch: int,
         *,
         first: int = 0,
-        forward: Forward | None = None,
     ) -> Iterator[Tensor]:
-        for batch in self._timed(self.loader.epoch(epoch, first=first)):
-            self.roots_seen += batch.num_roots
-            noise = None
-            if generator is not None:
-                noise = Noise.drawn(generator, batch.encoded.start)
-            loss = self.loss(model, batch, noise, forward or model)
-            yield loss * (self.num_train / batch.num_roots)
+        if not self._sums_are_joined:
+            for batch in self._timed(self.loader.epoch(epoch, first=first)):
+                noise = self._noise(generator, batch.encoded.start)
+                yield self._scaled(self.loss(model, batch, noise), batch.num_roots)
+            return
+        copies = copies_to(self.device)
 
-    def _timed(self, batches: Iterator[PPRBatch]) -> Iterator[PPRBatch]:
+        def on_host(batch: PPRBatch) -> DeviceBatch:
+            prepared = DeviceBatch.on_host(batch, self.labels, self.dtype)
+            return prepared if copies is None else prepared.map(copies.pinned)
+
+        batches = self.loader.prepared_epoch(epoch, on_host, first=first)
+        for copied in self._timed(copied_ahead(batches, copies)):
+            noise = self._noise(generator, copied.first_row)
+            yield self._scaled(self.joined_loss(model, copied, noise), copied.num_roots)
+
+    @property
+    def _sums_are_joined(self) -> bool:
+        """Whether a batch is prepared by `DeviceBatch`: on GPUs, and if ranks divide it."""
+        return self.world.size > 1 or device_rule(self.device).whole_rows
+
+    def _noise(self, generator: torch.Generator | None, first_row: int) -> Noise | None:
+        """Return the noise of the next step; None without dropout."""
+        if generator is None:
+            return None
+        hashed = device_rule(self.device).hashed_noise
+        return Noise.drawn(generator, first_row, hashed=hashed)
+
+    def _scaled(self, loss: Tensor, num_roots: int) -> Tensor:
+        """Return a batch's loss as this process's part of an estimate of the whole loss."""
+        self.roots_seen += num_roots
+        return loss * (self.num_train / num_roots / self.world.size)
+
+    def _timed(self, batches: Iterator[Timed]) -> Iterator[Timed]:
         while True:
             began = time.monotonic()
             batch = next(batches, None)
@@ -153,16 +180,19 @@ class AbstractMinibatchTask(AbstractTask):
                 return
             yield batch
 
-    def loss(
-        self, model: TrainedPart, batch: PPRBatch, noise: Noise | None, forward: Forward
-    ) -> Tensor:
-        """Return the sum of the losses of this process's roots of one batch."""
+    def loss(self, model: TrainedPart, batch: PPRBatch, noise: Noise | None) -> Tensor:
+        """Return the sum of the losses of the roots of one batch, which one process has alone."""
         assert batch.features is not None
         inputs = as_inputs(batch.features, self.device, self.dtype)
-        aggregate = self._joined(batch, self._aggregation(model, batch))
-        output = forward(inputs, aggregate, noise)
+        output = model(inputs, self._aggregation(model, batch), noise)
         labels = torch.from_numpy(self.labels[batch.root_global].astype(np.int64))
         return self.objective.loss(output, labels.to(self.device))
+
+    def joined_loss(self, model: TrainedPart, batch: DeviceBatch, noise: Noise | None) -> Tensor:
+        """Return the sum of the losses of the roots of one batch, the same in all processes."""
+        aggregate = batch.aggregation(model, self.world)
+        output = model(batch.inputs(self.dtype), aggregate, noise)
+        return self.objective.loss(output, batch.label_B)
 
     def facts(self) -> dict[str, Any]:
         """Return sizes of rows and batches, the tail, and how many nodes an epoch encodes."""
@@ -199,11 +229,6 @@ class AbstractMinibatchTask(AbstractTask):
         if self.config.validation == "auto":
             return len(self.val_nodes) * self.store.k >= graph.num_nodes
         return self.config.validation == "exact"
-
-    def _joined(self, batch: PPRBatch, aggregate: Aggregation) -> Aggregation:
-        """Return `aggregate` as a function of the evidence that this process has computed."""
-        count = len(batch.support_global)
-        return lambda own_NC: aggregate(self.world.joined(own_NC, batch.encoded, count))
 
 
 class MinibatchTask(AbstractMinibatchTask):

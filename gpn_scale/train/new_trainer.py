@@ -54,15 +54,14 @@ def new_trainer(
     graph = _prepared(config, graph)
     check_model_size(config, graph.num_features, graph.num_classes)
     task = _new_task(config, graph, store, device, dtype, world)
-    # Initial values are drawn on the CPU, so that a seed means the same on every device.
+    # Initial values and dropout's seeds are drawn on the CPU, so that a seed means the same on
+    # every device, and no draw waits for one.
     generator = torch.Generator().manual_seed(config.train.rng_seed)
     prior_C = torch.from_numpy(class_prior(graph)).to(dtype)
     num_clusters = num_tracked_clusters(task.tail) if isinstance(task, MinibatchTask) else 0
     network = new_network(config, graph.num_features, prior_C, num_clusters, generator)
     network = network.to(device, dtype)
     _standardise(network.encoder, config, graph)
-    if device.type != "cpu":
-        generator = torch.Generator(device).manual_seed(config.train.rng_seed)
     return Trainer(network, task, config.train, generator, world)
 
 
@@ -99,8 +98,6 @@ def new_opinion_trainer(
     opinion = new_opinion(config, graph.num_features, graph.num_classes, generator)
     opinion = opinion.to(device, dtype)
     _standardise(opinion.encoder, config, graph)
-    if device.type != "cpu":
-        generator = torch.Generator(device).manual_seed(rng_seed)
     return Trainer(opinion, task, config.opinion_training, generator, world)
 
 

@@ -1,7 +1,7 @@
 """What a trainer optimises: a source of losses, and scores on the validation nodes."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph, NodeIds, Split
+from gpn_scale.device import device_rule
 from gpn_scale.diffusion.power_iteration import exact_diffusion
 from gpn_scale.distributed import World
 from gpn_scale.errors import GraphError
@@ -52,10 +53,6 @@ class Validation:
         return cls(cross_entropy=cross_entropy / count, accuracy=right / count)
 
 
-Forward = Callable[..., Any]
-"""The network, or its wrapper if several processes train it; returns the network's output."""
-
-
 class AbstractTask(ABC):
     """A graph as a source of training losses."""
 
@@ -77,19 +74,17 @@ class AbstractTask(ABC):
         epoch: int,
         *,
         first: int = 0,
-        forward: Forward | None = None,
     ) -> Iterator[Tensor]:
         """Yield the losses of one epoch's steps, each an estimate of the sum over training nodes.
 
-        If several processes train, each yields its part, and the sum of the parts is the estimate.
+        If several processes train, each yields an equal part of the same estimate, whose gradient
+        reaches what this process has computed.
 
         Args:
             model: The network, whose parameters change between the steps.
             generator: Source of dropout; None for no dropout.
             epoch: Number of the epoch, counted from 1.
             first: Number of steps to skip because they are done.
-            forward: Wrapper of the model that joins the gradients of all processes; None for one
-                process.
         """
 
     @property
@@ -155,13 +150,15 @@ class ExactTask(AbstractTask):
         epoch: int,
         *,
         first: int = 0,
-        forward: Forward | None = None,
     ) -> Iterator[Tensor]:
         if first:
             return
         self.roots_seen += len(self.train_nodes)
-        noise = None if generator is None else Noise.drawn(generator)
-        output = (forward or model)(self.inputs, self.diffusion, noise)
+        noise = None
+        if generator is not None:
+            hashed = device_rule(self.train_nodes.device).hashed_noise
+            noise = Noise.drawn(generator, hashed=hashed)
+        output = model(self.inputs, self.diffusion, noise)
         yield self.objective.loss(output, self.train_labels, self.train_nodes)
 
     @torch.no_grad()

@@ -3,6 +3,7 @@
 import math
 import signal
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict, dataclass, field
 
@@ -11,11 +12,13 @@ from torch import Tensor
 from torch.optim import Adam
 
 from gpn_scale.config import TrainConfig
+from gpn_scale.device import device_rule
 from gpn_scale.distributed import World
 from gpn_scale.errors import NumericalError
 from gpn_scale.memory import give_back_freed_memory
 from gpn_scale.nn.opinion import Opinion
-from gpn_scale.train.task import AbstractTask, Forward, TrainedPart, Validation
+from gpn_scale.train.step_totals import StepTotals
+from gpn_scale.train.task import AbstractTask, TrainedPart, Validation
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +125,7 @@ class Trainer:
         model: Network to train, changed in place.
         task: Source of the losses.
         config: Epochs, patience, learning rate.
-        generator: Source of dropout, on the device of the model.
+        generator: Source of dropout, on the host.
         world: The processes that train this model together.
     """
 
@@ -143,7 +146,9 @@ class Trainer:
         self.timing = Timing()
         self.observe_step: ObserveStep = lambda epoch, step, steps: None
         self.stop_asked: Callable[[], int | None] = lambda: None
-        self._forward: Forward | None = None  # made when all processes have a trainer
+        self._unread: deque[StepTotals] = deque()
+        self._asked = 0
+        self._is_shared = False  # whether all processes have a trainer, and the same weights
         self._counted_until = time.monotonic()
         self.optimiser = self.new_optimiser(self.phase(1))
 
@@ -161,7 +166,14 @@ class Trainer:
         }
         groups = [flows] if phase == "warmup" else [encoder, flows]
         groups = [group for group in groups if group["params"]]
-        return Adam(groups, lr=self.config.learning_rate)
+        fused = True if self._runs_ahead else None
+        return Adam(groups, lr=self.config.learning_rate, fused=fused)
+
+    @property
+    def _runs_ahead(self) -> bool:
+        """Whether steps are queued on the device before the loss of the last one is read."""
+        device = self.model.encoder.first.weight.device
+        return device_rule(device).runs_ahead
 
     def learning_rate(self, step: int) -> float:
         """Return the learning rate of an optimiser step, counted from 1 over all epochs."""
@@ -199,8 +211,9 @@ class Trainer:
             Interrupted: a process was asked to stop.
         """
         self._counted_until = time.monotonic()
-        if self._forward is None:
-            self._forward = self.world.parallel(self.model)
+        if not self._is_shared:
+            self._is_shared = True
+            self.world.share_state(self.model)
             if self.world.size > 1:
                 self.model.encoder.divide(self.world.total)
         while not self.finished:
@@ -252,28 +265,48 @@ class Trainer:
             if step == self.warmup_steps + 1:
                 self.optimiser = self.new_optimiser("main")
             phase = self.phase(step)
-            number = self.stop_asked() or 0
-            sums = self.world.totals_later([float(loss.detach()), float(number)])
-            self._backward(loss)
-            value, asked = sums()
             where = f"step {state.step + 1} of {steps} of epoch {epoch} ({phase})"
-            _require_finite(value, "training loss", where)
+            totals = self._backward(loss, self.stop_asked() or 0, where)
+            self._unread.append(totals)
+            if self._runs_ahead:
+                totals.guard(self.optimiser)
+                self._read(leave=1)
+            else:
+                self._read()
             self._step(self.learning_rate(step))
             state.step += 1
-            state.loss_sum += value
             self._count_seconds()
             self.observe_step(epoch, state.step, steps)
-            if asked:
+            if self._asked:
                 losses.close()
-                raise Interrupted(number or signal.SIGTERM)
+                self.catch_up()
+                number, self._asked = self._asked, 0
+                raise Interrupted(number)
+        self.catch_up()
         return state.loss_sum / steps
+
+    def catch_up(self) -> None:
+        """Wait for the losses of all steps so far; after that, `state` is complete.
+
+        Raises:
+            NumericalError: one of them is not finite.
+        """
+        self._read()
+
+    def _read(self, *, leave: int = 0) -> None:
+        """Read the losses of all steps but the last few, and requests to stop."""
+        while len(self._unread) > leave:
+            totals = self._unread.popleft()
+            value, asked = totals.read()
+            _require_finite(value, "training loss", totals.where)
+            self.state.loss_sum += value
+            if asked:
+                self._asked = totals.number or signal.SIGTERM
 
     def _losses(self, epoch: int) -> Generator[Tensor, None, None]:
         """Yield the task's losses and measure the time that they take."""
         timing, task = self.timing, self.task
-        losses = task.losses(
-            self.model, self.generator, epoch, first=self.state.step, forward=self._forward
-        )
+        losses = task.losses(self.model, self.generator, epoch, first=self.state.step)
         while True:
             began, waited = time.monotonic(), task.data_seconds
             loss = next(losses, None)
@@ -285,12 +318,16 @@ class Trainer:
                 return
             yield loss
 
-    def _backward(self, loss: Tensor) -> None:
+    def _backward(self, loss: Tensor, number: int, where: str) -> StepTotals:
+        """Compute the gradients, and sum them over all processes together with the loss."""
         began = time.monotonic()
         self.model.zero_grad(set_to_none=True)
-        # Gradients are averaged over the processes, but the loss is the sum of their parts.
-        (loss * self.world.size).backward()  # type: ignore[no-untyped-call]
+        # A process has an equal part of the same loss, but the gradients of its own nodes alone.
+        whole = loss if self.world.size == 1 else loss * self.world.size
+        whole.backward()  # type: ignore[no-untyped-call]
+        totals = StepTotals.summed(loss, number, where, self.model.parameters(), self.world)
         self.timing.backward += time.monotonic() - began
+        return totals
 
     def _step(self, learning_rate: float) -> None:
         began = time.monotonic()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from gpn_scale import distributed
 from gpn_scale.config import (
     DiffusionConfig,
     EncoderConfig,
@@ -24,6 +25,8 @@ pytestmark = pytest.mark.ddp
 
 # A last batch of one root, and supports that are no multiple of anything.
 NODES, BATCH = 1400, 20
+CLASSES, CLUSTERS, HIDDEN = 3, 4, 8
+BUFFERS = ("_F", "running_mean", "running_var", "tracked", "log_prior_C", "mean_PC", "total_P")
 DIFFUSION = DiffusionConfig(teleport=0.2, steps=3)
 CANCELLED = {"encoder.first.bias", "encoder.further.0.bias"}
 CANCELLED |= {f"encoder.norms.{depth}.running_mean" for depth in (0, 1)}
@@ -31,13 +34,13 @@ CANCELLED |= {f"encoder.norms.{depth}.running_mean" for depth in (0, 1)}
 
 
 def graph_and_config(tail="clustered", validation="exact", model="GPN"):
-    settings = SyntheticConfig(nodes=NODES, classes=3, features=6, degree=4, isolated=0.02)
+    settings = SyntheticConfig(nodes=NODES, classes=CLASSES, features=6, degree=4, isolated=0.02)
     graph = synthetic_graph(settings)
     graph = stratified_split(graph, train=0.05, val=0.05, rng_seed=1)
     return graph, RunConfig(
         model=model,
         mode="minibatch",
-        encoder=EncoderConfig(hidden=8, layers=3, latent=4, dropout=0.3, batch_norm=True),
+        encoder=EncoderConfig(hidden=HIDDEN, layers=3, latent=4, dropout=0.3, batch_norm=True),
         diffusion=DIFFUSION,
         minibatch=MinibatchConfig(
             batch_size=BATCH, tail=tail, tail_nodes=900, validation=validation
@@ -51,28 +54,37 @@ def store(tmp_path_factory):
     graph, _ = graph_and_config()
     folder = tmp_path_factory.mktemp("store")
     parameters = DIFFUSION.store_parameters
-    write_store(str(folder), graph, DIFFUSION, k=6, clusters=4, parameters=parameters)
+    write_store(str(folder), graph, DIFFUSION, k=6, clusters=CLUSTERS, parameters=parameters)
     return folder
 
 
 def trained(world, store, tail, validation):
-    """Losses, gradients of the first step, scores, weights and predictions of a short run."""
+    """Losses, sums and gradients of the first step, scores, weights, predictions of a short run."""
     graph, config = graph_and_config(tail, validation)
     classifier = GPNClassifier(config, dtype=torch.float64, world=world)
     trainer = classifier.trainer(graph, store)
-    gradients = {}
+    gradients, sums = {}, []
 
     def observe_step(epoch, step, steps):
         if not gradients:
+            distributed.dist.all_reduce = all_reduce
             gradients.update(
                 {name: p.grad.numpy().copy() for name, p in trainer.model.named_parameters()}
             )
 
+    all_reduce = distributed.dist.all_reduce
+
+    def counted(tensor, **options):
+        sums.append(tensor.numel())
+        return all_reduce(tensor, **options)
+
     trainer.observe_step = observe_step
+    distributed.dist.all_reduce = counted
     records = []
     classifier.fit_trainer(trainer, observe=records.append)
     prediction, evidence = classifier.predict_with_evidence(graph, store=store)
     return {
+        "sums": sums,
         "steps": trainer.task.num_steps,
         "scores": np.array([(r.loss, r.val_cross_entropy, r.val_accuracy) for r in records]),
         "best_epoch": trainer.state.best_epoch,
@@ -83,6 +95,20 @@ def trained(world, store, tail, validation):
         "alone": np.array(prediction.alpha_0_no_network),
         "evidence": evidence.total,
     }
+
+
+def expected_sums(trained_alone, tail):
+    """Sizes of the sums over ranks of a step: six, of which only one is large.
+
+    Before they were joined, there were eight: two for the moments of batch-norm and two for their
+    gradients, two for the evidence of the whole support, one for the gradients, one for the loss.
+    """
+    moments, their_gradients = [3 * HIDDEN] * 2, [2 * HIDDEN] * 2
+    clusters = {"clustered": CLUSTERS, "stationary": 1, "renormalised": 0}[tail]
+    weights = trained_alone["weights"].items()
+    parameters = sum(w.size for name, w in weights if not name.endswith(BUFFERS))
+    roots_and_clusters = [(BATCH + clusters) * CLASSES]
+    return [*moments, *roots_and_clusters, *their_gradients, parameters + 2]
 
 
 def assert_equal(got, expected, tolerance, name=""):
@@ -111,6 +137,7 @@ def test_any_number_of_ranks_trains_the_same_model(store, tail, validation, size
     results = run_ranks(size, trained, store, tail, validation)
     for result in results:
         assert isinstance(result, dict), result
+        assert result.pop("sums") == expected_sums(expected, tail)
         for part in ("steps", "best_epoch"):
             assert result.pop(part) == expected[part]
         predictions = {

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
 
 from gpn_scale.config import DiffusionConfig, MinibatchConfig, TailKind
 from gpn_scale.data.features import scale_features
@@ -270,15 +271,24 @@ def test_ranks_divide_a_batch(small_graph, store, size):
     parts = [
         assemble_batch(roots, replace(source, part=RankPart(rank, size))) for rank in range(size)
     ]
-    for name in ("root_global", "root_local", "cluster_weight", "features"):
-        joined = np.concatenate([dense(getattr(part, name)) for part in parts])
-        np.testing.assert_array_equal(joined, dense(getattr(whole, name)), err_msg=name)
-    for name in ("ids", "weights", "missing_mass", "cut_mass"):
-        joined = np.concatenate([getattr(part.rows, name) for part in parts])
-        np.testing.assert_array_equal(joined, getattr(whole.rows, name), err_msg=name)
-    assert all(part.rows.num_rows == len(part.root_global) for part in parts)
-    assert all(part.num_roots == 10 for part in parts)
-    assert all(part.encoded.start % 8 == 0 for part in parts)
+    np.testing.assert_array_equal(
+        np.concatenate([dense(part.features) for part in parts]), dense(whole.features)
+    )
+    for part in parts:
+        for name in ("root_global", "root_local", "support_global", "cluster_weight"):
+            np.testing.assert_array_equal(getattr(part, name), getattr(whole, name), err_msg=name)
+        assert part.num_roots == part.rows.num_rows == 10
+        assert part.encoded.start % 8 == 0
+    # Every rank has the entries of its own nodes; together they are those of whole rows.
+    matrices = [
+        csr_matrix(
+            (part.rows.weights, part.rows.ids, part.rows.row_ptr),
+            shape=(10, part.encoded.stop - part.encoded.start),
+        ).toarray()
+        for part in parts
+    ]
+    rows = csr_matrix((whole.rows.weights, whole.rows.ids, whole.rows.row_ptr))
+    np.testing.assert_array_equal(np.hstack(matrices), rows.toarray())
 
 
 def test_too_large_batches_are_refused(make_loader):

@@ -126,7 +126,7 @@ def test_batches_add_up_to_the_whole(small_graph, all_rows):
     model = model_for(small_graph, config, 1)
     batches = list(task.loader.epoch(1))
     assert task.num_steps == len(batches) > 1
-    total = sum(task.loss(model, batch, None, model).item() for batch in batches)
+    total = sum(task.loss(model, batch, None).item() for batch in batches)
     exact, _ = losses_and_gradients(exact_task(small_graph, config), model)
     assert total == pytest.approx(exact, rel=1e-6)
     scaled = [loss.item() for loss in task.losses(model, None, 1)]

@@ -26,7 +26,7 @@ class ScriptedTask(AbstractTask):
 
     num_steps = 1
 
-    def losses(self, model, generator, epoch, *, first=0, forward=None):
+    def losses(self, model, generator, epoch, *, first=0):
         yield sum(parameter.sum() for parameter in model.parameters())
 
     def validate(self, model):
@@ -62,7 +62,7 @@ def test_warm_up_ends_within_an_epoch_of_several_steps(small_graph):
     class ManySteps(ScriptedTask):
         num_steps = 4
 
-        def losses(self, model, generator, epoch, *, first=0, forward=None):
+        def losses(self, model, generator, epoch, *, first=0):
             for _ in range(first, self.num_steps):
                 yield next(super().losses(model, generator, epoch))
 
@@ -129,7 +129,7 @@ def test_a_validation_score_that_is_not_finite_stops(small_graph, bad):
 
 def test_a_loss_that_is_not_finite_stops_before_the_step(small_graph):
     class NaNTask(ScriptedTask):
-        def losses(self, model, generator, epoch, *, first=0, forward=None):
+        def losses(self, model, generator, epoch, *, first=0):
             yield sum(p.sum() for p in model.parameters()) * float("nan")
 
     trainer = trainer_for(small_graph, NaNTask([1.0]), warmup_steps=0, epochs=5)
