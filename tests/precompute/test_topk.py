@@ -1,5 +1,6 @@
 """`topk_ppr` against dense matrices: the certificate, the forms of its arguments, and refusals."""
 
+import doctest
 import subprocess
 import sys
 from pathlib import Path
@@ -187,3 +188,10 @@ def test_the_package_offers_it_on_first_use():
     assert set(precompute.__all__) <= set(dir(precompute))
     with pytest.raises(AttributeError, match="module 'precompute' has no attribute 'topk_prr'"):
         precompute.topk_prr  # noqa: B018
+
+
+def test_the_example_of_the_page_gives_what_it_says():
+    page = REPOSITORY / "docs" / "ppr_engine.md"
+    results = doctest.testfile(str(page), module_relative=False)
+    assert results.attempted > 5
+    assert results.failed == 0
