@@ -24,7 +24,7 @@ LAYERS = [
     {"predictor"},
     {"classifier"},
     {"baselines", "estimator"},
-    {"models", "sklearn"},
+    {"interop", "models", "sklearn"},
     {"experiments"},
     {"page"},
     {"serve"},
@@ -38,7 +38,9 @@ PRECOMPUTE_USES |= {"files", "flags", "memory", "messages", "ppr", "progress", "
 PRECOMPUTE_USES |= {"explained", "locks", "reading", "recipes"}
 """Packages of gpn_scale that precompute imports; none of them loads torch."""
 SOLE_USERS = {
-    "torch_geometric": {"gpn_scale/data/benchmark_files.py"},
+    "torch_geometric": {"gpn_scale/data/benchmark_files.py", "gpn_scale/interop/pyg.py"},
+    "mlflow": {"gpn_scale/interop/tracking.py"},
+    "networkx": {"gpn_scale/interop/networkx_graph.py"},
     "gpytorch": {"gpn_scale/baselines/gpytorch_process.py"},
     "torch_sparse": {"gpn_scale/nn/sparse.py"},
     "xxhash": {"gpn_scale/block_checksums.py"},
@@ -63,11 +65,12 @@ SOLE_USERS = {
 }
 CALLS_UP = {
     "gpn_scale/estimator.py": {"gpn_scale.page.classifier_report"},
+    "gpn_scale/interop/pyg.py": {"precompute.topk"},
     "gpn_scale/ppr/store.py": {"precompute.update"},
 }
 """Imports of a higher layer, each inside of one method that its user asks for by name."""
 UNTESTED = {
-    "__init__.py": "holds a docstring; that of gpn_scale is tested by test_init.py",
+    "__init__.py": "holds a docstring, or names that tests of the modules import from it",
     "__main__.py": "calls the command line, which has its own tests",
 }
 """Names of source files without a test file, and why."""

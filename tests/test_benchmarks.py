@@ -75,6 +75,11 @@ WITH_TABLES = {
         f"--dataset {DATASET} --work WORK --models LP --left-out-classes 1",
         "| LP | 9",
     ),
+    "bench_ppr_rivals": (
+        f"--dataset {DATASET} --packages topk_ppr,igraph,fast-pagerank,scikit-network --roots 4 "
+        "--k 4 --repeats 1 --threads 1",
+        "| topk_ppr, push | ",
+    ),
     "bench_rows": ("--work WORK --ks 4 --threads 1 MODEL", "| clustered, P = 8 | 0.9"),
     "bench_update": (f"--dataset {DATASET} --edges 3 --nodes 2 --k 4 --clusters 2", "| 3 edges | "),
     "label_next": (

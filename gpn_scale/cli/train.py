@@ -48,6 +48,7 @@ from gpn_scale.evaluation.report import Report, make_report
 from gpn_scale.files import write_json
 from gpn_scale.inference.evidence import EvidenceSummary
 from gpn_scale.inference.stored_rows import open_rows
+from gpn_scale.interop.tracking import check_mlflow, log_run
 from gpn_scale.memory import KEPT_BLOCK_BYTES, anonymous_bytes, keep_freed_blocks
 from gpn_scale.messages import say
 from gpn_scale.page.run_facts import run_facts
@@ -65,6 +66,8 @@ from gpn_scale.train.trainer import EpochRecord, Interrupted, Trainer
 
 def train(options: argparse.Namespace) -> None:
     """Load the graph, train, predict and report, in one process or in each of several ranks."""
+    if options.mlflow is not None:
+        check_mlflow()  # before hours of training
     use_threads(options.threads)
     device = pick_device(options.device)
     checked_pause(options.checkpoint_seconds)
@@ -142,6 +145,14 @@ def _train_in_directory(
         report = _write_results(run, prediction, seconds, ranks)
         _write_page(run, prediction, evidence)
         print_summary(report, directory)
+        if options.mlflow is not None:
+            _log_to_mlflow(directory, options.mlflow)
+
+
+def _log_to_mlflow(directory: RunDirectory, experiment: str) -> None:
+    run_id = log_run(directory.path, experiment=experiment)
+    text = f"\nlogged to MLflow, experiment {experiment!r}: run {run_id}"
+    say("mlflow", text.strip(), text=text, result=True, experiment=experiment, run_id=run_id)
 
 
 def _base(options: argparse.Namespace) -> ConfigFile | None:

@@ -10,11 +10,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any
 
 import vl_convert
 
 from gpn_scale.errors import MachineError
+from gpn_scale.files import make_folder, write_text
 from gpn_scale.page.palette import LIGHT, colour_style
 from gpn_scale.page.templates import rendered
 from gpn_scale.page.texts import clean
@@ -88,6 +90,17 @@ class Chart:
     def svg_file(self) -> str:
         """Return the drawing as the content of an SVG file."""
         return self._drawn(style=colour_style())
+
+    def _repr_svg_(self) -> str:
+        """Return the drawing that notebooks show of a chart."""
+        return self.svg_file()
+
+    def write(self, path: Path | str) -> Path:
+        """Write the drawing to an SVG file, whose folder is made if it is missing."""
+        file = Path(path)
+        make_folder(file.parent)
+        write_text(file, self.svg_file())
+        return file
 
     def png_file(self) -> bytes:
         """Return the drawing as the content of a PNG file, on a white ground."""
