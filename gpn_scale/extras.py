@@ -9,6 +9,7 @@ from gpn_scale.errors import MissingExtraError
 EXTRAS: Mapping[str, tuple[str, ...]] = {
     "charts": ("jinja2", "vl_convert"),
     "gp": ("gpytorch",),
+    "mlflow": ("mlflow",),
     "serve": ("fastapi", "jinja2", "prometheus_client", "uvicorn"),
     "tensorboard": ("tensorboard",),
 }

@@ -26,7 +26,6 @@ from precompute.mass_bounds import mass_bounds
 from precompute.mpi import SingleProcess
 from precompute.resources import default_resources, thread_limit
 from precompute.row_engine import RowEngine, chosen_method
-from precompute.row_kernels import PaddedRows
 from precompute.row_sums import row_totals, sum_steps
 from precompute.scratch_memory import plan_slots
 
@@ -234,8 +233,7 @@ def _rows(graph: Graph, config: PPRConfig, roots: NodeIds, threads: int | None) 
     of_roots = bounds.totals(roots, totals[roots])
     if method == "push":
         return engine.finish(engine.push(roots), of_roots)
-    rows = engine.sweep(lambda *_: None)
-    rows = PaddedRows(rows.ids[roots], rows.weights[roots], rows.sizes[roots])
+    rows = engine.sweep(lambda *_: None).of(roots)
     return engine.finish(rows, of_roots, swept_roots=roots)
 
 

@@ -18,7 +18,7 @@ from gpn_scale.extras import EXTRAS, check_extra
 
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
 SMALL = "synthetic:nodes=200,classes=3,features=8,separation=4"
-OTHER_NAMES = {"vl_convert": "vl-convert-python"}
+OTHER_NAMES = {"mlflow": "mlflow-skinny", "vl_convert": "vl-convert-python"}
 """Names of distributions that differ from those of their packages."""
 DEVELOPMENT = {"accelerate", "all", "dev", "docs", "fuzz", "gallery"}
 """Extras that no command asks for: they speed up, join others, or are for developers."""

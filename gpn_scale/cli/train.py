@@ -45,10 +45,11 @@ from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.evaluation.prediction_table import write_predictions
 from gpn_scale.evaluation.report import Report, make_report
+from gpn_scale.extras import check_extra
 from gpn_scale.files import write_json
 from gpn_scale.inference.evidence import EvidenceSummary
 from gpn_scale.inference.stored_rows import open_rows
-from gpn_scale.interop.tracking import check_mlflow, log_run
+from gpn_scale.interop.tracking import log_run
 from gpn_scale.memory import KEPT_BLOCK_BYTES, anonymous_bytes, keep_freed_blocks
 from gpn_scale.messages import say
 from gpn_scale.page.run_facts import run_facts
@@ -67,7 +68,7 @@ from gpn_scale.train.trainer import EpochRecord, Interrupted, Trainer
 def train(options: argparse.Namespace) -> None:
     """Load the graph, train, predict and report, in one process or in each of several ranks."""
     if options.mlflow is not None:
-        check_mlflow()  # before hours of training
+        check_extra("mlflow", "--mlflow")  # before hours of training
     use_threads(options.threads)
     device = pick_device(options.device)
     checked_pause(options.checkpoint_seconds)

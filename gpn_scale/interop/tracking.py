@@ -7,11 +7,11 @@ afterwards, as often and from wherever one likes.
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from gpn_scale.errors import RunError
+from gpn_scale.extras import check_extra
 from gpn_scale.reading import read_json
 from gpn_scale.train.metrics_log import read_metrics
 from gpn_scale.train.run_directory import RunDirectory
@@ -25,22 +25,6 @@ _RESULTS = ("metrics", "ood", "seconds")
 _FORBIDDEN = re.compile(r"[^\w\-. :/]", re.ASCII)
 """Characters that names of metrics must not have."""
 _LONGEST_NAME, _LONGEST_VALUE = 250, 6000
-
-
-def check_mlflow() -> None:
-    """Check that MLflow is installed.
-
-    >>> if find_spec("mlflow") is not None:
-    ...     check_mlflow()
-
-    Raises:
-        RunError: it is missing.
-    """
-    if find_spec("mlflow") is None:
-        raise RunError(
-            "logging to MLflow needs the package mlflow-skinny or mlflow, which is not installed: "
-            "install gpn-scale with the extra [mlflow], as in pip install 'gpn-scale[mlflow]'"
-        )
 
 
 def log_run(
@@ -82,7 +66,7 @@ def log_run(
             "first",
             arguments=("run",),
         )
-    check_mlflow()
+    check_extra("mlflow", "logging to MLflow")
     from mlflow import MlflowClient
     from mlflow.exceptions import MlflowException
 

@@ -1,11 +1,12 @@
 """Runs in MLflow's own store, read back by MLflow."""
 
 import json
+import sys
 
 import pytest
 
 from gpn_scale.cli.train import main as train
-from gpn_scale.errors import RunError
+from gpn_scale.errors import MissingExtraError, RunError
 from gpn_scale.interop import tracking
 from gpn_scale.interop.tracking import log_run
 
@@ -86,10 +87,10 @@ def test_an_unfinished_run_is_refused(tmp_path):
         log_run(tmp_path)
 
 
-def test_without_mlflow_the_extra_is_named(monkeypatch):
-    monkeypatch.setattr(tracking, "find_spec", lambda name: None)
-    with pytest.raises(RunError, match=r"pip install 'gpn-scale\[mlflow\]'"):
-        tracking.check_mlflow()
+def test_without_mlflow_the_extra_is_named(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'gpn-scale\[mlflow\]'"):
+        log_run(run)
 
 
 def test_training_logs_its_run_if_it_is_asked_to(tmp_path, uri, monkeypatch, capsys):
