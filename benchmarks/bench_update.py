@@ -8,7 +8,9 @@ Builds a store, then adds edges between random nodes (10, 1,000 and 10,000) and 
 edges each (1 % of all), each to a copy of the store, and updates it. Prints the fraction of rows
 that were computed again, the time against that of a rebuild in the same process, and the largest
 true movement of sampled rows that stayed, over their bound. With `--run`, the model of a run
-predicts sampled nodes from both stores, and the rank correlation of alpha_0 is printed. `--series`
+predicts sampled nodes, and the rank correlations of alpha_0 from the updated store are printed: with
+the rebuilt one, whose clusters METIS drew anew, and with one of the same clusters in which every row
+that can have moved was computed again (tolerance 0). `--series`
 makes many small updates in a row and folds them. `--write FILE` writes the table.
 """
 
@@ -107,16 +109,16 @@ def largest_overshoot(store: PPRStore, graph: Graph, diffusion: DiffusionConfig)
     return largest
 
 
-def alpha_correlation(run: Path, graph: Graph, updated: Path, rebuilt: Path) -> float:
-    """Return the rank correlation of alpha_0 that a frozen model predicts from both stores."""
+def alpha_correlations(run: Path, graph: Graph, updated: Path, others: list[Path]) -> list[float]:
+    """Return rank correlations of alpha_0 that a frozen model predicts, with each other store."""
     model = GPNClassifier.load(run / "model.safetensors")
     nodes = np.random.default_rng(1).choice(
         graph.num_nodes, min(20_000, graph.num_nodes), replace=False
     )
-    values = [
-        model.predict_nodes(graph, nodes, path).prediction.alpha_0 for path in (updated, rebuilt)
+    alpha_0, *values = [
+        model.predict_nodes(graph, nodes, path).prediction.alpha_0 for path in (updated, *others)
     ]
-    return float(scipy.stats.spearmanr(*values).statistic)
+    return [float(scipy.stats.spearmanr(alpha_0, other).statistic) for other in values]
 
 
 def seconds_of(work: "object", *arguments: object, **options: object) -> tuple[float, object]:
@@ -133,8 +135,9 @@ def single_updates(graph: Graph, config: PPRConfig, work: Path, options: argpars
     lines = [
         f"build: {build_seconds:.2f} s",
         "",
-        "| change | rows again | seconds | rebuild | ratio | moved / bound | Spearman alpha_0 |",
-        "|---|---|---|---|---|---|---|",
+        "| change | rows again | seconds | rebuild | ratio | moved / bound | Spearman alpha_0 "
+        "| same clusters |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     one_percent = graph.num_nodes // 100 if options.nodes is None else options.nodes
     sizes = [(edges, 0) for edges in options.edges] + ([(0, one_percent)] if one_percent else [])
@@ -145,24 +148,26 @@ def single_updates(graph: Graph, config: PPRConfig, work: Path, options: argpars
         tolerance = options.tolerance
         seconds, plan = seconds_of(update_store, work / "updated", new, tolerance=tolerance)
         assert isinstance(plan, UpdatePlan)
-        rebuild, correlation = float("nan"), float("nan")
+        rebuild, correlations = float("nan"), [float("nan")] * 2
         if not options.no_rebuild:
             rebuild, _ = seconds_of(build_store, new, config, work / "rebuilt")
             if options.run is not None:
-                correlation = alpha_correlation(
-                    options.run, new, work / "updated", work / "rebuilt"
-                )
+                shutil.copytree(work / "old", work / "all_rows")
+                update_store(work / "all_rows", new, tolerance=0.0)
+                others = [work / "rebuilt", work / "all_rows"]
+                correlations = alpha_correlations(options.run, new, work / "updated", others)
         after = PPRStore.open(work / "updated")
         excess = largest_excess(before, after, graph, new, config.diffusion)
         name = f"{edges:,} edges" if edges else f"{nodes:,} nodes with {EDGES_PER_NODE} edges"
         fraction = plan.computed_rows / plan.num_roots
         lines.append(
             f"| {name} | {plan.computed_rows:,} ({fraction:.2%}) | {seconds:.2f} | {rebuild:.2f} "
-            f"| {seconds / rebuild:.3f} | {excess:.2f} | {correlation:.5f} |"
+            f"| {seconds / rebuild:.3f} | {excess:.2f} | {correlations[0]:.5f} "
+            f"| {correlations[1]:.5f} |"
         )
         print(lines[-1], flush=True)
         del before, after
-        for folder in ("updated", "rebuilt"):
+        for folder in ("updated", "rebuilt", "all_rows"):
             shutil.rmtree(work / folder, ignore_errors=True)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     return "\n".join([*lines, "", f"peak memory {peak:.2f} GiB"])
