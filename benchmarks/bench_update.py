@@ -8,8 +8,8 @@ Builds a store, then adds edges between random nodes (10, 1,000 and 10,000) and 
 edges each (1 % of all), each to a copy of the store, and updates it. Prints the fraction of rows
 that were computed again, the time against that of a rebuild in the same process, and the largest
 true movement of sampled rows that stayed, over their bound. With `--run`, the model of a run
-predicts sampled nodes, and the rank correlations of alpha_0 from the updated store are printed: with
-the rebuilt one, whose clusters METIS drew anew, and with one of the same clusters in which every row
+predicts sampled nodes, and rank correlations of alpha_0 from the updated store are printed: with
+the rebuilt one, whose clusters METIS drew anew, and with one of the same clusters in which all rows
 that can have moved was computed again (tolerance 0). `--series`
 makes many small updates in a row and folds them. `--write FILE` writes the table.
 """
