@@ -18,11 +18,12 @@ BOARD_MODELS ?= GPN+,GPN+-minibatch,GPN,APPNP,APPNP+GNNSafe,APPNP+GEBM,LP,LOP-GP
 BOARD_SPLITS ?= 5
 BOARD_SETS ?= 0,1,2,3,4
 
-.PHONY: help install demo test faults machine fuzz check coverage results comparison leaderboard clean
+.PHONY: help install demo test gallery faults machine fuzz check coverage results comparison leaderboard clean
 
 help:
 	@echo "make demo           install, precompute, train on the embedded graph, show what the model does not know"
 	@echo "make test           install and run all tests"
+	@echo "make gallery        install and run examples/gallery to notebooks and pictures in build/gallery (ONLY=\"01 05\" for some)"
 	@echo "make faults         let every call that changes a file fail, and lose power after each, in all commands"
 	@echo "make machine        try random histories of a store: builds, kills, damage, repairs, readers, writers (RUNS=2000)"
 	@echo "make fuzz           let coverage-guided fuzzing look for files that break a reader (SECONDS=20 for each of ten readers)"
@@ -50,6 +51,9 @@ demo: install
 
 test: install
 	$(BIN)/python -m pytest -n auto
+
+gallery: install
+	$(BIN)/python examples/run_gallery.py $(if $(ONLY),--only $(ONLY))
 
 # Every call of the disk fails in every way, and power is lost after every call; the table goes to standard output.
 faults: install
