@@ -24,7 +24,7 @@ BOARD_MODELS ?= GPN+,GPN+-minibatch,GPN,APPNP,APPNP+GNNSafe,APPNP+GEBM,LP,LOP-GP
 BOARD_SPLITS ?= 5
 BOARD_SETS ?= 0,1,2,3,4
 
-.PHONY: help install demo test docs test-oldest wheel-test faults hostile machine fuzz check coverage results comparison leaderboard clean
+.PHONY: help install demo test docs gallery test-oldest wheel-test faults hostile machine fuzz check coverage results comparison leaderboard clean
 
 help:
 	@echo "make demo           install, precompute, train on the embedded graph, show what the model does not know"
@@ -32,6 +32,7 @@ help:
 	@echo "make test-oldest    run a part of the tests with the oldest versions that pyproject.toml admits (PYTHON=python3.11)"
 	@echo "make wheel-test     build sdist and wheel, install the wheel into an empty environment, run every command and the README there"
 	@echo "make docs           install and build the documentation site into site/ (GALLERY=0: without running the gallery)"
+	@echo "make gallery        install and run examples/gallery to notebooks and pictures in build/gallery (ONLY=\"01 05\" for some)"
 	@echo "make faults         let every call that changes a file fail, and lose power after each, in all commands"
 	@echo "make hostile        try commands with hostile options, files, names and machines (TRIALS=5000 SEED=1)"
 	@echo "make machine        try random histories of a store: builds, kills, damage, repairs, readers, writers (RUNS=2000)"
@@ -76,6 +77,9 @@ wheel-test: install
 docs: install
 	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 $(BIN)/python -m mkdocs build --clean
 	@echo "open site/index.html"
+
+gallery: install
+	$(BIN)/python examples/run_gallery.py $(if $(ONLY),--only $(ONLY))
 
 # Every call of the disk fails in every way, and power is lost after every call; the table goes to standard output.
 faults: install

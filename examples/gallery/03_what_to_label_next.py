@@ -16,7 +16,7 @@ from gpn_scale.page.curve_chart import CurveAxes, Line, curve_chart
 from gpn_scale.triage.lists import TriageRequest
 
 SMALL = "GALLERY_SMALL" in os.environ  # tiny settings, to try the script
-NODES, EPOCHS, ROUNDS, BOUGHT, SEEDS = (400, 5, 1, 6, 1) if SMALL else (2000, 100, 4, 12, 2)
+NODES, EPOCHS, ROUNDS, BOUGHT, SEEDS = (400, 5, 1, 6, 1) if SMALL else (2000, 100, 3, 12, 2)
 
 truth = load_graph(
     f"synthetic:nodes={NODES},classes=6,unseen_classes=0,foreign=0,isolated=0,separation=2,homophily=0.75"

@@ -24,7 +24,7 @@ from gpn_scale.recipes import recipe_for
 from precompute.build import build_store
 
 SMALL = "GALLERY_SMALL" in os.environ  # tiny settings, to try the script
-NODES, EPOCHS = (600, 1) if SMALL else (100_000, 3)
+NODES, EPOCHS = (600, 1) if SMALL else (100_000, 15)
 seconds = {}
 
 

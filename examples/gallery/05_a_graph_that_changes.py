@@ -39,16 +39,16 @@ model = GPNClassifier(epochs=EPOCHS, random_state=1).fit(yesterday)
 before = model.predict(yesterday)
 
 # %% [markdown]
-# Today: thirty nodes got ten new neighbours each, all of them of one other class, and fifty nodes
-# have joined. Old nodes keep their places, new ones follow.
+# Today: ten nodes got eight new neighbours each, all of them of one class, and ten nodes have
+# joined. Old nodes keep their places, new ones follow.
 
 # %%
-joined = 50
-moved = rng.choice(yesterday.split.test, 30, replace=False)
+joined = 10
+moved = rng.choice(yesterday.split.test, 10, replace=False)
 stranger = np.flatnonzero(yesterday.labels == 0)
-source = [np.repeat(np.arange(NODES), yesterday.out_degree), np.repeat(moved, 10)]
+source = [np.repeat(np.arange(NODES), yesterday.out_degree), np.repeat(moved, 8)]
 source.append(np.repeat(np.arange(NODES, NODES + joined), 3))
-target = [yesterday.indices, rng.choice(stranger, 10 * len(moved))]
+target = [yesterday.indices, rng.choice(stranger, 8 * len(moved))]
 target.append(rng.integers(NODES, size=3 * joined))
 today = build_graph(
     np.concatenate(source),

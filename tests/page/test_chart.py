@@ -40,6 +40,12 @@ def test_a_file_has_title_description_and_colours_of_its_own():
     assert {"20 %", "40 %"} <= set(texts_in(chart()))
 
 
+def test_a_notebook_and_a_file_show_the_same_drawing(tmp_path):
+    one = chart()
+    path = one.write(tmp_path / "new" / "one.svg")
+    assert path.read_text(encoding="utf-8") == one._repr_svg_() == one.svg_file()
+
+
 def test_hostile_texts_are_texts():
     hostile = chart(title=HOSTILE, label=HOSTILE)
     root = parsed(hostile)
