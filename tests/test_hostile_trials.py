@@ -16,7 +16,7 @@ REPOSITORY = Path(__file__).parents[1]
 
 def test_trials_end_as_promised():
     """A small part of the trials; `python benchmarks/hostile_trials.py` runs 5,000."""
-    command = [sys.executable, "benchmarks/hostile_trials.py", "--quick", "--trials", "340"]
+    command = [sys.executable, "benchmarks/hostile_trials.py", "--quick", "--trials", "260"]
     done = subprocess.run(
         [*command, "--processes", "1", "--seconds", "120", "--seed", "3"],
         cwd=REPOSITORY,
@@ -27,7 +27,7 @@ def test_trials_end_as_promised():
     assert done.returncode == 0, done.stdout + done.stderr
     sections, trials, promised, *bad = done.stdout.splitlines()[-1].strip("| ").split(" | ")
     assert sections == "all"
-    assert int(trials) == int(promised) > 130
+    assert int(trials) == int(promised) > 100
     assert set(bad) == {"0"}
 
 

@@ -33,7 +33,7 @@ def load_commands() -> dict[str, Command]:
     from gpn_scale.cli.evaluate_options import evaluation_parser
     from gpn_scale.cli.import_options import import_parser
     from precompute.arguments import ppr_parser
-    from precompute.cli import COMMANDS, _store_parser
+    from precompute.cli import COMMANDS, store_parser
     from precompute.cli import main as precompute_main
     from precompute.update_arguments import update_parser
 
@@ -42,7 +42,7 @@ def load_commands() -> dict[str, Command]:
         name: Command(
             lambda words, name=name: precompute_main([name, *words]),
             ("-m", "precompute", name),
-            update_parser if name == "update" else partial(_store_parser, name),
+            update_parser if name == "update" else partial(store_parser, name),
         )
         for name in COMMANDS[1:]  # without the name of the default
     }

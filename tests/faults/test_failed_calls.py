@@ -20,7 +20,7 @@ from tests.faults.trials import Trials
 EVERYTHING = os.environ.get("GPN_SCALE_FAULTS") == "all"
 """Whether to try everything, as `make faults` does."""
 SAMPLES = {"report": 4, "train, exact": 5, "train --overwrite, exact": 4, "train, minibatch": 4}
-SAMPLES |= {"update": 6, "compact": 6, "part": 6, "finish": 6}
+SAMPLES |= {"update": 4, "compact": 4, "part": 4, "finish": 4}
 USUAL_SAMPLE = 12
 
 
