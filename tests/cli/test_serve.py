@@ -9,7 +9,7 @@ import pytest
 from gpn_scale.cli import serve as command
 from gpn_scale.cli.serve import main, serve_parser
 from gpn_scale.cli.train import main as train
-from gpn_scale.serve import extra, server
+from gpn_scale.serve import server
 from gpn_scale.train.run_directory import RunDirectory
 
 SMALL = "synthetic:nodes=150,classes=3,features=6"
@@ -101,12 +101,6 @@ def test_a_run_whose_graph_is_gone_is_refused(own_run, served, capsys):
     config.write_text(config.read_text().replace(SMALL, "gone"))
     assert main(["--run", str(own_run)]) == 2
     assert_one_sentence(capsys, "gone")
-
-
-def test_a_missing_extra_is_refused(run, monkeypatch, capsys):
-    monkeypatch.setattr(extra, "PACKAGES", ("no_such_package",))
-    assert main(["--run", str(run)]) == 2
-    assert_one_sentence(capsys, r"gpn-scale\[serve\]")
 
 
 def test_a_port_in_use_is_refused(run, capsys):
