@@ -48,7 +48,7 @@ def read_arrays(path: Path, is_wanted: Callable[[str], bool]) -> dict[str, NDArr
     try:
         file = open_file(path)  # opened here, because np.load leaves a damaged archive open
     except FileError as error:
-        raise GraphError(f"{error}, with a graph in .npz format") from error
+        raise GraphError(f"{error} (a graph in .npz format is expected)") from error
     except OSError as error:
         raise GraphError(f"{path} cannot be opened ({error}): make it readable") from error
     with file:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpn_scale.checked_json import read_checked_json
+from gpn_scale import __version__
 from gpn_scale.cli.report import main
 from gpn_scale.cli.train import main as train
 from gpn_scale.page.chart import PNG_SCALE
@@ -121,7 +122,12 @@ def test_runs_of_other_versions_are_refused(copy, capsys):
         ("config.json", "{", "config.json cannot be read"),
         ("config.json", "[]", "config.json holds list, expected an object"),
         ("report.json", "nonsense", "report.json is not JSON that can be read"),
-        ("report.json", '{"version": "0.1.0"}', "report.json is damaged or of another version"),
+        (
+            "report.json",
+            json.dumps({"version": __version__}),
+            "report.json is damaged or of another version",
+        ),
+        ("report.json", '{"version": "0.1.0"}', "was written by version 0.1.0, this is version"),
         ("metrics.jsonl", '{"epoch": 1}\n', "metrics.jsonl is damaged: its checksum is another"),
         ("model.safetensors", "nonsense", "model.safetensors cannot be read"),
     ],

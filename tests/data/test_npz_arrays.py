@@ -56,7 +56,7 @@ def test_an_archive_that_unpacks_to_far_more_is_refused(tmp_path, monkeypatch):
 def test_only_regular_files_are_opened(tmp_path, kind):
     path = tmp_path / "a.npz"
     os.mkfifo(path) if kind == "fifo" else path.mkdir()
-    with pytest.raises(GraphError, match=r"expected a regular file, with a graph in \.npz format"):
+    with pytest.raises(GraphError, match=r"expected a regular file.*a graph in \.npz format"):
         read_arrays(path, lambda name: True)
 
 

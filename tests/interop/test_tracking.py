@@ -104,7 +104,7 @@ def test_training_logs_its_run_if_it_is_asked_to(tmp_path, uri, monkeypatch, cap
 
 
 def test_training_is_refused_at_once_without_mlflow(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(tracking, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "mlflow", None)
     assert train([*OPTIONS, "--out", str(tmp_path / "run"), "--mlflow", "asked"]) == 2
     assert "gpn-scale[mlflow]" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
