@@ -13,7 +13,7 @@ RUN pip install --no-cache-dir --extra-index-url https://download.pytorch.org/wh
         -c /tmp/constraints.txt "gpn-scale[serve] @ file://$(ls /wheels/gpn_scale-*.whl)" \
     && rm -rf /wheels /tmp/constraints.txt
 RUN useradd --create-home --uid 10001 service
-USER service
+USER 10001
 WORKDIR /home/service
 ENV OMP_NUM_THREADS=1 GPN_SCALE_LOG_FORMAT=json
 EXPOSE 8000

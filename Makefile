@@ -2,9 +2,15 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+OLDEST := .venv-oldest
+OLDEST_TOOLS := altair httpx hypothesis mpich polars pytest torchmetrics
+OLDEST_TESTS := tests/baselines tests/cli/test_train.py tests/data tests/evaluation tests/inference tests/models tests/nn tests/page tests/ppr tests/precompute/test_cli.py tests/precompute/test_repair.py tests/precompute/test_update.py tests/serve tests/train tests/triage tests/test_sklearn.py
+OLDEST_IGNORED := --ignore tests/page/test_page_browser.py --ignore tests/serve/test_schemas.py
 DATA_DIR ?= data
 DEMO := runs/demo
 RUNS ?= 2000
+TRIALS ?= 5000
+SEED ?= 1
 SECONDS ?= 20
 MATRIX := runs/paper
 PAPER := $(if $(PAPER_DIR),--paper $(PAPER_DIR))
@@ -18,12 +24,16 @@ BOARD_MODELS ?= GPN+,GPN+-minibatch,GPN,APPNP,APPNP+GNNSafe,APPNP+GEBM,LP,LOP-GP
 BOARD_SPLITS ?= 5
 BOARD_SETS ?= 0,1,2,3,4
 
-.PHONY: help install demo test faults machine fuzz check coverage results comparison leaderboard clean
+.PHONY: help install demo test docs test-oldest wheel-test faults hostile machine fuzz check coverage results comparison leaderboard clean
 
 help:
 	@echo "make demo           install, precompute, train on the embedded graph, show what the model does not know"
 	@echo "make test           install and run all tests"
+	@echo "make test-oldest    run a part of the tests with the oldest versions that pyproject.toml admits (PYTHON=python3.11)"
+	@echo "make wheel-test     build sdist and wheel, install the wheel into an empty environment, run every command and the README there"
+	@echo "make docs           install and build the documentation site into site/ (GALLERY=0: without running the gallery)"
 	@echo "make faults         let every call that changes a file fail, and lose power after each, in all commands"
+	@echo "make hostile        try commands with hostile options, files, names and machines (TRIALS=5000 SEED=1)"
 	@echo "make machine        try random histories of a store: builds, kills, damage, repairs, readers, writers (RUNS=2000)"
 	@echo "make fuzz           let coverage-guided fuzzing look for files that break a reader (SECONDS=20 for each of ten readers)"
 	@echo "make check          install and run ruff and mypy"
@@ -40,7 +50,7 @@ install: $(VENV)/installed
 $(VENV)/installed: pyproject.toml constraints.txt
 	@echo "installing into $(VENV), which takes a minute or two ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[dev,docs]"
 	@touch $@
 
 demo: install
@@ -51,9 +61,29 @@ demo: install
 test: install
 	$(BIN)/python -m pytest -n auto
 
+test-oldest: $(OLDEST)/installed
+	OMP_NUM_THREADS=1 NUMBA_CACHE_DIR=$(OLDEST)/numba $(OLDEST)/bin/python -m pytest -m "not slow and not mpi and not ddp" $(OLDEST_TESTS) $(OLDEST_IGNORED)
+
+$(OLDEST)/installed: pyproject.toml constraints-oldest.txt
+	@$(PYTHON) -m venv $(OLDEST)
+	@$(OLDEST)/bin/python -m pip install -qq --disable-pip-version-check -c constraints-oldest.txt -e ".[all]" $(OLDEST_TOOLS)
+	@touch $@
+
+wheel-test: install
+	$(BIN)/python -m tests.wheel.clean_environment
+
+# Warnings are errors, and so is whatever would be loaded from another host. The gallery runs while the site is built.
+docs: install
+	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 $(BIN)/python -m mkdocs build --clean
+	@echo "open site/index.html"
+
 # Every call of the disk fails in every way, and power is lost after every call; the table goes to standard output.
 faults: install
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.faults.everything
+
+# Exits with 1 and lists all trials that did not end as promised, if there are any.
+hostile: install
+	OMP_NUM_THREADS=1 PYTHONPATH=. $(BIN)/python benchmarks/hostile_trials.py --trials $(TRIALS) --seed $(SEED)
 
 machine: install
 	STORE_MACHINE_RUNS=$(RUNS) $(BIN)/python -m pytest tests/ppr/test_store_machine.py tests/precompute/test_update_machine.py
@@ -98,4 +128,4 @@ leaderboard: install
 	$(BIN)/python benchmarks/leaderboard.py --matrix $(BOARD) --write docs/leaderboard.md --page $(BOARD)/leaderboard.html
 
 clean:
-	rm -rf $(VENV) $(DEMO)
+	rm -rf $(VENV) $(OLDEST) $(DEMO)

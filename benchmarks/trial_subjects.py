@@ -2,21 +2,31 @@
 
 import hashlib
 import json
+import shlex
 import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from trial_processes import python
 
+from gpn_scale.data.building import build_graph
+from gpn_scale.data.datasets import load_graph
+from gpn_scale.data.npz import write_npz
 from gpn_scale.ppr.manifest import SECONDS
+from gpn_scale.ppr.store import PPRStore
 
 ROOT = Path(__file__).resolve().parent.parent
 GRAPH = "synthetic:nodes=600,classes=3,unseen_classes=0,features=8"
+STORED_GRAPH = "synthetic:nodes=6000,classes=3,unseen_classes=0,features=2"
 MATRIX_GRAPH = "synthetic:nodes=200,classes=4,unseen_classes=0,features=8"
 _CHANGING = ("seconds", "peak_rss_bytes", "ranks", "minibatch")
 """Entries of `report.json` that tell about time and memory."""
+
+
+Run = Callable[[list[str]], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +37,23 @@ class Subject:
     """Return the command, given the folder of finished inputs and the folder to write to."""
     digests: Callable[[Path], dict[str, str]]
     """Return hashes of what it has made in the folder."""
-    needs: str = ""
-    """Folder of inputs that is copied to the folder to write to; "" for none."""
+    make_inputs: Callable[[Path, Run], None] = lambda inputs, run: None
+    """Make the inputs that are missing in their folder; commands are run by the second argument."""
+    copied: tuple[str, str] | None = None
+    """A folder of inputs, and what it is called in the folder to write to; None for none."""
     ranks: int = 1
     """Number of its ranks."""
+    seen: Callable[[Path], str] | None = None
+    """Return a hash of what a reader sees in the folder at any time, the end of a kill included."""
 
 
 def prepared(subject: Subject, inputs: Path, folder: Path) -> Path:
     """Make the folder to write to, and return it."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    if subject.needs:
-        shutil.copytree(inputs / subject.needs, folder / subject.needs)
+    if subject.copied is not None:
+        name, copy = subject.copied
+        shutil.copytree(inputs / name, folder / copy)
     return folder
 
 
@@ -57,8 +72,21 @@ def _hashes(folder: Path, *patterns: str) -> dict[str, str]:
 
 def store_digests(folder: Path) -> dict[str, str]:
     """Return the hashes of all files of a store but the time that it took."""
-    hashes = _hashes(folder, "store/*")
+    hashes = _hashes(folder, "store/**/*")
     return {name: value for name, value in hashes.items() if Path(name).name != SECONDS}
+
+
+def store_seen(folder: Path) -> str:
+    """Return a hash of all rows of a store with their bounds; "" if it is not finished."""
+    if not (folder / "store" / "manifest.json").exists():
+        return ""
+    store = PPRStore.open(folder / "store")
+    rows = store.rows(store.roots)
+    arrays = (store.roots, rows.row_ptr, rows.ids, rows.weights, rows.missing_mass, rows.cut_mass)
+    digest = hashlib.blake2b(store.graph_fingerprint.encode())
+    for array in (*arrays, store.moved(store.roots)):
+        digest.update(array.tobytes())
+    return digest.hexdigest()
 
 
 def run_digests(folder: Path) -> dict[str, str]:
@@ -73,6 +101,58 @@ def run_digests(folder: Path) -> dict[str, str]:
 def _precompute(_: Path, folder: Path) -> list[str]:
     options = ["--dataset", GRAPH, "--k", "16", "--clusters", "8", "--threads", "1", "--resume"]
     return python("-m", "precompute", *options, "--out", str(folder / "store"))
+
+
+def _stored(*options: str) -> list[str]:
+    settings = ["--dataset", STORED_GRAPH, "--k", "16", "--clusters", "8", "--threads", "1"]
+    return python("-m", "precompute", *settings, *options)
+
+
+def _update(inputs: Path, folder: Path, store: str = "store") -> list[str]:
+    later = ["--dataset", "later", "--data-dir", str(inputs), "--threads", "1"]
+    return python("-m", "precompute", "update", str(folder / store), *later)
+
+
+def _compact(_: Path, folder: Path) -> list[str]:
+    return python("-m", "precompute", "compact", str(folder / "store"))
+
+
+def _parts(_: Path, folder: Path) -> list[str]:
+    """Return a command that computes two parts at the same time, and finishes the store."""
+    store = str(folder / "store")
+    first, second = (shlex.join(_stored("--part", f"{part}/2", "--out", store)) for part in (1, 2))
+    finish = shlex.join(python("-m", "precompute", "finish", store))
+    return ["sh", "-c", f"{first} & one=$!; {second} && wait $one && {finish}"]
+
+
+def _make_store(inputs: Path, run: Run) -> None:
+    if not (inputs / "store" / "manifest.json").exists():
+        run(_precompute(inputs, inputs))
+
+
+def _make_run(inputs: Path, run: Run) -> None:
+    if not (inputs / "run" / "report.json").exists():
+        run(_train_exact(inputs, inputs))
+
+
+def _make_updated_store(inputs: Path, run: Run) -> None:
+    """Make a store, a later graph, and a store that follows it."""
+    if not (inputs / "updated").exists():
+        inputs.mkdir(parents=True, exist_ok=True)
+        _write_later_graph(inputs)
+        run(_stored("--out", str(inputs / "built")))
+        shutil.copytree(inputs / "built", inputs / "updated")
+        run(_update(inputs, inputs, "updated"))
+
+
+def _write_later_graph(inputs: Path) -> None:
+    """Write a graph that has lost some edges of `STORED_GRAPH` and gained others."""
+    graph = load_graph(STORED_GRAPH)
+    source = np.repeat(np.arange(graph.num_nodes), np.diff(graph.indptr))
+    kept = (source < graph.indices) & (source % 500 != 0)
+    new = np.arange(0, graph.num_nodes - 1, 400)
+    ends = np.concatenate([source[kept], new]), np.concatenate([graph.indices[kept], new + 1])
+    write_npz(build_graph(*ends, num_nodes=graph.num_nodes), inputs / "later.npz")
 
 
 def _precompute_ranks(inputs: Path, folder: Path) -> list[str]:
@@ -129,21 +209,29 @@ def _evaluate(_: Path, folder: Path) -> list[str]:
 SUBJECTS = {
     "precompute": Subject(_precompute, store_digests),
     "precompute, 2 MPI ranks": Subject(_precompute_ranks, store_digests, ranks=2),
+    "update": Subject(
+        _update, store_digests, _make_updated_store, ("built", "store"), seen=store_seen
+    ),
+    "compact": Subject(
+        _compact, store_digests, _make_updated_store, ("updated", "store"), seen=store_seen
+    ),
+    "two parts, finish": Subject(_parts, store_digests, seen=store_seen),
     "train exact": Subject(_train_exact, run_digests),
-    "train minibatch": Subject(_train_minibatch, run_digests),
-    "train minibatch, 2 ranks": Subject(_train_ranks, run_digests, ranks=2),
-    "predict": Subject(_predict, lambda folder: _hashes(folder, "all.parquet")),
+    "train minibatch": Subject(_train_minibatch, run_digests, _make_store),
+    "train minibatch, 2 ranks": Subject(_train_ranks, run_digests, _make_store, ranks=2),
+    "predict": Subject(_predict, lambda folder: _hashes(folder, "all.parquet"), _make_run),
     "evaluate": Subject(
         _evaluate,
         lambda folder: _hashes(
             folder / "matrix", "report.html", "tables/*", "plots/*", "cells/**/split*.json"
         ),
     ),
-    "triage": Subject(_triage, lambda folder: _hashes(folder, "lists/*")),
+    "triage": Subject(_triage, lambda folder: _hashes(folder, "lists/*"), _make_run),
     "report": Subject(
         _report,
         lambda folder: _hashes(folder, "run/report.html", "run/plots/*"),
-        needs="run",
+        _make_run,
+        ("run", "run"),
     ),
 }
-"""All subjects by name; those in front make the inputs of the others."""
+"""All subjects by name."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpn_scale.evaluation.prediction import Prediction
     from gpn_scale.ppr.store import PPRStore
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "GPNClassifier",

@@ -12,7 +12,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from gpn_scale.reading import open_file
+from gpn_scale.reading import file_size, open_file
 
 BLOCK_BYTES = 1 << 16
 """Size of a block; the last one of a file may be smaller."""
@@ -43,22 +43,46 @@ def text_checksum(*parts: str | memoryview) -> str:
 
 
 def file_hash(path: Path) -> str:
-    """Return the hash of a whole file, as a text.
+    """Return the size and the hash of a whole file, as a text.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     _ = Path(folder, "file").write_bytes(b"abc")
-    ...     file_hash(Path(folder, "file")) == text_checksum("abc")
-    True
+    ...     file_hash(Path(folder, "file"))
+    '3-78af5f94892f3950'
 
     Raises:
+        FileError: the path leads to something else than a regular file.
         OSError: the file cannot be read.
     """
-    digest = xxhash.xxh3_64()
+    digest, size = xxhash.xxh3_64(), 0
     with open_file(path) as file:
         while part := file.read(_READ_BYTES):
             digest.update(part)
-    return str(digest.hexdigest())
+            size += len(part)
+    return f"{size}-{digest.hexdigest()}"
+
+
+def has_hash(path: Path, wanted: str) -> bool:
+    """Return whether a file is the one that `file_hash` was called with.
+
+    A file of another size, which may be larger than any disk, is not read. Texts of earlier
+    versions have no size.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "file").write_bytes(b"abc")
+    ...     has_hash(Path(folder, "file"), "3-78af5f94892f3950")
+    True
+
+    Raises:
+        FileError: the path leads to something else than a regular file.
+        OSError: the file cannot be read.
+    """
+    size, _, digest = wanted.rpartition("-")
+    if size and str(file_size(path)) != size:
+        return False
+    return file_hash(path).rpartition("-")[2] == digest
 
 
 def block_checksums(chunks: Iterable[memoryview]) -> NDArray[np.uint64]:

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from gpn_scale.explained import as_user_error
+from gpn_scale.mapped_files import bus_errors_explained
 from gpn_scale.messages import (
     FORMAT_VARIABLE,
     FORMATS,
@@ -85,9 +86,13 @@ def run_parsed(
     Raises:
         SystemExit: the options cannot be used, or ask for help.
     """
-    with _Outcome() as outcome:
+    with bus_errors_explained(_say_error, BAD_INPUT), _Outcome() as outcome:
         outcome.code = _run_parsed(parser, run, arguments)
     return outcome.code
+
+
+def _say_error(message: str) -> None:
+    say("error", message, level="error", arguments=[])
 
 
 def _run_parsed(
@@ -140,7 +145,7 @@ class _Outcome:
             return False
         problem = as_user_error(error)
         if problem is not None:
-            say("error", str(problem), level="error", arguments=problem.arguments)
+            say("error", problem.sentence, level="error", arguments=problem.arguments)
             self.code = BAD_INPUT
         else:
             say_fault(error)

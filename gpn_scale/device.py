@@ -92,7 +92,7 @@ def pick_device(name: str) -> torch.device:
         if device.type == "meta":
             raise RuntimeError("it holds no numbers")
         return device
-    except (RuntimeError, AssertionError) as error:
+    except (RuntimeError, AssertionError, ImportError) as error:
         reason = str(error).splitlines()[0]
         raise ConfigError(
             f"device {name!r} cannot be used ({reason}), expected auto, cpu or cuda",

@@ -21,9 +21,19 @@ class GpnScaleError(Exception):
         arguments: Names of the arguments or configuration fields (`section.field`) to change.
     """
 
+    is_table = False
+    """Whether the message is a table of several lines."""
+
     def __init__(self, message: str, *, arguments: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.arguments = tuple(arguments)
+
+    @property
+    def sentence(self) -> str:
+        r"""The message for a terminal: line breaks of names that it shows are `\n` and `\r`."""
+        if self.is_table:
+            return str(self)
+        return str(self).replace("\n", "\\n").replace("\r", "\\r")
 
 
 class ConfigError(GpnScaleError, ValueError):
@@ -106,6 +116,19 @@ class ElsewhereError(GpnScaleError):
 
     >>> issubclass(ElsewhereError, GpnScaleError)
     True
+    """
+
+
+class MissingExtraError(GpnScaleError, ImportError):
+    """A package of an extra is needed and cannot be imported.
+
+    >>> from unittest.mock import patch
+    >>> from gpn_scale.extras import check_extra
+    >>> with patch.dict("sys.modules", {"gpytorch": None}):
+    ...     check_extra("gp", "GGP")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    gpn_scale.errors.MissingExtraError: GGP needs the package gpytorch, which cannot be imported ...
     """
 
 

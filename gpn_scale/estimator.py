@@ -308,6 +308,8 @@ class GPNClassifier(AbstractClassifier):
     ) -> Report:
         """Write the report that `gpn-train` writes: `report.html`, `.md`, `.json`, and plots.
 
+        Without the extra `charts`, page and plots are left out with a `RuntimeWarning`.
+
         Args:
             graph: Graph with a split; or the training graph, if training has split it.
             path: Folder, which is made if needed; files of an earlier report are replaced.

@@ -79,6 +79,8 @@ def as_user_error(error: BaseException) -> GpnScaleError | None:
         return MachineError("a path holds a zero byte, which no path may hold: choose another one")
     if isinstance(error, UnicodeError):
         return MachineError(f"a name or a text is not valid UTF-8 ({reason})")
+    if isinstance(error, RuntimeError) and "Symlink loop" in reason:  # of Path.resolve
+        return MachineError(f"{reason}: {_NEXT_STEPS[errno.ELOOP]}")
     if isinstance(error, RecursionError):
         return MachineError("the data is nested too deeply to be read")
     if isinstance(error, BrokenExecutor):

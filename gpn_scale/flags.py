@@ -146,8 +146,8 @@ def with_flags(error: GpnScaleError, flags: Mapping[str, str] = FLAGS) -> str:
     """
     named = dict.fromkeys(_flag(name, flags) for name in error.arguments)
     hint = ", ".join(flag for flag in named if flag)
-    message = str(error)
-    between = "\n" if "\n" in message else " "  # below a table of faults
+    message = error.sentence
+    between = "\n" if error.is_table else " "  # below a table of faults
     return f"{message}{between}(on the command line: {hint})" if hint else message
 
 

@@ -30,6 +30,9 @@ UNPACKED_BYTES = 256 << 20
 UNPACKED_FACTOR = 200
 """A larger compressed file may hold so many times its own size; zip bombs hold a thousand times."""
 
+_PADDING_BYTES = 1 << 16
+"""Gzip allows zero bytes at the end of a file; so many are no padding, and take hours to skip."""
+
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a pipe (FIFO)",
@@ -207,7 +210,18 @@ def open_gzip(path: Path | str) -> io.BufferedReader:
         OSError: the file does not exist or cannot be opened.
     """
     packed = open_file(path)
-    limit = unpacked_limit(os.fstat(packed.fileno()).st_size)
+    size = os.fstat(packed.fileno()).st_size
+    limit = unpacked_limit(size)
+    if size > _PADDING_BYTES:
+        packed.seek(-_PADDING_BYTES, os.SEEK_END)
+        is_padded = not any(packed.read(_PADDING_BYTES))
+        packed.seek(0)
+        if is_padded:
+            packed.close()
+            raise FileError(
+                f"{path} ends in more than {_PADDING_BYTES:,} zero bytes, so it was never written "
+                "to its end: write it again"
+            )
     return io.BufferedReader(_BoundedGzip(packed, limit, str(path)), 1 << 20)
 
 
@@ -251,7 +265,10 @@ class _BoundedGzip(io.RawIOBase):
 def _check_kind(facts: os.stat_result, path: Path | str) -> None:
     if not stat.S_ISREG(facts.st_mode):
         kind = _KINDS.get(stat.S_IFMT(facts.st_mode), "no regular file")
-        raise FileError(f"{path} is {kind}, expected a regular file")
+        step = ""
+        if stat.S_ISFIFO(facts.st_mode):  # such as <(...) of a shell
+            step = ": write what comes out of it to a file, and name that file"
+        raise FileError(f"{path} is {kind}, expected a regular file{step}")
 
 
 def _check_depth(value: Any) -> None:

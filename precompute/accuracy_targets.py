@@ -249,6 +249,8 @@ class RootSample:
         self._engine, self._roots = engine, np.ascontiguousarray(roots, np.int64)
         self._entries = min(engine.num_nodes, max(MAX_K, engine.config.k))
         self._work = new_work(engine.num_nodes, 1, push=True)
+        for array in self._work:
+            array.fill(0)  # pages are mapped before the clock runs
         self._done: dict[float, tuple[PaddedRows, float]] = {}
         self._push(self._roots[:1], 0.1)  # compiles the kernel
 

@@ -11,8 +11,9 @@ from gpn_scale.command_line import CommandParser
 from gpn_scale.config import DiffusionConfig, PPRConfig, override
 from gpn_scale.data.datasets import dataset_help
 from gpn_scale.data.graph import MISSING_LABEL, Graph, NodeIds
+from gpn_scale.data.id_list import read_id_list
 from gpn_scale.data.splits import prepare_graph
-from gpn_scale.errors import ConfigError
+from gpn_scale.errors import ConfigError, FileError
 from gpn_scale.ppr.claiming import Existing
 from gpn_scale.recipes import recipe_for
 from precompute.accuracy_targets import Target
@@ -363,12 +364,9 @@ def chosen_roots(graph: Graph, dataset: str, selection: str, split_seed: int) ->
         assert split is not None
         return np.union1d(split.train, split.val)
     try:
-        roots = np.loadtxt(selection, dtype=np.int64, ndmin=1)
-    except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"--roots {selection} cannot be read ({error}), expected all, labelled, train or a "
-            "text file with one node id per line"
-        ) from error
+        roots = read_id_list(selection)
+    except FileError as error:
+        raise ConfigError(f"--roots {error}, or all, labelled or train") from error
     unique, counts = np.unique(roots, return_counts=True)
     if (counts > 1).any():
         raise ConfigError(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from gpn_scale.data.edge_changes import graph_with_changes
 from gpn_scale.data.graph import Graph
-from gpn_scale.data.graph_folder import open_graph, save_graph
+from gpn_scale.data.graph_folder import is_unfinished, open_graph, save_graph
 from gpn_scale.data.import_record import RECORD
 from gpn_scale.errors import ConfigError, GraphError
 from gpn_scale.files import write_json
@@ -39,13 +39,13 @@ def changed_graph(graph: Graph, changes: Path, folder: Path, *, plan_only: bool 
         GraphError: the folder cannot be written.
     """
     changed = replace(graph_with_changes(graph, changes), name=folder.resolve().name)
-    if plan_only or _holds(folder, changed):
+    if plan_only:
         return changed
     try:
-        save_graph(changed, folder)
-        record = Path(graph.source or "") / RECORD
-        if graph.source is not None and record.is_file():
-            write_json(folder / RECORD, read_json(record))
+        if not _holds(folder, changed):
+            save_graph(changed, folder)
+        if graph.source is not None and not (folder / RECORD).exists():
+            _copy_record(Path(graph.source), folder)
     except OSError as error:
         raise GraphError(
             f"{folder} cannot be written ({error.strerror})", arguments=("write_graph",)
@@ -53,9 +53,14 @@ def changed_graph(graph: Graph, changes: Path, folder: Path, *, plan_only: bool 
     return changed
 
 
+def _copy_record(source: Path, folder: Path) -> None:
+    if (source / RECORD).is_file():
+        write_json(folder / RECORD, read_json(source / RECORD))
+
+
 def _holds(folder: Path, graph: Graph) -> bool:
     """Return whether a folder holds this graph already; refuse one that holds anything else."""
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+    if not folder.exists() or (folder.is_dir() and is_unfinished(folder)):
         return False
     try:
         if open_graph(folder).fingerprint() == graph.fingerprint():

@@ -15,6 +15,7 @@ from gpn_scale.data.datasets import load_graph
 from gpn_scale.errors import ConfigError, GpnScaleError
 from gpn_scale.flags import PRECOMPUTE_FLAGS, with_flags
 from gpn_scale.messages import say
+from gpn_scale.ppr.manifest_schema import COUNTED
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.verification import verify_store
 from precompute.arguments import (
@@ -53,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     on_stores = {"finish": _finish, "compact": _compact, "repair": _repair, "verify": _verify}
     run_on_store = on_stores.get(command, _info)
     return run_parsed(
-        partial(_store_parser, command),
+        partial(store_parser, command),
         lambda options: _exit_code(lambda options: run_on_store(options.store), options),
         remaining,
     )
@@ -245,8 +246,7 @@ def _history_lines(store: PPRStore) -> list[str]:
     """Return a line about the updates of a store, and one about how far its rows may have moved."""
     if not (history := store.history):
         return []
-    added = sum(record["edges_added"] for record in history)
-    removed = sum(record["edges_removed"] for record in history)
+    added, removed = (sum(record.get(key, 0) for record in history) for key in COUNTED)
     moved = store.moved(store.roots)
     largest, mean = moved.max(initial=0.0), moved.mean() if len(moved) else 0.0
     return [
@@ -271,7 +271,12 @@ def _missing_mass_lines(missing: NDArray[np.float64], normalisation: str) -> lis
     return lines
 
 
-def _store_parser(command: str) -> argparse.ArgumentParser:
+def store_parser(command: str) -> argparse.ArgumentParser:
+    """Return the parser of a command that takes a store and no options of its own.
+
+    >>> store_parser("verify").parse_args(["store"]).store.name
+    'store'
+    """
     description = {
         "finish": "Check that all parts of a store are there, and complete it.",
         "verify": "Check the checksums of all files of a store.",

@@ -21,7 +21,7 @@ from precompute.coarsening_kernels import (
 METIS_EDGES = 10_000_000
 """Largest number of edge directions that METIS gets, if coarsening can reach it."""
 
-_METIS_BYTES, _METIS_SECONDS, _SECONDS = 120, 2e-6, 1e-6  # per edge: bytes fitted, seconds rough
+_METIS_BYTES, _METIS_SECONDS, _SECONDS = 120, 5e-7, 1e-6  # per edge: bytes fitted, seconds rough
 
 _NODES_PER_CLUSTER = 32  # smallest number of coarse nodes, so that METIS can balance clusters
 _ROUNDS = 3  # rounds of moves; five cost a third more and cut no fewer edges
@@ -119,7 +119,7 @@ def partition_seconds(num_edges: int) -> float:
     """Return an estimate of the seconds that `multilevel_partition` takes, in one thread.
 
     >>> partition_seconds(num_edges=5_000_000)
-    10.0
+    2.5
     """
     return (_METIS_SECONDS if num_edges <= METIS_EDGES else _SECONDS) * num_edges
 

@@ -32,7 +32,7 @@ class MemoryEstimate:
     totals: int
     """Mass of every node's full row."""
     rows: int
-    """Rows of all nodes during sweeps."""
+    """Rows of all nodes during sweeps, and S in their order."""
     scratch: int
     """Scratch memory of the kernels."""
     buffers: int
@@ -66,8 +66,8 @@ def estimate_memory(
     >>> S = transition_matrix(build_graph([0, 1], [1, 2]), "rw", self_loops=True)
     >>> config = PPRConfig(k=2)
     >>> engine = RowEngine(S, config, SingleProcess(), threads=1)
-    >>> estimate_memory(engine, config, "sweep", shard_rows=3).rows  # 3 rows of 4 entries
-    108
+    >>> estimate_memory(engine, config, "sweep", shard_rows=3).rows  # 3 rows of 4 entries, 7 edges
+    212
 
     Args:
         engine: The engine of the build, which is in memory already.
@@ -80,6 +80,7 @@ def estimate_memory(
     present, reached = resident_bytes()
     keep = config.working_entries if method == "sweep" else config.k
     rows = row_bytes(num_nodes, keep) if method == "sweep" else 0
+    ordered = 16 * num_nodes + 8 * len(engine.indices) if rows else 0
     shard = row_bytes(shard_rows, keep + config.k) + shard_rows * (40 + 30 * clusters)
     scratch, buffers = PUSH_BYTES * num_nodes * engine.threads, shard
     if rows:
@@ -92,7 +93,7 @@ def estimate_memory(
     kept_rows = num_nodes if part_rows is None else part_rows
     masses = 4 * (kept_rows * clusters + num_nodes) if clusters else 0
     columns = min(clusters, COLUMNS_AT_A_TIME)
-    diffusion = masses + num_nodes * (16 * columns + 24)
+    diffusion = masses + num_nodes * (16 * columns + 40) + 12 * len(engine.indices)
     if part_rows is not None:
         diffusion += 5 * num_nodes * columns  # the columns themselves, and how they are made
     clustering = partition_bytes(num_nodes, len(engine.indices)) if clusters > 1 else 0
@@ -101,7 +102,7 @@ def estimate_memory(
         reached=reached,
         transition=engine.indptr.nbytes + engine.indices.nbytes + engine.weight.nbytes,
         totals=8 * num_nodes,
-        rows=rows,
+        rows=rows + ordered,
         scratch=scratch,
         buffers=buffers,
         mass_by_cluster=masses,

@@ -22,6 +22,7 @@ from gpn_scale.ppr.open_shard import OpenShard
 from gpn_scale.ppr.part_files import PartFiles, remove_part_files
 from gpn_scale.ppr.sealed import RESUME, RESUME_ARGUMENTS, file_checksum
 from gpn_scale.ppr.shard import read_shard_info, shard_name
+from gpn_scale.ppr.stored_graph import graph_files, read_stored_graph
 from gpn_scale.ppr.verification import verify_store
 from gpn_scale.ppr.writer import StoreWriter
 
@@ -208,6 +209,7 @@ def finish_store(path: Path | str) -> None:
     else:
         try:
             total_mass = _total_mass(files)
+            _check_graph(files)
             _check_shards(files, _clusters_checksum(files))
         except StoreError:
             if not writer.is_complete:  # another process may have finished the store meanwhile
@@ -232,12 +234,29 @@ def _total_mass(files: PartFiles) -> NDArray[np.float64] | None:
     try:
         return files.read_total_mass()
     except StoreError as error:
-        some = Part(1, _usual_count(files))
-        raise StoreError(
-            f"{files.directory} cannot be finished ({error}): compute any part again, such as "
-            f"part {some}, which writes what is missing",
-            arguments=(f"part={some}",),
-        ) from error
+        raise _unfinished(files, error) from error
+
+
+def _check_graph(files: PartFiles) -> None:
+    """Check the graph that parts have stored: the manifest will say that its files are intact."""
+    directory, build, names = files.directory, files.build, graph_files(files.build.graph)
+    try:
+        listed = {name: {"checksum": file_checksum(directory / name)} for name in names}
+        facts = {"graph": build.graph, "files": listed}
+        if listed:
+            read_stored_graph(directory, facts, build.graph_fingerprint, build.num_nodes)
+    except StoreError as error:
+        reason = f"{' and '.join(names)} do not hold the graph of its rows"
+        raise _unfinished(files, reason) from error
+
+
+def _unfinished(files: PartFiles, reason: object) -> StoreError:
+    some = Part(1, _usual_count(files))
+    return StoreError(
+        f"{files.directory} cannot be finished ({reason}): compute any part again, such as part "
+        f"{some}, which writes what is missing",
+        arguments=(f"part={some}",),
+    )
 
 
 def _clusters_checksum(files: PartFiles) -> str | None:

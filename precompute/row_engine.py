@@ -1,5 +1,6 @@
 """Computation of diffusion rows by sweeps or pushes: calls the kernels block by block."""
 
+import warnings
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -7,12 +8,14 @@ from typing import Literal
 
 import numba
 import numpy as np
+from numba.core.errors import NumbaSystemWarning
 from numpy.typing import NDArray
 
 from gpn_scale.config import PPRConfig
 from gpn_scale.data.graph import NodeIds
 from gpn_scale.diffusion.transition import Transition
 from gpn_scale.ppr.rows import Rows
+from precompute.cache_order import CacheOrder, SweptRows
 from precompute.mpi import AbstractComm
 from precompute.node_ranges import split_by_cost, sweep_blocks
 from precompute.padded_row_kernels import (
@@ -30,6 +33,7 @@ from precompute.scratch_memory import new_rows, new_work
 
 Method = Literal["sweep", "push"]
 """`sweep`: all rows from their neighbours' rows; `push`: each root by itself."""
+_Matrix = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
 ProgressCallback = Callable[[int, str], None]
 """Called with the number of finished steps and a short text."""
 
@@ -101,11 +105,19 @@ class RowEngine:
         self.indices = transition.indices
         self.weight = round_down_to_single(transition.weight)
         self.exact_weight: NDArray[np.float64] | None = transition.weight
-        numba.set_num_threads(threads)
+        with warnings.catch_warnings():
+            # Without shared memory numba has no lock between forks, and there are none here.
+            warnings.simplefilter("ignore", NumbaSystemWarning)
+            numba.set_num_threads(threads)
 
     def release_exact_weight(self) -> None:
         """Free the weights in float64, which only exact sums need."""
         self.exact_weight = None
+
+    @cached_property
+    def cache_order(self) -> CacheOrder:
+        """The order in which sweeps and sums over all nodes visit them."""
+        return CacheOrder.of(self.indptr, self.indices)
 
     @property
     def steps(self) -> int:
@@ -113,38 +125,48 @@ class RowEngine:
         steps = self.config.diffusion.steps
         return UNLIMITED if steps == "inf" else steps
 
-    def sweep(self, progress: ProgressCallback) -> PaddedRows:
+    def sweep(self, progress: ProgressCallback) -> SweptRows:
         """Return unordered rows of all nodes, in memory that the ranks of a machine share.
 
-        Rows have up to `working_entries` entries. In an unlimited diffusion, blocks of nodes are
+        Rows have up to `working_entries` entries and are computed in an order that is kind to
+        caches. In an unlimited diffusion, blocks of nodes are
         updated one after the other (Gauss-Seidel between blocks, Jacobi within), forward and
         backward in turn, until the mean mass of a row hardly grows. K steps are K rounds over all
         nodes, each from the rows of the previous round.
         """
+        matrix = self.cache_order.matrix(self.indptr, self.indices, self.weight)
         rows = self._shared_rows()
         rows.ids[:, 0] = np.arange(self.num_nodes)
         rows.sizes[:] = 1
         rows.weights[:, 0] = self.config.diffusion.teleport if self.steps == UNLIMITED else 1.0
         self.comm.barrier()
         if self.steps == UNLIMITED:
-            self._sweep_to_limit(rows, progress)
-            return rows
+            self._sweep_to_limit(matrix, rows, progress)
+        else:
+            rows = self._sweep_steps(matrix, rows, progress)
+        return SweptRows(rows, self.cache_order)
+
+    def _sweep_steps(
+        self, matrix: _Matrix, rows: PaddedRows, progress: ProgressCallback
+    ) -> PaddedRows:
         next_rows = self._shared_rows()
         work = new_work(self.num_nodes, self.threads, push=False)
         blocks = sweep_blocks(self.num_nodes)  # only to limit the size of buffers
         for step in range(self.steps):
-            self._update(blocks, rows, next_rows, work, hop=True)
+            self._update(matrix, blocks, rows, next_rows, work, hop=True)
             rows, next_rows = next_rows, rows
             progress(step + 1, "")
         return rows
 
-    def _sweep_to_limit(self, rows: PaddedRows, progress: ProgressCallback) -> None:
+    def _sweep_to_limit(
+        self, matrix: _Matrix, rows: PaddedRows, progress: ProgressCallback
+    ) -> None:
         work = new_work(self.num_nodes, self.threads, push=False)
         blocks = sweep_blocks(self.num_nodes)
         mass = self.mean_mass(rows)
         for sweep in range(self.config.sweeps or MAX_SWEEPS):
             order = blocks if sweep % 2 == 0 else blocks[::-1]
-            self._update(order, rows, rows, work, hop=False)
+            self._update(matrix, order, rows, rows, work, hop=False)
             before, mass = mass, self.mean_mass(rows)
             progress(sweep + 1, f"mean mass {mass:.4f}")
             # Each sweep shrinks the missing mass by a factor of at most 1 - t, so that all further
@@ -156,6 +178,7 @@ class RowEngine:
 
     def _update(
         self,
+        matrix: _Matrix,
         blocks: list[tuple[int, int]],
         rows: PaddedRows,
         target: PaddedRows,
@@ -165,15 +188,13 @@ class RowEngine:
     ) -> None:
         """Compute new rows of each block in turn, from `rows` into `target` (perhaps the same)."""
         for first, last in blocks:
-            bounds = split_by_cost(first, last, self.indptr, self.comm.size)
+            bounds = split_by_cost(first, last, matrix[0], self.comm.size)
             begin, end = bounds[self.comm.rank]
             block = new_rows(end - begin, rows.ids.shape[1])
             sweep_block_into(
                 begin,
                 end,
-                self.indptr,
-                self.indices,
-                self.weight,
+                *matrix,
                 self.config.diffusion.teleport,
                 hop,
                 rows,

@@ -5,6 +5,7 @@ Shapes: N nodes.
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,15 +13,19 @@ from numpy.typing import NDArray
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.ppr.writer import StoreWriter
 from gpn_scale.progress import ProgressMeter
+from precompute.cache_order import SweptRows
 from precompute.exact_mass import mass_by_cluster, summed_columns
 from precompute.mass_bounds import mass_bounds
 from precompute.parts import PartProgress
 from precompute.row_engine import Method, RowEngine
-from precompute.row_kernels import PaddedRows
 from precompute.row_sums import sum_steps
 
 Say = Callable[[str], None]
 """Called with messages for the user."""
+
+
+_SECONDS_BETWEEN_RECORDS = 1.0
+"""Every record waits for the disk, which takes longer than a small shard."""
 
 
 class BuildClock:
@@ -38,11 +43,18 @@ class BuildClock:
     def __init__(self, record: StoreWriter | PartProgress, began: float, *, active: bool) -> None:
         self._record, self._began, self._active = record, began, active
         self._former_seconds = record.build_seconds
+        self._recorded = began
 
     def record(self) -> None:
         """Record the time until now, if this rank is the one that records."""
         if self._active:
-            self._record.record_seconds(self._former_seconds + time.monotonic() - self._began)
+            self._recorded = time.monotonic()
+            self._record.record_seconds(self._former_seconds + self._recorded - self._began)
+
+    def record_if_due(self) -> None:
+        """Record the time until now, unless the last record is younger than a second."""
+        if time.monotonic() - self._recorded >= _SECONDS_BETWEEN_RECORDS:
+            self.record()
 
 
 class ShardBuilder:
@@ -92,7 +104,7 @@ class ShardBuilder:
         self.mass_by_cluster = self._mass_by_cluster()
         if self.mass_by_cluster is not None and self.config.diffusion.normalisation == "sym":
             # Use the sums over clusters, so that the cut masses add up to the missing mass.
-            own = slice(None) if self.own is None else self.own
+            own = engine.cache_order.order_N if self.own is None else self.own
             self.totals[own] = summed_columns(self.mass_by_cluster)
         self.engine.release_exact_weight()
         self.bounds = mass_bounds(
@@ -102,21 +114,27 @@ class ShardBuilder:
             cluster_of_node=self.cluster_of_node,
         )
 
+    def _mass_rows(self, nodes: NodeIds) -> NDArray[np.integer[Any]]:
+        """Return the rows of `mass_by_cluster` that belong to `nodes`."""
+        if self.own is None:
+            return self.engine.cache_order.place_N[nodes]
+        return np.searchsorted(self.own, nodes)
+
     def _mass_by_cluster(self) -> NDArray[np.float32] | None:
         if self.cluster_of_node is None:
             return None
         self.say(f"diffusing {self.config.clusters} clusters")
-        assert self.engine.exact_weight is not None
+        engine, order = self.engine, self.engine.cache_order
+        assert engine.exact_weight is not None
+        matrix = order.matrix(engine.indptr, engine.indices, engine.exact_weight)
         return mass_by_cluster(
-            self.engine.indptr,
-            self.engine.indices,
-            self.engine.exact_weight,
-            self.cluster_of_node,
+            *matrix,
+            self.cluster_of_node[order.order_N],
             self.config.clusters,
             teleport=self.config.diffusion.teleport,
-            steps=sum_steps(self.engine),
+            steps=sum_steps(engine),
             comm=self.comm,
-            nodes=self.own,
+            nodes=None if self.own is None else order.place_N[self.own].astype(np.int64),
         )
 
     def write(self, todo: list[int]) -> None:
@@ -131,13 +149,13 @@ class ShardBuilder:
                 # Another process may have written a shared shard since `todo` was made.
                 if not (self.shared and self.writer.is_done(index)):
                     self._write_shard(index, self._nodes(start, stop), rows)
-                self.clock.record()
+                self.clock.record_if_due()
                 done[self.comm.rank] += stop - start
                 meter.update(int(done.sum()))
             self.comm.barrier()
             meter.update(total)
 
-    def _sweep(self) -> PaddedRows:
+    def _sweep(self) -> SweptRows:
         limit = None if self.engine.steps < 0 else self.engine.steps
         limit = self.config.sweeps or limit
         with ProgressMeter("sweep", "sweep", limit, silent=self.comm.rank != 0) as meter:
@@ -148,15 +166,11 @@ class ShardBuilder:
     def _nodes(self, start: int, stop: int) -> NodeIds:
         return np.arange(start, stop) if self.roots is None else self.roots[start:stop]
 
-    def _write_shard(self, index: int, nodes: NodeIds, all_rows: PaddedRows | None) -> None:
-        if all_rows is None:
-            rows = self.engine.push(nodes)
-        else:
-            rows = PaddedRows(all_rows.ids[nodes], all_rows.weights[nodes], all_rows.sizes[nodes])
+    def _write_shard(self, index: int, nodes: NodeIds, all_rows: SweptRows | None) -> None:
+        rows = self.engine.push(nodes) if all_rows is None else all_rows.of(nodes)
         masses = None
         if self.mass_by_cluster is not None:
-            place = nodes if self.own is None else np.searchsorted(self.own, nodes)
-            masses = self.bounds.by_cluster(nodes, self.mass_by_cluster[place])
+            masses = self.bounds.by_cluster(nodes, self.mass_by_cluster[self._mass_rows(nodes)])
         totals = self.bounds.totals(nodes, self.totals[nodes])
         swept = None if all_rows is None else nodes
         finished = self.engine.finish(rows, totals, self.cluster_of_node, masses, swept_roots=swept)

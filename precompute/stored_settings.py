@@ -1,9 +1,13 @@
 """Settings of a build, from what a store says about it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from gpn_scale.config import DiffusionConfig, PPRConfig
+from gpn_scale.errors import StoreError
+from gpn_scale.field_types import shown
 from gpn_scale.ppr.manifest import Build
+from gpn_scale.ppr.sealed import REBUILD, REBUILD_ARGUMENTS
 from precompute.row_engine import Method
 
 FOLDED = "folded"
@@ -25,8 +29,25 @@ def settings_of(build: Build, **others: Any) -> tuple[PPRConfig, Method]:
     Args:
         build: The record of a build.
         others: Settings that the store does not hold, since its rows did not need them.
+
+    Raises:
+        StoreError: a setting is missing, or is none that a build may have.
     """
+    try:
+        return _settings_of(build, others)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        reason = f"{error} is missing" if isinstance(error, KeyError) else error
+        raise StoreError(
+            f"the store says that its rows were computed with settings that no build has "
+            f"({reason}), so it is damaged or made up: {REBUILD}",
+            arguments=REBUILD_ARGUMENTS,
+        ) from error
+
+
+def _settings_of(build: Build, others: Mapping[str, Any]) -> tuple[PPRConfig, Method]:
     stored = build.parameters
+    if not isinstance(stored["self_loops"], bool):
+        raise TypeError(f"self_loops is {shown(stored['self_loops'])}, expected true or false")
     diffusion = DiffusionConfig(
         teleport=stored["teleport"],
         normalisation=stored["normalisation"],
@@ -34,6 +55,6 @@ def settings_of(build: Build, **others: Any) -> tuple[PPRConfig, Method]:
         self_loops=stored["self_loops"],
     )
     names = ("method", "keep", "sweeps", "sweep_tolerance", "push_tolerance")
-    settings = others | {name: stored[name] for name in names if name in stored}
+    settings = {**others} | {name: stored[name] for name in names if name in stored}
     config = PPRConfig(diffusion=diffusion, k=build.k, clusters=build.num_clusters, **settings)
     return config, "push" if stored["method"] == "push" else "sweep"

@@ -47,6 +47,8 @@ PUSH_TOLERANCE = 3e-5
 """Accuracy of rows that replace swept ones; such rows keep as much mass (docs/updates.md)."""
 _SAMPLE_ROOTS = 64
 _ROWS_AT_A_TIME = 1 << 16
+_LEAST_ROWS_PER_SHARD = 1 << 12
+"""Every shard waits for the disk twice, which takes as long as some hundred pushes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,7 +230,7 @@ class _Update:
         picked = rng.choice(computed, min(_SAMPLE_ROOTS, len(computed)), replace=False)
         seconds_per_root = 0.0
         if self.method == "push" and len(picked):
-            engine.push(picked[:1])  # compiles
+            engine.push(picked)  # compiles the kernel, and maps pages of scratch memory
             began = time.perf_counter()
             engine.push(picked)
             seconds_per_root = (time.perf_counter() - began) * engine.threads / len(picked)
@@ -256,7 +258,7 @@ class _Update:
             computed_rows,
             mean_entries,
             self.store.num_clusters,
-            rows_per_shard(computed_rows),
+            _rows_per_shard(computed_rows),
             structure_bytes(self.graph),
         )
         return rows + 4 * len(self.roots)
@@ -294,7 +296,7 @@ class _Update:
                 num_nodes=self.graph.num_nodes,
                 roots=computed,
                 num_clusters=store.num_clusters,
-                rows_per_shard=rows_per_shard(len(computed)),
+                rows_per_shard=_rows_per_shard(len(computed)),
                 k=store.k,
                 existing=existing,
                 graph=self.graph,
@@ -359,6 +361,10 @@ def _comparable_graph(store: PPRStore, graph: Graph) -> Graph:
             arguments=("existing=overwrite",),
         )
     return old
+
+
+def _rows_per_shard(computed_rows: int) -> int:
+    return max(rows_per_shard(computed_rows), _LEAST_ROWS_PER_SHARD)
 
 
 def _roots_after(store: PPRStore, graph: Graph, roots: NodeIds | None) -> NodeIds:

@@ -10,10 +10,10 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[1]
 LAYERS = [
-    {"csr", "disk", "errors", "memory", "messages", "rank_part", "table_text"},
-    {"explained", "field_types", "files", "flags", "progress", "reading"},
-    {"block_checksums", "command_line", "config_sections", "growing_file", "locks"},
-    {"config", "device", "distributed", "scratch"},
+    {"csr", "disk", "errors", "mapped_files", "memory", "messages", "rank_part", "table_text"},
+    {"explained", "extras", "field_types", "files", "flags", "progress", "reading"},
+    {"block_checksums", "command_line", "config_sections", "growing_file", "json_shapes", "locks"},
+    {"checked_json", "config", "device", "distributed", "scratch"},
     {"data", "nn"},
     {"diffusion", "recipes"},
     {"keywords", "ppr"},
@@ -24,7 +24,7 @@ LAYERS = [
     {"predictor"},
     {"classifier"},
     {"baselines", "estimator"},
-    {"models", "sklearn"},
+    {"interop", "models", "sklearn"},
     {"experiments"},
     {"page"},
     {"serve"},
@@ -38,7 +38,9 @@ PRECOMPUTE_USES |= {"files", "flags", "memory", "messages", "ppr", "progress", "
 PRECOMPUTE_USES |= {"explained", "locks", "reading", "recipes"}
 """Packages of gpn_scale that precompute imports; none of them loads torch."""
 SOLE_USERS = {
-    "torch_geometric": {"gpn_scale/data/benchmark_files.py"},
+    "torch_geometric": {"gpn_scale/data/benchmark_files.py", "gpn_scale/interop/pyg.py"},
+    "mlflow": {"gpn_scale/interop/tracking.py"},
+    "networkx": {"gpn_scale/interop/networkx_graph.py"},
     "gpytorch": {"gpn_scale/baselines/gpytorch_process.py"},
     "torch_sparse": {"gpn_scale/nn/sparse.py"},
     "xxhash": {"gpn_scale/block_checksums.py"},
@@ -63,11 +65,12 @@ SOLE_USERS = {
 }
 CALLS_UP = {
     "gpn_scale/estimator.py": {"gpn_scale.page.classifier_report"},
+    "gpn_scale/interop/pyg.py": {"precompute.topk"},
     "gpn_scale/ppr/store.py": {"precompute.update"},
 }
 """Imports of a higher layer, each inside of one method that its user asks for by name."""
 UNTESTED = {
-    "__init__.py": "holds a docstring; that of gpn_scale is tested by test_init.py",
+    "__init__.py": "holds a docstring, or names that tests of the modules import from it",
     "__main__.py": "calls the command line, which has its own tests",
 }
 """Names of source files without a test file, and why."""
@@ -201,16 +204,13 @@ READS_WITHOUT_THE_GATE = {
     "gpn_scale/cli/code_fingerprint.py": "reads the program's own source",
     "gpn_scale/cli/run_choice.py": "parses what another rank of the run has sent",
     "gpn_scale/cli/torchrun.py": "reads /proc",
+    "gpn_scale/mapped_files.py": "reads /proc",
     "gpn_scale/memory.py": "reads /proc",
-    "gpn_scale/page/run_record.py": "checks its files itself",
     "gpn_scale/page/templates.py": "reads files of the package",
-    "gpn_scale/ppr/store.py": "checks its files itself",
-    "gpn_scale/ppr/writer.py": "checks its files itself",
     "gpn_scale/reading.py": "is the gate",
     "gpn_scale/serve/about_routes.py": "reads files of the package",
     "gpn_scale/serve/documentation.py": "reads files of the package",
     "gpn_scale/scratch.py": "maps a file that it has just made",
-    "precompute/arguments.py": "checks its files itself",
     "precompute/mpi.py": "reads /proc",
 }
 """Files that read without `gpn_scale.reading`, and why."""

@@ -75,6 +75,11 @@ WITH_TABLES = {
         f"--dataset {DATASET} --work WORK --models LP --left-out-classes 1",
         "| LP | 9",
     ),
+    "bench_ppr_rivals": (
+        f"--dataset {DATASET} --packages topk_ppr,igraph,fast-pagerank,scikit-network --roots 4 "
+        "--k 4 --repeats 1 --threads 1",
+        "| topk_ppr, push | ",
+    ),
     "bench_rows": ("--work WORK --ks 4 --threads 1 MODEL", "| clustered, P = 8 | 0.9"),
     "bench_update": (f"--dataset {DATASET} --edges 3 --nodes 2 --k 4 --clusters 2", "| 3 edges | "),
     "check_gpu": ("--device cpu --nodes 400 --epochs 1", "rules for GPUs: agrees with the CPU; "),
@@ -99,11 +104,14 @@ NOT_RUN = {
     "bench_charts": "it needs charting libraries that are no requirement",
     "bench_page": "it needs Chromium and a page",
     "bench_ranks": "several runs of torchrun take longer",
+    "hostile_trials": "it has tests of its own, test_hostile_trials.py",
     "fuzz": "it needs atheris; test_fuzz.py calls its targets",
     "fuzz_edits": "it is called by fuzz_targets",
     "fuzz_targets": "it is called by fuzz, and by test_fuzz.py",
+    "install_size": "test_install_size.py runs it over made-up packages",
     "kill_trials": "several runs of torchrun take longer",
     "minibatch_scaling_report": "it is called by bench_minibatch_scaling",
+    "readme_picture": "it needs a run of the demo; test_readme_picture.py draws another one",
     "trial_processes": "it is called by kill_trials",
     "trial_subjects": "it is called by kill_trials",
 }

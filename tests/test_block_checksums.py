@@ -12,6 +12,7 @@ from gpn_scale.block_checksums import (
     checksum_of,
     damaged_blocks,
     file_hash,
+    has_hash,
     read_exactly_into,
     text_checksum,
 )
@@ -62,5 +63,13 @@ def test_parts_of_a_read_are_joined(tmp_path, monkeypatch):
 
 def test_hashes_of_files_and_texts(tmp_path):
     (tmp_path / "file").write_bytes(b"abcdef" * 300_000)
-    assert file_hash(tmp_path / "file") == text_checksum("abcdef" * 300_000)
+    path, digest = tmp_path / "file", text_checksum("abcdef" * 300_000)
+    assert file_hash(path) == f"1800000-{digest}"
+    assert has_hash(path, file_hash(path))
+    assert has_hash(path, digest)  # of an earlier version
+    assert not has_hash(path, f"1800001-{digest}")
+    path.write_bytes(b"Abcdef" * 300_000)
+    assert not has_hash(path, f"1800000-{digest}")
+    os.truncate(path, 1 << 42)  # which takes an hour to read
+    assert not has_hash(path, f"1800000-{digest}")
     assert text_checksum("a", memoryview(b"b")) == text_checksum("ab") != text_checksum("ba")

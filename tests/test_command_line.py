@@ -15,6 +15,19 @@ from gpn_scale.messages import FORMAT_VARIABLE, message_format
 
 REPOSITORY = Path(__file__).parents[1]
 
+MAPPED = """
+import os, sys
+import numpy as np
+from gpn_scale.command_line import CommandParser, run_parsed
+
+def run(options):
+    mapped = np.memmap(sys.argv[1], np.uint8, "r")
+    os.truncate(sys.argv[1], 0)
+    return int(mapped.sum())
+
+sys.exit(run_parsed(CommandParser, run, []))
+"""
+
 
 def parser():
     command = CommandParser(prog="some.py")
@@ -158,3 +171,18 @@ def test_standard_streams_may_be_closed_or_full(tmp_path, redirection, code, err
     done = subprocess.run(["bash", "-c", command], capture_output=True, env=environment)
     assert done.returncode == code
     assert done.stderr[: len(errors) or None].decode() == errors
+
+
+def test_a_mapped_file_that_is_cut_short_is_one_sentence(tmp_path):
+    (tmp_path / "mapped").write_bytes(bytes(10_000))
+    script = tmp_path / "script.py"
+    script.write_text(MAPPED)
+    done = subprocess.run(
+        [sys.executable, script, tmp_path / "mapped"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: {tmp_path / 'mapped'} was cut short while it was in use")
+    assert done.stderr.count("\n") == 1

@@ -18,7 +18,7 @@ def test_auto_is_a_device_that_is_there(monkeypatch):
     assert pick_device("auto") == pick_device("cpu") == torch.device("cpu")
 
 
-@pytest.mark.parametrize("name", ["abacus", "cuda:99", "meta"])
+@pytest.mark.parametrize("name", ["abacus", "cuda:99", "meta", "hpu", "", "cpu:-1"])
 def test_devices_that_are_not_there_are_refused(name):
     with pytest.raises(ConfigError, match=f"device {name!r} cannot be used .*, expected auto") as e:
         pick_device(name)

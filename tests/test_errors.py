@@ -28,3 +28,9 @@ def test_wrong_values_are_value_errors(kind):
 
 def test_numbers_that_are_not_finite_are_arithmetic_errors():
     assert issubclass(NumericalError, ArithmeticError)
+
+
+def test_names_with_line_breaks_stay_in_one_sentence():
+    error = ConfigError("two\nlines\r does not exist")
+    assert error.sentence == r"two\nlines\r does not exist"
+    assert str(error) == "two\nlines\r does not exist"

@@ -19,6 +19,7 @@ PUBLIC = (
     "gpn_scale/drift",
     "gpn_scale/evaluation",
     "gpn_scale/inference",
+    "gpn_scale/interop",
     "gpn_scale/models",
     "gpn_scale/nn",
     "gpn_scale/ppr",

@@ -121,3 +121,12 @@ def test_a_block_raises_what_is_explained():
     assert caught.value is known
     with pytest.raises(KeyboardInterrupt), Explained():
         raise KeyboardInterrupt
+
+
+def test_links_in_a_circle_are_the_users(tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    with (
+        pytest.raises(MachineError, match="its links lead in a circle: replace them"),
+        Explained(),
+    ):
+        (tmp_path / "loop").resolve(strict=True)

@@ -22,8 +22,9 @@ from gpn_scale.baselines.options import require_in_range
 from gpn_scale.baselines.training import evaluating
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph, NodeIds
-from gpn_scale.errors import ConfigError, GraphError
+from gpn_scale.errors import GraphError
 from gpn_scale.evaluation.scored_prediction import ScoredPrediction
+from gpn_scale.extras import check_extra
 from gpn_scale.train.task import checked_split
 
 if TYPE_CHECKING:
@@ -59,16 +60,10 @@ class AbstractProcess(AbstractNetwork):
         """Refuse large graphs, and environments without GPyTorch.
 
         Raises:
-            ConfigError: GPyTorch is not installed.
+            MissingExtraError: GPyTorch is not installed.
             GraphError: training or prediction would need more than `memory_gib`.
         """
-        try:
-            import gpn_scale.baselines.gpytorch_process  # noqa: F401
-        except ImportError as error:
-            raise ConfigError(
-                f"{self.name} needs GPyTorch, which cannot be imported ({error}): install it with "
-                "`pip install gpn-scale[gp]`"
-            ) from error
+        check_extra("gp", self.name)
         split = checked_split(graph)
         num_train, num_val = len(split.train), len(split.val)
         # The posterior's factors with their gradients and the optimiser's moments, and the

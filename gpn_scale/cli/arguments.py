@@ -130,6 +130,12 @@ def training_parser() -> argparse.ArgumentParser:
         metavar="S",
         help="time between two checkpoints (default: 30)",
     )
+    add(
+        "--mlflow",
+        metavar="EXPERIMENT",
+        help="log the finished run to this experiment of MLflow: settings, curves, figures and "
+        "files; MLFLOW_TRACKING_URI says where to (default: log nothing)",
+    )
     return parser
 
 

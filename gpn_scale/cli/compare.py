@@ -9,19 +9,19 @@ from typing import NamedTuple
 import numpy as np
 
 from gpn_scale.cli.compare_text import drift_text
+from gpn_scale.cli.optional_parts import has_extra
 from gpn_scale.cli.remembered import DEFAULT_DATA_DIR, data_dir_of
 from gpn_scale.cli.shared_options import claim_folder
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph
 from gpn_scale.drift.columns import graph_fits
-from gpn_scale.drift.comparison import DRIFT_CSV, DRIFT_JSON, Drift, compare
+from gpn_scale.drift.comparison import DRIFT_CSV, DRIFT_JSON, DRIFT_PAGE, Drift, compare
 from gpn_scale.drift.scored_file import read_scored
 from gpn_scale.drift.scored_table import ScoredTable
 from gpn_scale.errors import ConfigError, GpnScaleError, RunError
 from gpn_scale.evaluation.prediction_table import Origin
 from gpn_scale.messages import say
-from gpn_scale.page.drift_page import DRIFT_PAGE, write_drift_page
-from gpn_scale.page.run_record import read_run
+from gpn_scale.page.run_record import check_unchanged, read_run
 from gpn_scale.train.run_directory import RunDirectory
 from gpn_scale.triage.promise import Promise
 from gpn_scale.triage.promise_file import model_fingerprint, read_promise
@@ -117,12 +117,15 @@ def _read_side(path: Path) -> _Side:
     if not path.is_dir():
         return _Side(read_scored(path), None, None)
     directory = RunDirectory(path)
-    config = read_run(directory).config
+    record = read_run(directory)
+    config = record.config
     if not directory.predictions.exists():
         raise RunError(
             f"{path} holds no {directory.predictions.name}: the run is not finished; continue it "
             "with gpn-train --resume"
         )
+    if record.report is not None:
+        check_unchanged(record.report, directory.predictions)
     model = model_fingerprint(directory.model) if directory.model.exists() else None
     origin = Origin(
         dataset=config.data.dataset, data_dir=str(data_dir_of(directory, None)), model=model
@@ -196,7 +199,7 @@ def _remembered_graph(
 
 def _write(folder: Path, drift: Drift) -> None:
     try:
-        paths = [write_drift_page(folder, drift), *drift.write(folder)]
+        paths = [*_write_page(folder, drift), *drift.write(folder)]
     except OSError as error:
         raise ConfigError(
             f"{folder} cannot be written ({error.strerror}); choose another folder",
@@ -204,3 +207,12 @@ def _write(folder: Path, drift: Drift) -> None:
         ) from error
     lines = ["", "written:", *(f"  {path}" for path in paths)]
     say("written", "written", text="\n".join(lines), result=True, written=paths)
+
+
+def _write_page(folder: Path, drift: Drift) -> list[Path]:
+    """Write the page, and return its path; without the packages for charts, say so."""
+    if not has_extra("charts", f"{folder / DRIFT_PAGE} is not written", "a page"):
+        return []
+    from gpn_scale.page.drift_page import write_drift_page
+
+    return [write_drift_page(folder, drift)]

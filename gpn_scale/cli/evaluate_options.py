@@ -13,8 +13,12 @@ from gpn_scale.experiments.metric_columns import chosen_columns
 from gpn_scale.experiments.request import MatrixRequest, expand_groups
 from gpn_scale.experiments.studies import STUDIES
 from gpn_scale.experiments.trained import FRACTIONS
+from gpn_scale.extras import check_extra
 from gpn_scale.models.plugins import load_installed_models, load_plugins
 from gpn_scale.models.registry import model_names
+from gpn_scale.reading import open_file
+
+_COMMENT_BYTES = 1 << 20
 
 
 def evaluation_parser() -> argparse.ArgumentParser:
@@ -179,7 +183,8 @@ def table_choice(options: argparse.Namespace, experiments: Sequence[str]) -> Tab
         experiments: Experiments of the matrix.
 
     Raises:
-        ConfigError: a metric does not exist, or the file of the LaTeX tables is a folder.
+        ConfigError: a metric does not exist, or the file of the LaTeX tables is a folder
+            or a file of something else.
     """
     columns = None
     if options.metrics is not None:
@@ -187,6 +192,13 @@ def table_choice(options: argparse.Namespace, experiments: Sequence[str]) -> Tab
         columns = chosen_columns(names, experiments)
     if options.latex is not None and options.latex.is_dir():
         raise ConfigError(f"--latex is {options.latex}, which is a folder: name a file in it")
+    if options.latex is not None and not _may_hold_tables(options.latex):
+        raise ConfigError(
+            f"--latex is {options.latex}, which exists and was not written by this command: name "
+            "another file, or remove it"
+        )
+    if options.png:
+        check_extra("charts", "--png")
     return TableChoice(
         columns=columns, latex=options.latex, png=options.png, command=options.command
     )
@@ -225,3 +237,12 @@ def _class_sets(text: str) -> tuple[int, ...]:
             f"class_sets got {text!r}, expected whole numbers", arguments=("class_sets",)
         )
     return tuple(int(part) for part in parts)
+
+
+def _may_hold_tables(path: Path) -> bool:
+    """Return whether a file is missing, empty, or begins with the comment of our tables."""
+    if not path.exists():
+        return True
+    with open_file(path) as file:
+        first = file.readline(_COMMENT_BYTES)
+    return not first or (first.startswith(b"% ") and b"(gpn_scale " in first)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpn_scale import __version__
+from gpn_scale.cli.optional_parts import has_extra
 from gpn_scale.experiments.cells import Cell, CellResult
 from gpn_scale.experiments.latex import latex_text
 from gpn_scale.experiments.latex_tables import matrix_tables
@@ -14,7 +15,6 @@ from gpn_scale.experiments.paper_figures import Figure, PaperKey
 from gpn_scale.experiments.tables import Entry, entries, run_values, to_csv, to_markdown
 from gpn_scale.files import make_folder, write_text
 from gpn_scale.messages import say
-from gpn_scale.page.matrix_page import write_matrix_page
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +73,18 @@ def write_tables(
         latex, latex_text(notes, matrix_tables(run_values(results), table, columns).tables())
     )
     page = directory.path / "report.html"
-    write_matrix_page(page, table, cells=len(cells), missing=missing, png=choice.png)
+    has_page = has_extra("charts", f"{page} is not written", "a page")
+    if has_page:
+        from gpn_scale.page.matrix_page import write_matrix_page
+
+        write_matrix_page(page, table, cells=len(cells), missing=missing, png=choice.png)
     lines = [to_markdown(shown)]
     if missing:
         lines.append(
             f"{len(missing)} of {len(cells)} trainings have missing results: {missing[0]}, ..."
         )
-    lines += [f"tables: {folder / 'results.md'}, results.csv", f"LaTeX: {latex}", f"page: {page}"]
+    lines += [f"tables: {folder / 'results.md'}, results.csv", f"LaTeX: {latex}"]
+    lines += [f"page: {page}"] if has_page else []
     say(
         "tables",
         finished,
@@ -89,7 +94,7 @@ def write_tables(
         missing=missing,
         tables=folder,
         latex=latex,
-        page=page,
+        page=page if has_page else None,
     )
 
 

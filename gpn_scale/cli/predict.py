@@ -2,7 +2,6 @@
 
 import argparse
 import difflib
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -25,6 +24,7 @@ from gpn_scale.cli.shared_options import (
 from gpn_scale.command_line import CommandParser
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph, NodeIds
+from gpn_scale.data.id_list import read_id_list
 from gpn_scale.errors import ConfigError, FileError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.known_calibration import ELSEWHERE_CONDITION, LATER_CONDITION
@@ -223,16 +223,9 @@ def read_nodes(path: Path, graph: Graph) -> NodeIds:
     if graph.node_names is not None:
         return _named_nodes(path, graph.node_names)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")  # an empty file, or an id like 1.5
-            lines = read_text(path).splitlines()
-            nodes: NodeIds = np.loadtxt(lines, dtype=np.int64, ndmin=1)
-        if nodes.ndim != 1:
-            raise ValueError(f"{nodes.shape[1]} numbers per line")
-    except (OSError, ValueError, OverflowError, Warning) as error:
-        raise ConfigError(
-            f"--nodes {path} cannot be read ({error}), expected one node id per line"
-        ) from error
+        nodes = read_id_list(path)
+    except FileError as error:
+        raise ConfigError(f"--nodes {error}") from error
     wrong = nodes[(nodes < 0) | (nodes >= graph.num_nodes)]
     if len(wrong):
         raise ConfigError(

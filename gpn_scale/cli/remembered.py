@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from gpn_scale.data.datasets import load_graph
-from gpn_scale.data.graph import Graph
 from gpn_scale.errors import RunError
 from gpn_scale.files import write_json
 from gpn_scale.page.run_record import RunRecord
@@ -11,7 +10,7 @@ from gpn_scale.ppr.manifest import MANIFEST
 from gpn_scale.reading import read_json
 from gpn_scale.train.model_file import load_model
 from gpn_scale.train.run_directory import RunDirectory
-from gpn_scale.train.run_graph import related_graph
+from gpn_scale.train.run_graph import RunGraph, related_graph
 
 DEFAULT_DATA_DIR = Path("data")
 """Folder of graphs if none is given and none is remembered."""
@@ -44,7 +43,8 @@ def graph_of_run(
     given: Path | None,
     *,
     may_be_later: bool = False,
-) -> Graph:
+    dataset: str | None = None,
+) -> RunGraph:
     """Return the graph that a finished run was trained on, with its split and left-out classes.
 
     Args:
@@ -52,6 +52,8 @@ def graph_of_run(
         record: What the run has written.
         given: Folder with the graph; None for the one that the run remembers.
         may_be_later: Whether the graph may have become a later version of that of training.
+        dataset: Name of another graph to return, which then may be any graph; None for the one of
+            the run.
 
     Raises:
         GraphError: there is no such graph.
@@ -62,18 +64,28 @@ def graph_of_run(
             f"{directory.path} is not finished: continue it with gpn-train --resume",
             arguments=("run",),
         )
-    dataset, data_dir = record.config.data.dataset, data_dir_of(directory, given)
-    loaded = load_graph(dataset, data_dir)
-    contract = load_model(directory.model).contract
-    related = related_graph(directory, loaded, record.config, contract, dataset=dataset)
-    if related.relation == "later" and may_be_later:
-        return related.graph
-    if related.relation != "training":
+    name, data_dir = dataset or record.config.data.dataset, data_dir_of(directory, given)
+    loaded = load_graph(name, data_dir)
+    contract, store = load_model(directory.model).contract, store_of(directory, None)
+    related = related_graph(
+        directory,
+        loaded,
+        record.config,
+        contract,
+        dataset=name,
+        stores=() if store is None else (store,),
+    )
+    if related.relation == "later" and not may_be_later:
         raise RunError(
-            f"{dataset} in {data_dir} is not the graph that {directory.path} was trained on: give "
+            f"{name} in {data_dir} has changed since {directory.path} was trained on it: "
+            "gpn-predict and gpn-triage go on with it, gpn-train --warm-start trains on it"
+        )
+    if related.relation == "other" and dataset is None:
+        raise RunError(
+            f"{name} in {data_dir} is not the graph that {directory.path} was trained on: give "
             "its folder with --data-dir, or train again"
         )
-    return related.graph
+    return related
 
 
 def _remembered(directory: RunDirectory, key: str) -> str | None:

@@ -21,11 +21,11 @@ from gpn_scale.command_line import CommandParser
 from gpn_scale.data.graph import Graph
 from gpn_scale.errors import RunError
 from gpn_scale.estimator import GPNClassifier
+from gpn_scale.extras import check_extra
 from gpn_scale.flags import COMPARE_FLAGS
 from gpn_scale.messages import say
 from gpn_scale.page.facts import RunFacts
 from gpn_scale.page.run_facts import run_facts, unfinished_facts
-from gpn_scale.page.run_page import write_page
 from gpn_scale.page.run_record import RunRecord, read_run
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.progress import ProgressMeter
@@ -61,6 +61,9 @@ def report(options: argparse.Namespace) -> None:
     if options.compare is not None:
         compare_runs(options)
         return
+    check_extra("charts", "the page of a run")
+    from gpn_scale.page.run_page import write_page
+
     use_threads(options.threads)
     directory = RunDirectory(options.run)
     record = read_run(directory)
@@ -80,7 +83,7 @@ def _finished_facts(
 ) -> RunFacts:
     budget = memory_bytes(options.memory_budget)
     classifier = GPNClassifier.load(directory.model, device=options.device)
-    graph = graph_of_run(directory, record, options.data_dir)
+    graph = graph_of_run(directory, record, options.data_dir).graph
     store = _store_of_run(options.ppr, directory, classifier, graph)
     with ProgressMeter("predict", "node", graph.num_nodes) as meter:
         prediction, evidence = classifier.predict_with_evidence(

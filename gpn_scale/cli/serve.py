@@ -22,11 +22,11 @@ from gpn_scale.cli.shared_options import (
 from gpn_scale.command_line import CommandParser
 from gpn_scale.data.formats import graph_files
 from gpn_scale.data.graph import Graph
+from gpn_scale.extras import check_extra
 from gpn_scale.flags import SERVE_FLAGS
 from gpn_scale.messages import say
 from gpn_scale.page.run_record import read_run
 from gpn_scale.serve.decisions import run_fingerprint
-from gpn_scale.serve.extra import check_extra
 from gpn_scale.serve.served_model import ModelSource
 from gpn_scale.serve.settings import ServeSettings, parsed_bytes, read_token
 from gpn_scale.train.run_directory import SERVED_SUFFIXES, RunDirectory
@@ -138,7 +138,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
 
 def serve(options: argparse.Namespace) -> None:
     """Check everything, load the run, and answer requests until a signal arrives."""
-    check_extra()
+    check_extra("serve", "the service")
     from gpn_scale.serve.server import ServeRequest
     from gpn_scale.serve.server import serve as answer
 
@@ -188,7 +188,7 @@ def _settings(options: argparse.Namespace) -> ServeSettings:
 
 def _load_graph(run: Path, data_dir: Path | None) -> Graph:
     directory = RunDirectory(run)
-    return graph_of_run(directory, read_run(directory), data_dir, may_be_later=True)
+    return graph_of_run(directory, read_run(directory), data_dir, may_be_later=True).graph
 
 
 def _folder(directory: RunDirectory) -> Path:

@@ -7,12 +7,13 @@ import argparse
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 from torch.distributed.elastic.multiprocessing.errors import record
 
+from gpn_scale.block_checksums import file_hash
 from gpn_scale.cli.arguments import (
     checked_pause,
     checked_timeout,
@@ -26,6 +27,7 @@ from gpn_scale.cli.code_fingerprint import code_fingerprint
 from gpn_scale.cli.config_file import ConfigFile
 from gpn_scale.cli.console import Stopped, leave, print_summary, run_command, stop_requests
 from gpn_scale.cli.opening import print_opening
+from gpn_scale.cli.optional_parts import has_extra
 from gpn_scale.cli.remembered import remember_inputs
 from gpn_scale.cli.run_choice import RunChoice, chosen_run
 from gpn_scale.cli.run_inputs import build_rows, has_rows_for, shared_graph
@@ -46,10 +48,10 @@ from gpn_scale.evaluation.report import Report, make_report
 from gpn_scale.files import write_json
 from gpn_scale.inference.evidence import EvidenceSummary
 from gpn_scale.inference.stored_rows import open_rows
+from gpn_scale.interop.tracking import check_mlflow, log_run
 from gpn_scale.memory import KEPT_BLOCK_BYTES, anonymous_bytes, keep_freed_blocks
 from gpn_scale.messages import say
 from gpn_scale.page.run_facts import run_facts
-from gpn_scale.page.run_page import write_page
 from gpn_scale.page.run_record import read_run
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.progress import ProgressMeter
@@ -64,6 +66,8 @@ from gpn_scale.train.trainer import EpochRecord, Interrupted, Trainer
 
 def train(options: argparse.Namespace) -> None:
     """Load the graph, train, predict and report, in one process or in each of several ranks."""
+    if options.mlflow is not None:
+        check_mlflow()  # before hours of training
     use_threads(options.threads)
     device = pick_device(options.device)
     checked_pause(options.checkpoint_seconds)
@@ -128,6 +132,9 @@ def _train_in_directory(
             write_json(directory.config, run.config.to_dict())
             store = None if run.store is None else run.store.path
             remember_inputs(directory, options.data_dir, store)
+            has_extra(
+                "tensorboard", f"{directory.tensorboard} is not written", "a file for TensorBoard"
+            )
     for trainer in run.trainers:
         _run_epochs(run, trainer, options.checkpoint_seconds)
     trained = time.monotonic()
@@ -138,6 +145,14 @@ def _train_in_directory(
         report = _write_results(run, prediction, seconds, ranks)
         _write_page(run, prediction, evidence)
         print_summary(report, directory)
+        if options.mlflow is not None:
+            _log_to_mlflow(directory, options.mlflow)
+
+
+def _log_to_mlflow(directory: RunDirectory, experiment: str) -> None:
+    run_id = log_run(directory.path, experiment=experiment)
+    text = f"\nlogged to MLflow, experiment {experiment!r}: run {run_id}"
+    say("mlflow", text.strip(), text=text, result=True, experiment=experiment, run_id=run_id)
 
 
 def _base(options: argparse.Namespace) -> ConfigFile | None:
@@ -347,11 +362,19 @@ def _write_results(
         warm_start=None if run.start is None else run.start.change(prediction),
     )
     write_predictions(run.directory.predictions, prediction, run.graph)
+    checked = (run.directory.metrics, run.directory.predictions)
+    files = {file.name: file_hash(file) for file in checked if file.exists()}
+    report = replace(report, files=files)
     report.write(run.directory.report, run.directory.report_markdown)
     return report
 
 
 def _write_page(run: _Run, prediction: Prediction, evidence: EvidenceSummary) -> None:
+    page = run.directory.page
+    if not has_extra("charts", f"{page} is not written", "a page"):
+        return
+    from gpn_scale.page.run_page import write_page
+
     record = read_run(run.directory)
     facts = run_facts(record, run.classifier, run.graph, prediction, run.store, evidence)
     write_page(run.directory, facts)

@@ -23,10 +23,12 @@ from gpn_scale.cli.shared_options import (
 from gpn_scale.cli.terminal_table import table_lines
 from gpn_scale.command_line import CommandParser
 from gpn_scale.estimator import GPNClassifier
+from gpn_scale.evaluation.known_calibration import ELSEWHERE_CONDITION, LATER_CONDITION
 from gpn_scale.messages import say
 from gpn_scale.page.run_record import read_run
 from gpn_scale.progress import ProgressMeter
 from gpn_scale.train.run_directory import RunDirectory
+from gpn_scale.train.run_graph import RunGraph, has_validation_nodes
 from gpn_scale.triage.lists import (
     LABEL_NEXT,
     MOST_LABELLED,
@@ -55,6 +57,7 @@ def triage_parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add_run(parser)
+    add("--dataset", metavar="NAME", help="graph whose nodes are listed (default: that of the run)")
     add(
         "--review",
         type=int,
@@ -106,8 +109,16 @@ def triage(options: argparse.Namespace) -> None:
     budget = memory_bytes(options.memory_budget)
     claim_folder(options.out, (REVIEW, LABEL_NEXT), overwrite=options.overwrite)
     directory = RunDirectory(options.run)
-    graph = graph_of_run(directory, read_run(directory), options.data_dir)
+    related = graph_of_run(
+        directory,
+        read_run(directory),
+        options.data_dir,
+        may_be_later=True,
+        dataset=options.dataset,
+    )
+    graph = related.graph
     classifier = GPNClassifier.load(directory.model, device=options.device)
+    notes = [*related.notes, *_refreshed(classifier, related, budget)]
     request = TriageRequest(
         review=options.review,
         label_next=options.label_next,
@@ -115,11 +126,12 @@ def triage(options: argparse.Namespace) -> None:
         error_among_answered=options.error_among_answered,
         confidence=options.confidence,
     )
+    is_other = related.relation == "other"
     with ProgressMeter("predict", "node", graph.num_nodes) as meter:
         lists = classifier.triage(
             graph,
             request,
-            rows=store_of(directory, options.ppr),
+            rows=options.ppr if is_other else store_of(directory, options.ppr),
             memory_bytes=budget,
             scratch=options.out,
             progress=meter.update,
@@ -128,11 +140,23 @@ def triage(options: argparse.Namespace) -> None:
     if lists.promise is not None:
         write_promise(directory.promise, lists.promise, directory.model)
         written.append(directory.promise)
-    _print(lists, written)
+    _print(lists, [*notes, *lists.notes], written)
 
 
-def _print(lists: Triage, paths: Sequence[Path]) -> None:
-    for note in lists.notes:
+def _refreshed(classifier: GPNClassifier, related: RunGraph, budget: int) -> list[str]:
+    """Calibrate p-values on a later graph if it can be done; return what they mean there."""
+    calibration = classifier.trained.calibration
+    if related.relation == "training" or calibration is None or not calibration.scores:
+        return []
+    graph = classifier.aligned(related.graph).graph
+    if not has_validation_nodes(graph):
+        return [ELSEWHERE_CONDITION]
+    classifier.calibrate(graph, memory_bytes=budget)
+    return [LATER_CONDITION]
+
+
+def _print(lists: Triage, notes: Sequence[str], paths: Sequence[Path]) -> None:
+    for note in notes:
         say("note", note, text=f"note: {note}", result=True)
     for title, name, table in (
         ("least to be trusted", "review", lists.review),

@@ -3,7 +3,7 @@
 The files lie where PyG puts them, and PyG knows the addresses to download them from. Deviation:
 PyG's own readers are not used. That of Planetoid runs whatever a pickle names, those of processed
 files depend on what torch allows, and its download accepts any certificate. Processed files of PyG
-are neither read nor written. Sole user of `torch_geometric`.
+are neither read nor written. Sole user of the datasets of `torch_geometric`.
 """
 
 import shutil

@@ -47,6 +47,8 @@ class TableFaults(GraphError):
         arguments: Names of the arguments that change what is allowed.
     """
 
+    is_table = True
+
     def __init__(self, faults: Iterable[Fault], *, arguments: Sequence[str] = ()) -> None:
         self.faults = tuple(faults)
         super().__init__(_message(self.faults), arguments=arguments)

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
-from gpn_scale.block_checksums import file_hash, text_checksum
+from gpn_scale.block_checksums import file_hash, has_hash
+from gpn_scale.checked_json import json_checksum, write_checked_json
 from gpn_scale.data.array_hash import byte_chunks
 from gpn_scale.data.graph import CSRFeatures, Features, Graph, Split
 from gpn_scale.data.mapped_checks import check_manifest, check_mapped
@@ -26,7 +27,7 @@ from gpn_scale.data.npz_arrays import UNREADABLE, load_array
 from gpn_scale.data.preparation import Preparation
 from gpn_scale.data.raw_columns import RawColumns
 from gpn_scale.errors import GraphError
-from gpn_scale.files import make_folder, remove, remove_left_over, replacing, write_json
+from gpn_scale.files import TEMPORARY, make_folder, remove, remove_left_over, replacing
 from gpn_scale.reading import check_file, read_json
 
 FORMAT_VERSION = 1
@@ -82,7 +83,7 @@ def save_graph(graph: Graph, directory: Path) -> None:
         graph.raw_columns.write(directory / file_name)
         manifest[_RAW_COLUMNS] = {"file": file_name, _CHECKSUM: file_hash(directory / file_name)}
         kept.add(file_name)
-    write_json(directory / MANIFEST, manifest | {_CHECKSUM: _manifest_checksum(manifest)})
+    write_checked_json(directory / MANIFEST, manifest)
     remove(*(path for path in directory.iterdir() if _is_own(path.name) and path.name not in kept))
     remove_left_over(directory, _is_own)
 
@@ -90,6 +91,22 @@ def save_graph(graph: Graph, directory: Path) -> None:
 def _is_own(name: str) -> bool:
     """Return whether `save_graph` gives files such names, besides `graph.json`."""
     return any(fnmatchcase(name, pattern) for pattern in _OWN_NAMES)
+
+
+def is_unfinished(directory: Path) -> bool:
+    """Return whether a folder holds nothing but what a killed `save_graph` has left.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     before = is_unfinished(Path(folder))
+    ...     Path(folder, "notes.txt").touch()
+    ...     before, is_unfinished(Path(folder))
+    (True, False)
+    """
+    names = [path.name for path in directory.iterdir()]
+    finished = [match["name"] if (match := TEMPORARY.fullmatch(name)) else name for name in names]
+    is_ours = all(name == MANIFEST or _is_own(name) for name in finished)
+    return is_ours and MANIFEST not in names
 
 
 def open_graph(directory: Path) -> Graph:
@@ -221,7 +238,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
             f"{path} has format version {version!r}, expected {FORMAT_VERSION}: "
             "save the graph again with this version of gpn_scale"
         )
-    if _CHECKSUM in manifest and manifest[_CHECKSUM] != _manifest_checksum(manifest):
+    if _CHECKSUM in manifest and manifest[_CHECKSUM] != json_checksum(manifest):
         raise GraphError(f"{path} is damaged: its checksum is wrong: save the graph again")
     try:
         check_manifest(manifest)
@@ -230,24 +247,20 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     return dict(manifest)
 
 
-def _manifest_checksum(manifest: Mapping[str, Any]) -> str:
-    rest = {key: value for key, value in manifest.items() if key != _CHECKSUM}
-    return text_checksum(json.dumps(rest, sort_keys=True))
-
-
 def _check_file(path: Path, entry: Mapping[str, Any]) -> None:
     """Refuse a file whose checksum is not the one in `graph.json`."""
     if (wanted := entry.get(_CHECKSUM)) is None:
         return
     try:
-        actual = file_hash(path)
+        is_same = has_hash(path, wanted)
     except OSError as error:
         raise GraphError(
             f"{path} is missing or damaged ({error}), but graph.json names it: save the graph again"
         ) from error
-    if actual != wanted:
+    if not is_same:
         raise GraphError(
-            f"{path} is damaged: its checksum is {actual}, expected {wanted}: save the graph again"
+            f"{path} is damaged: its checksum is not {wanted}, as in graph.json: save the graph "
+            "again"
         )
 
 

@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from gpn_scale import __version__
+from gpn_scale.checked_json import read_checked_json, write_checked_json
 from gpn_scale.data.column_roles import ColumnNames, ColumnRoles
 from gpn_scale.data.import_facts import ImportFacts
 from gpn_scale.data.import_rules import ImportRules
 from gpn_scale.errors import ConfigError, GraphError
-from gpn_scale.files import write_json
-from gpn_scale.reading import read_json
 
 RECORD = "import.json"
 """Name of the file beside the graph."""
@@ -97,7 +96,7 @@ def write_record(
         "rules": rules.to_dict(),
         "facts": facts.to_dict(),
     }
-    write_json(folder / RECORD, record)
+    write_checked_json(folder / RECORD, record)
 
 
 def read_record(folder: Path) -> ImportRecord:
@@ -113,7 +112,7 @@ def read_record(folder: Path) -> ImportRecord:
     """
     path = folder / RECORD
     try:
-        content = read_json(path)
+        content = read_checked_json(path)
         if content["format_version"] != FORMAT_VERSION:
             raise ValueError(f"format version {content['format_version']!r}")
         columns: dict[str, Any] = dict(content["columns"])

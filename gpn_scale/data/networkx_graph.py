@@ -1,4 +1,4 @@
-"""Graphs from networkx; its sole user, and imported with networkx only when it is called.
+"""Graphs from networkx, which this module does not import: its graphs come with it.
 
 Shapes: N nodes, E edges, F feature columns.
 """

@@ -257,7 +257,7 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     """
     # `parquet.read_table` would make columns out of folder names such as "year=2020".
     check_file(path)
-    with parquet.ParquetFile(path) as opened:
+    with parquet.ParquetFile(path, page_checksum_verification=True) as opened:
         table = opened.read(None if columns is None else list(columns))
     # The name of a column also selects those that begin with it and a dot.
     return table if columns is None else table.select(list(columns))

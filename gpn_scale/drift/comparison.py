@@ -19,8 +19,8 @@ from gpn_scale.drift.verdict import THRESHOLDS, advice, most_moved_part, verdict
 from gpn_scale.evaluation.table_writers import table_writer
 from gpn_scale.files import write_json
 
-DRIFT_JSON, DRIFT_CSV = "drift.json", "drift.csv"
-"""Names of the files: all figures, and the nodes that moved."""
+DRIFT_PAGE, DRIFT_JSON, DRIFT_CSV = "drift.html", "drift.json", "drift.csv"
+"""Names of the files: the page, all figures, and the nodes that moved."""
 NO_GRAPHS = "Columns are not compared: that takes the graphs of both A and B."
 """Why columns are left out if a graph is missing, unless there is a better reason."""
 

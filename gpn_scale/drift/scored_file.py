@@ -14,9 +14,9 @@ from gpn_scale.drift.scored_table import (
     needed_columns,
     num_classes_of,
 )
-from gpn_scale.errors import ConfigError
+from gpn_scale.errors import ConfigError, FileError
 from gpn_scale.evaluation.prediction_table import MARK, Origin
-from gpn_scale.evaluation.table_writers import SUFFIXES, table_facts, with_formulas
+from gpn_scale.evaluation.table_writers import SUFFIXES, check_layout, table_facts, with_formulas
 from gpn_scale.reading import open_file
 
 _FORMULA_COLUMNS = ("node_name", "predicted_class_name", "reason")
@@ -57,12 +57,13 @@ def read_scored(path: Path, *, name: str | None = None) -> ScoredTable:
         return _read(path, name)
     except TableFaults as error:
         raise _unreadable(path, f"what to do: {error.faults[0].advice}") from error
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, FileError, pa.ArrowException) as error:
         raise _unreadable(path, str(error).partition("\n")[0]) from error
 
 
 def _read(path: Path, name: str) -> ScoredTable:
     if path.suffix == ".parquet":
+        check_layout(path)
         schema = parquet.read_schema(path)
         check_columns(schema.names, name)
         table = read_parquet(path, needed_columns(schema.names))

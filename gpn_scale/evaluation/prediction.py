@@ -104,6 +104,8 @@ class Prediction(AbstractPrediction):
     ([-8.0], [-2.0])
     >>> prediction.vacuity.tolist()
     [0.25]
+    >>> prediction.alpha.tolist(), prediction.dirichlet().mean.tolist()
+    ([[6.0, 2.0]], [[0.75, 0.25]])
     >>> prediction.to_frame()[["node", "predicted_class", "alpha_0"]]
        node  predicted_class  alpha_0
     0     0                0      8.0
@@ -226,6 +228,18 @@ class Prediction(AbstractPrediction):
         return self._entropies(self.probabilities_no_network, self.alpha_0_no_network, mean=True)
 
     @property
+    def alpha(self) -> FloatArray:
+        """Concentrations of the posterior with network, at least 1, (N, C)."""
+        probability_NC, alpha_0_N, mean = self.probabilities, self.alpha_0, self._has_mean
+        blocks = row_blocks(len(probability_NC))
+        parts = [_evidence(probability_NC[b], alpha_0_N[b], mean=mean) for b in blocks]
+        return np.concatenate([(1.0 + part).float().numpy() for part in parts])
+
+    def dirichlet(self) -> torch.distributions.Dirichlet:
+        """Return the posterior with network of every node, a batch of N distributions."""
+        return torch.distributions.Dirichlet(torch.from_numpy(self.alpha))
+
+    @property
     def vacuity(self) -> FloatArray:
         """C / alpha_0 in (0, 1]: the fraction of belief without evidence behind it; (N,)."""
         return np.asarray(self.probabilities.shape[1] / self.alpha_0)
@@ -278,16 +292,22 @@ def _entropy(probability_NC: FloatArray) -> FloatArray:
     return -np.asarray((probability_NC * log_NC).sum(1))
 
 
-def _dirichlet_entropy(
-    probability_NC: FloatArray, alpha_0_N: FloatArray, *, mean: bool
-) -> FloatArray:
+def _evidence(probability_NC: FloatArray, alpha_0_N: FloatArray, *, mean: bool) -> torch.Tensor:
+    """Return pseudo-counts of Dirichlets of mean p, or else B0 p, (N, C), in float64."""
     alpha_0_N1 = torch.from_numpy(alpha_0_N.astype(np.float64)).unsqueeze(1)
     probability = torch.from_numpy(probability_NC.astype(np.float64))
     evidence_NC = alpha_0_N1 * probability - 1.0
     if not mean:
         evidence_NC = (alpha_0_N1 - probability.shape[1]) * probability
     # Round-off of a large alpha_0 must not make evidence negative.
-    posterior = DirichletPosterior.from_evidence(evidence_NC.clamp_min(0.0))
+    return evidence_NC.clamp_min(0.0)
+
+
+def _dirichlet_entropy(
+    probability_NC: FloatArray, alpha_0_N: FloatArray, *, mean: bool
+) -> FloatArray:
+    evidence_NC = _evidence(probability_NC, alpha_0_N, mean=mean)
+    posterior = DirichletPosterior.from_evidence(evidence_NC)
     return posterior.entropy().float().numpy()
 
 

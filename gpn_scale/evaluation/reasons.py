@@ -53,6 +53,17 @@ def reasons(prediction: Prediction, class_names: Sequence[str]) -> NDArray[np.ob
     return texts
 
 
+def reason_kind(reason: str) -> str:
+    """Return what reasons of the same kind have in common, for a filter.
+
+    >>> reason_kind("torn between sea and land")
+    'torn between classes'
+    """
+    if reason.startswith("torn between "):
+        return "torn between classes"
+    return reason or NOTHING_UNUSUAL
+
+
 def _two_classes(prediction: Prediction, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the two most probable classes of nodes, the more probable one first, (B, 2)."""
     return np.argsort(-prediction.probabilities[nodes], axis=1, kind="stable")[:, :2]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpn_scale import __version__
+from gpn_scale.checked_json import write_checked_json
 from gpn_scale.config import RunConfig
 from gpn_scale.data.class_counts import class_counts
 from gpn_scale.data.graph import Graph, NodeIds
@@ -29,7 +30,7 @@ from gpn_scale.evaluation.prediction_metrics import (
 from gpn_scale.evaluation.quality_change import QualityChange
 from gpn_scale.evaluation.sample_sizes import LEAST_FITTED_NODES, SampleSizes
 from gpn_scale.evaluation.scores import DETECTION_SCORES
-from gpn_scale.files import write_json, write_text
+from gpn_scale.files import write_text
 from gpn_scale.memory import peak_rss_bytes
 from gpn_scale.table_text import markdown_row, markdown_text
 
@@ -81,13 +82,15 @@ class Report:
     """What to expect of few labelled nodes, one sentence each; [] if there are enough."""
     left_out: list[str] = field(default_factory=list)
     """What is shown nowhere else because of too few nodes, one sentence each."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Checksums of other files of the run, by name, so that damage to them is noticed."""
     warm_start: dict[str, Any] = field(default_factory=dict)
     """The run whose weights training went on from, and what has changed; {} without one."""
     version: str = field(default=__version__)
 
     def write(self, json_path: Path, markdown_path: Path) -> None:
-        """Write both files, each atomically; NaN becomes null in JSON."""
-        write_json(json_path, _nan_to_none(asdict(self)))
+        """Write both files, each atomically; NaN becomes null in JSON, which holds its checksum."""
+        write_checked_json(json_path, _nan_to_none(asdict(self)))
         write_text(markdown_path, self.to_markdown())
 
     @property

@@ -12,13 +12,14 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from gpn_scale.errors import ConfigError
+from gpn_scale.block_checksums import text_checksum
+from gpn_scale.errors import ConfigError, FileError
 from gpn_scale.files import replacing
-from gpn_scale.reading import parse_json
+from gpn_scale.reading import check_file, parse_json
 
 SUFFIXES = (".parquet", ".csv", ".jsonl")
 """Suffixes of tables."""
-_FACTS = b"gpn_scale"
+_FACTS, _LAYOUT = b"gpn_scale", "gpn_scale_layout"
 
 
 class TableWriter(Protocol):
@@ -104,6 +105,34 @@ def table_facts(schema: pa.Schema) -> dict[str, str]:
     return facts if is_own else {}
 
 
+def check_layout(path: Path) -> None:
+    """Refuse a Parquet file whose description of its columns is damaged.
+
+    Pages of columns have checksums of their own. Files of other programs have none of both.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     with table_writer(Path(folder, "x.parquet")) as writer:
+    ...         writer.write(pa.table({"node": [0]}))
+    ...     check_layout(Path(folder, "x.parquet"))
+
+    Raises:
+        FileError: the names, types or the number of rows are others than those that were written.
+        OSError: the file cannot be read.
+    """
+    check_file(path)
+    with pa.parquet.ParquetFile(path) as file:
+        stored = (file.metadata.metadata or {}).get(_LAYOUT.encode())
+        actual = _layout_checksum(file.schema_arrow, file.metadata.num_rows)
+    if stored is not None and stored.decode(errors="replace") != actual:
+        raise FileError(f"{path} is damaged: its columns are not those that were written")
+
+
+def _layout_checksum(schema: pa.Schema, rows: int) -> str:
+    columns = [[field.name, str(field.type)] for field in schema]
+    return text_checksum(json.dumps([columns, rows]))
+
+
 class _ParquetWriter:
     def __init__(self, file: BinaryIO, facts: Mapping[str, str]) -> None:
         self._file, self._writer, self._facts = file, cast(Any, None), facts
@@ -113,11 +142,17 @@ class _ParquetWriter:
             own = {_FACTS: json.dumps(dict(self._facts)).encode()}
             table = table.replace_schema_metadata((table.schema.metadata or {}) | own)
         if self._writer is None:
-            self._writer = pa.parquet.ParquetWriter(self._file, table.schema)
+            self._schema, self._rows = table.schema, 0
+            self._writer = pa.parquet.ParquetWriter(
+                self._file, table.schema, write_page_checksum=True
+            )
         self._writer.write_table(table)
+        self._rows += table.num_rows
 
     def close(self) -> None:
         if self._writer is not None:
+            layout = {_LAYOUT: _layout_checksum(self._schema, self._rows)}
+            self._writer.add_key_value_metadata(layout)
             self._writer.close()
 
 

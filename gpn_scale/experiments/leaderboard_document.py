@@ -86,6 +86,16 @@ def winner_table(board: Leaderboard) -> TextTable:
     return TextTable(("column", "best", "its mean", board.reference), tuple(rows))
 
 
+def mean_table(board: Leaderboard) -> TextTable:
+    """Return the mean over graphs of every ranked model, with a row per column."""
+    ranked = [model for model in board.models if not math.isnan(board.overall_rank(model))]
+    rows = [
+        (column.arrow_heading, *(_mean_text(column, board.graph_mean(m, column)) for m in ranked))
+        for column in COLUMNS
+    ]
+    return TextTable(("column", *ranked), tuple(rows))
+
+
 def graph_table(board: Leaderboard, dataset: str) -> TextTable:
     """Return all numbers of a graph, with a row per model."""
     models = [m for m in board.models if any(board.number(dataset, m, c) for c in _EVERY)]
@@ -181,6 +191,7 @@ def sections(board: Leaderboard) -> dict[str, str]:
         "claim": f"**{claim(board)}**",
         "ranks": rank_table(board).markdown(),
         "winners": winner_table(board).markdown(),
+        "means": mean_table(board).markdown(),
         "graphs": "\n".join(graphs),
         "scores": "\n".join(scores),
         "declared": declared_table(board).markdown(),

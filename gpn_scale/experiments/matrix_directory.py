@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from gpn_scale import __version__
+from gpn_scale.checked_json import read_checked_json, write_checked_json
 from gpn_scale.errors import RunError
 from gpn_scale.experiments.cells import Cell, CellResult
 from gpn_scale.experiments.trained import FRACTIONS
 from gpn_scale.experiments.training_cost import TrainingCost
-from gpn_scale.files import make_folder, write_json
-from gpn_scale.reading import read_json
+from gpn_scale.files import make_folder
 
 
 class MatrixDirectory:
@@ -35,7 +35,7 @@ class MatrixDirectory:
         if not path.exists():
             return None
         try:
-            stored: dict[str, Any] = read_json(path)
+            stored = read_checked_json(path)
             version, fingerprint, results = (
                 stored[name] for name in ("version", "fingerprint", "results")
             )
@@ -92,7 +92,7 @@ class MatrixDirectory:
         content = {"version": __version__, "fingerprint": result.fingerprint, "results": results}
         path = self._file(cell, ".json")
         make_folder(path.parent)
-        write_json(path, content)
+        write_checked_json(path, content)
 
     def cost(self, cell: Cell) -> TrainingCost | None:
         """Return what the training of a cell cost; None if it was not measured.
@@ -104,7 +104,8 @@ class MatrixDirectory:
         if not path.exists():
             return None
         try:
-            return TrainingCost(**{key: _number(each) for key, each in read_json(path).items()})
+            stored = read_checked_json(path)
+            return TrainingCost(**{key: _number(each) for key, each in stored.items()})
         except (OSError, ValueError, TypeError, AttributeError) as error:
             raise RunError(f"{path} is damaged ({error}): delete it") from error
 
@@ -112,7 +113,7 @@ class MatrixDirectory:
         """Replace what is stored about the cost of a cell's training."""
         path = self._cost_file(cell)
         make_folder(path.parent)
-        write_json(path, asdict(cost))
+        write_checked_json(path, asdict(cost))
 
     def model_file(self, cell: Cell) -> Path:
         """Return the path of the cell's trained model."""

@@ -5,14 +5,18 @@ them on dark screens.
 """
 
 import json
+import mmap
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any
 
 import vl_convert
 
+from gpn_scale.errors import MachineError
+from gpn_scale.files import make_folder, write_text
 from gpn_scale.page.palette import LIGHT, colour_style
 from gpn_scale.page.templates import rendered
 from gpn_scale.page.texts import clean
@@ -24,8 +28,12 @@ PNG_SCALE = 3
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 """The first font comes with vl-convert, so that texts have the same width on every machine."""
 
+ADDRESS_BYTES = 80 << 30
+"""Address space that the JavaScript engine of vl-convert reserves; it ends the process without."""
+
 Specification = dict[str, Any]
 
+_RESERVED, _PROT_NONE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, 0
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _ROOT = re.compile(r'^<svg [^>]*viewBox="0 0 ([0-9.]+) ([0-9.]+)"[^>]*>')
 _PART = re.compile(r'\bid="([^"]*)"')
@@ -83,8 +91,20 @@ class Chart:
         """Return the drawing as the content of an SVG file."""
         return self._drawn(style=colour_style())
 
+    def _repr_svg_(self) -> str:
+        """Return the drawing that notebooks show of a chart."""
+        return self.svg_file()
+
+    def write(self, path: Path | str) -> Path:
+        """Write the drawing to an SVG file, whose folder is made if it is missing."""
+        file = Path(path)
+        make_folder(file.parent)
+        write_text(file, self.svg_file())
+        return file
+
     def png_file(self) -> bytes:
         """Return the drawing as the content of a PNG file, on a white ground."""
+        _check_address_space()
         whole = _whole(self.specification) | {"background": LIGHT["paper"]}
         return bytes(vl_convert.vegalite_to_png(_json(whole), scale=PNG_SCALE))
 
@@ -98,6 +118,7 @@ class Chart:
 @lru_cache(maxsize=256)
 def _drawing(chart: Chart) -> tuple[str, str, str]:
     """Return the content of the drawing, its width and its height."""
+    _check_address_space()
     text = vl_convert.vegalite_to_svg(_json(_whole(chart.specification)))
     root = _ROOT.match(text)
     assert root is not None
@@ -112,6 +133,7 @@ def _drawing(chart: Chart) -> tuple[str, str, str]:
 
 def for_browser(specification: Specification) -> Specification:
     """Return a specification of Vega-Lite, with the theme, as one of Vega."""
+    _check_address_space()
     compiled: Specification = vl_convert.vegalite_to_vega(_json(_whole(specification)))
     return compiled
 
@@ -119,9 +141,27 @@ def for_browser(specification: Specification) -> Specification:
 @cache
 def library_script() -> str:
     """Return the JavaScript of Vega, which comes with vl-convert; it defines `vegaEmbed`."""
+    _check_address_space()
     script = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
     assert "</script" not in script.lower()
     return script
+
+
+@cache
+def _check_address_space() -> None:
+    """Refuse to draw under a limit of virtual memory that would end the process.
+
+    Raises:
+        MachineError: the limit is too low.
+    """
+    try:
+        mmap.mmap(-1, ADDRESS_BYTES, flags=_RESERVED, prot=_PROT_NONE).close()
+    except OSError as error:
+        raise MachineError(
+            f"charts cannot be drawn, because this takes {ADDRESS_BYTES >> 30} GiB of virtual "
+            "memory, of which little is used: raise its limit (ulimit -v), and write the report "
+            "again"
+        ) from error
 
 
 def ordered_scale(domain: Sequence[Any], values: Sequence[Any]) -> Specification:

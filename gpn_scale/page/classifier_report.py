@@ -1,19 +1,21 @@
 """The report of a classifier on a graph: the files that a training run writes, without the run."""
 
 import time
+import warnings
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from gpn_scale.config import RunConfig
 from gpn_scale.data.conversion import GraphLike
 from gpn_scale.data.graph import Graph
-from gpn_scale.errors import GraphError, RunError
+from gpn_scale.errors import GraphError, MissingExtraError, RunError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.evaluation.report import Report, make_report
+from gpn_scale.extras import check_extra
 from gpn_scale.files import make_folder
+from gpn_scale.page.facts import RunFacts
 from gpn_scale.page.run_facts import run_facts
-from gpn_scale.page.run_page import write_page
 from gpn_scale.page.run_record import RunRecord, training_curves
 from gpn_scale.train.run_directory import RunDirectory
 
@@ -40,13 +42,26 @@ def write_report(
     try:
         make_folder(path)
         report.write(directory.report, directory.report_markdown)
-        write_page(directory, facts)
+        _write_page(directory, facts)
     except OSError as error:
         raise RunError(
             f"{path} cannot be written ({error.strerror}): choose another folder",
             arguments=("path",),
         ) from error
     return report
+
+
+def _write_page(directory: RunDirectory, facts: RunFacts) -> None:
+    """Write the page and its charts; without the packages for charts, warn."""
+    try:
+        check_extra("charts", "a page")
+    except MissingExtraError as error:
+        message = f"{directory.page} is not written, since {error}"
+        warnings.warn(message, RuntimeWarning, stacklevel=4)
+        return
+    from gpn_scale.page.run_page import write_page
+
+    write_page(directory, facts)
 
 
 def _report(

@@ -2,15 +2,12 @@
 
 from pathlib import Path
 
-from gpn_scale.drift.comparison import Drift
+from gpn_scale.drift.comparison import DRIFT_PAGE, Drift
 from gpn_scale.files import write_text
 from gpn_scale.page.document import document
 from gpn_scale.page.drift_columns import columns
 from gpn_scale.page.drift_sections import classes, known, nodes, overview
 from gpn_scale.page.section import Section
-
-DRIFT_PAGE = "drift.html"
-"""Name of the page."""
 
 
 def write_drift_page(folder: Path, drift: Drift) -> Path:

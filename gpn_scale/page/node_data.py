@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpn_scale.evaluation.reasons import NOTHING_UNUSUAL
+from gpn_scale.evaluation.reasons import reason_kind
 from gpn_scale.page.chart import Specification, cleaned, for_browser
 from gpn_scale.page.histogram_chart import AxisKind, value_axis
 from gpn_scale.page.histograms import FloatArray, data_range
@@ -86,17 +86,6 @@ def node_data(rows: NodeRows, class_names: Sequence[str]) -> dict[str, Any]:
             if placed is not None
         },
     }
-
-
-def reason_kind(reason: str) -> str:
-    """Return what reasons of the same kind have in common, for a filter.
-
-    >>> reason_kind("torn between sea and land")
-    'torn between classes'
-    """
-    if reason.startswith("torn between "):
-        return "torn between classes"
-    return reason or NOTHING_UNUSUAL
 
 
 def view_data(rows: NodeRows, num_classes: int) -> dict[str, Any]:

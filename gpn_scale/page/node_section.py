@@ -5,10 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpn_scale.evaluation.reasons import NOTHING_UNUSUAL
+from gpn_scale.evaluation.reasons import NOTHING_UNUSUAL, reason_kind
 from gpn_scale.page.facts import PredictionFacts
 from gpn_scale.page.map_chart import map_charts
-from gpn_scale.page.node_data import reason_kind
 from gpn_scale.page.node_rows import SPLITS, NodeRows
 from gpn_scale.page.section import Section
 from gpn_scale.page.templates import rendered

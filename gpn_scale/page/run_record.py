@@ -1,6 +1,5 @@
 """The files of a run, read and checked: configuration, epochs, report."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -9,17 +8,55 @@ from typing import Any
 import numpy as np
 
 from gpn_scale import __version__
+from gpn_scale.block_checksums import has_hash
+from gpn_scale.checked_json import read_checked_json
 from gpn_scale.config import RunConfig
-from gpn_scale.errors import ConfigError, RunError
+from gpn_scale.errors import ConfigError, FileError, RunError
 from gpn_scale.evaluation.report import Report
+from gpn_scale.json_shapes import check_shape
 from gpn_scale.page.facts import TrainingCurves
+from gpn_scale.reading import read_json
 from gpn_scale.train.metrics_log import read_metrics
 from gpn_scale.train.run_directory import RunDirectory
 
 _POINTS = 600
 """Largest number of points of a training curve."""
 _AGAIN = "train again to get a page"
-_LATER_FIELDS = {"warm_start"}
+_NUMBERS = {str: (float, None)}
+_INTERVALS = {str: [float, float]}
+_SHAPE = {
+    "dataset": str,
+    "mode": str,
+    "config": dict,
+    "fingerprint": str,
+    "graph": {"nodes": int, "edges": int, "features": int, "classes": int, "train_nodes": int}
+    | {"fingerprint": str, "summary?": {"edges": int}},
+    "seconds": _NUMBERS,
+    "peak_rss_bytes": int,
+    "epochs": int,
+    "best_epoch": int,
+    "minibatch": dict,
+    "ranks": {"seconds?": _NUMBERS},
+    "metrics": {
+        "test": {name: (float, None) for name in ("accuracy", "ece", "brier", "nll")}
+        | {"accuracy_largest_class?": (float, None)}
+    },
+    "ood": dict,
+    "parts": {str: {"epochs": int, "best_epoch": int}},
+    "calibration": dict,
+    "intervals": {
+        "test?": _INTERVALS,
+        "ood?": {str: ([float, float], {str: ([float, float], _INTERVALS)})},
+    },
+    "warnings": [str],
+    "left_out": [str],
+    "files?": {str: str},
+}
+"""What the page uses of `report.json`."""
+_METRICS = {str: {str: float}}
+_CHANGE = {"run": str, "model": str, "nodes": {str: int}, "before": _METRICS, "after": _METRICS}
+"""What it uses of the entry `warm_start`, unless that is empty."""
+_LATER_FIELDS = {"files", "warm_start"}
 """Fields that reports of this version may be without, since they were written before."""
 
 
@@ -45,12 +82,33 @@ def read_run(directory: RunDirectory) -> RunRecord:
             "directory that training has written to",
             arguments=("run",),
         )
-    report = None
+    config, report = _config(directory.config), None
     if directory.report.exists() and directory.model.exists():
         report = _report(directory.report)
-    return RunRecord(
-        config=_config(directory.config), training=_curves(directory.metrics), report=report
-    )
+        if config.to_dict() != report.config:
+            raise RunError(
+                f"{directory.config} is not the configuration that {directory.report.name} was "
+                f"made with, so one of them is damaged: {_AGAIN}"
+            )
+        check_unchanged(report, directory.metrics)
+    return RunRecord(config=config, training=_curves(directory.metrics), report=report)
+
+
+def check_unchanged(report: Report, path: Path) -> None:
+    """Refuse a file that is another one than when the report was written.
+
+    Raises:
+        RunError: it has changed or cannot be read.
+    """
+    wanted = report.files.get(path.name)
+    try:
+        is_same = wanted is None or has_hash(path, wanted)
+    except (OSError, FileError) as error:
+        raise RunError(f"{path} cannot be read ({error}): {_AGAIN}") from error
+    if not is_same:
+        raise RunError(
+            f"{path} is damaged: its checksum is another one than in the run's report: {_AGAIN}"
+        )
 
 
 def _config(path: Path) -> RunConfig:
@@ -64,7 +122,12 @@ def _config(path: Path) -> RunConfig:
 
 
 def _report(path: Path) -> Report:
-    values = _values(path)
+    try:
+        values = read_checked_json(path)
+    except FileError as error:
+        raise RunError(f"{error}: {_AGAIN}") from error
+    except OSError as error:
+        raise RunError(f"{path} cannot be read ({error}): {_AGAIN}") from error
     version = values.get("version")
     if version != __version__:
         raise RunError(
@@ -75,12 +138,20 @@ def _report(path: Path) -> Report:
         raise RunError(
             f"{path} is damaged or of another version (field {min(different)!r}): {_AGAIN}"
         )
+    try:
+        check_shape(values, _SHAPE, path.name)
+        if change := values.get("warm_start"):
+            check_shape(change, _CHANGE, f"{path.name}.warm_start")
+            if different := change.keys() - _CHANGE.keys():
+                raise FileError(f"{path.name}.warm_start has an entry {min(different)!r}")
+    except FileError as error:
+        raise RunError(f"{path} is damaged ({error}): {_AGAIN}") from error
     return Report(**values)
 
 
 def _values(path: Path) -> dict[str, Any]:
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = read_json(path, allow_nan=True)
     except (OSError, ValueError) as error:
         raise RunError(f"{path} cannot be read ({error}): {_AGAIN}") from error
     if not isinstance(values, dict):

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from gpn_scale.errors import StoreError
 from gpn_scale.ppr.manifest_schema import (
     GENERATIONS,
     check_build,
+    check_entries,
     check_generations,
     check_lists,
 )
@@ -41,7 +43,7 @@ LEFT_OVER = rf"\.{STORE_FILES}\.\d+\.tmp"
 """Regular expression for temporary files of a store, see `gpn_scale.files.replacing`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots, which would forbid the cached hash
 class Build:
     """The content of `build.json`: what is built, and how it is divided into shards.
 
@@ -100,7 +102,7 @@ class Build:
         """The text of `build.json`."""
         return sealed(asdict(self))
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """Hash of `build.json`, which every shard contains."""
         return checksum(self.text.encode())
@@ -158,6 +160,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     if (directory / MANIFEST).exists():
         path = directory / MANIFEST
         manifest = read_sealed(path)
+        check_entries(path, manifest)
         listed = [manifest]
         if GENERATIONS in manifest:
             Build.of(manifest, path)

@@ -36,10 +36,12 @@ _GRAPH_TYPES: dict[str, tuple[type, ...]] = {
 """Facts about a stored graph, with their types."""
 GENERATIONS, HISTORY = "generations", "history"
 """Entries that only the manifest of a store has that was updated."""
+COUNTED = ("edges_added", "edges_removed")
+"""What each record of a history counts."""
 FIRST_FOLDER = "."
 """Folder of the generation that a build writes: the store's own."""
 _FOLDER = re.compile(r"generation-\d{5,}")
-_MOST_NODES, _MOST_EDGES = 1 << 31, 1 << 50
+_MOST_NODES, _MOST_EDGES, _MOST_SHARDS = 1 << 31, 1 << 50, 1 << 20
 _LEAST = {"num_nodes": 0, "num_roots": 0, "rows_per_shard": 1, "k": 1, "num_clusters": 0}
 
 
@@ -73,6 +75,8 @@ def check_build(source: Path | str, stored: Mapping[str, Any]) -> None:
     nodes, roots = stored["num_nodes"], stored["num_roots"]
     if roots > nodes or (stored["roots"] is None and roots != nodes):
         raise _refusal(source, f"has {roots:,} roots of {nodes:,} nodes")
+    if (shards := -(-roots // stored["rows_per_shard"])) > _MOST_SHARDS:
+        raise _refusal(source, f"has {shards:,} shards, expected at most {_MOST_SHARDS:,}")
 
 
 def check_lists(
@@ -114,6 +118,23 @@ made up; build the store again with existing='overwrite'
         raise _refusal(source, f"does not list the {num_shards:,} shards of its build")
 
 
+def check_entries(source: Path | str, stored: Mapping[str, Any]) -> None:
+    """Refuse a manifest that does not count the entries of its rows.
+
+    >>> check_entries("manifest.json", {"entries": None})
+    Traceback (most recent call last):
+        ...
+    gpn_scale.errors.StoreError: manifest.json has None for 'entries': it is damaged or made up; \
+build the store again with existing='overwrite'
+
+    Raises:
+        StoreError: the entry is missing, or no number of entries.
+    """
+    entries = stored.get("entries")
+    if type(entries) is not int or not 0 <= entries <= _MOST_EDGES:
+        raise _refusal(source, f"has {shown(entries)} for 'entries'")
+
+
 def is_generation_folder(name: str) -> bool:
     """Return whether `name` is that of the folder of a later generation.
 
@@ -151,9 +172,14 @@ build the store again with existing='overwrite'
             raise _refusal(source, f"has {shown(folder)} for the folder of a generation")
     if len(set(folders)) < len(folders):
         raise _refusal(source, "lists a generation twice")
-    if not isinstance(history, list) or not all(isinstance(each, dict) for each in history):
+    if not isinstance(history, list) or not all(map(_is_record, history)):
         raise _refusal(source, f"has {shown(history)} for {HISTORY!r}")
     return [entry["manifest"] for entry in listed]
+
+
+def _is_record(value: Any) -> bool:
+    """Return whether `value` may be what a history says about one update."""
+    return isinstance(value, dict) and all(type(value.get(key, 0)) is int for key in COUNTED)
 
 
 def _refusal(source: Path | str, problem: str) -> StoreError:

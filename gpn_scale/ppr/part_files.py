@@ -111,11 +111,11 @@ class PartFiles:
         facts = read_sealed(self.directory / PARTS)
         if facts.get("build") != self.build.fingerprint:
             raise StoreError(f"{self.directory / PARTS} belongs to another build")
-        self._check(CLUSTERS, facts["clusters"])
+        self._check(CLUSTERS, facts.get("clusters"))
         path, size = self.directory / TOTAL_MASS, self.build.num_nodes
-        return read_node_file(path, facts["total_mass"], "<f8", size, below=np.inf)
+        return read_node_file(path, str(facts.get("total_mass")), "<f8", size, below=np.inf)
 
-    def _check(self, name: str, wanted: str) -> None:
+    def _check(self, name: str, wanted: str | None) -> None:
         if (actual := file_checksum(self.directory / name)) != wanted:
             raise StoreError(
                 f"{self.directory / name} is damaged: its checksum is {actual}, expected {wanted}"

@@ -65,6 +65,19 @@ def read_sealed(path: Path) -> dict[str, Any]:
     return value
 
 
+def as_stored(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a value as it is read back from JSON, so that it can be compared with a stored one.
+
+    >>> as_stored({"shape": (2, 3)})
+    {'shape': [2, 3]}
+
+    Raises:
+        ValueError: `value` holds NaN or infinity, which JSON does not have.
+    """
+    stored: dict[str, Any] = parse_json(json.dumps(dict(value), allow_nan=False), "the value")
+    return stored
+
+
 def differences(
     stored: Mapping[str, Any], wanted: Mapping[str, Any], *, exact: bool = False
 ) -> str:

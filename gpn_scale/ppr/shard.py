@@ -5,7 +5,8 @@ header (JSON, padded with spaces), the data section, and a table with a hash of 
 section. The section and every array in it start at multiples of 64 bytes; the header gives the
 offsets of the arrays in the section. The header is a function of `ShardInfo`, so a reader can
 compare it byte by byte. It contains a checksum of the table, so that a flipped bit anywhere in the
-file is detected by `read_shard_info` or by an `OpenShard`.
+file is detected by `read_shard_info` or by an `OpenShard`, or makes it a header of another build or
+position, which the store compares with its own.
 
 Shapes: R rows, E kept entries, P clusters.
 """

@@ -51,6 +51,7 @@ from gpn_scale.ppr.sealed import (
     REBUILD_ARGUMENTS,
     RESUME,
     RESUME_ARGUMENTS,
+    as_stored,
     checksum,
     differences,
 )
@@ -134,7 +135,7 @@ class PPRStore:
         graph_fingerprint: str | None,
         parameters: Mapping[str, Any] | None,
     ) -> "PPRStore":
-        wanted: dict[str, Any] = {"parameters": json.loads(json.dumps(dict(parameters or {})))}
+        wanted: dict[str, Any] = {"parameters": as_stored(parameters or {})}
         if graph_fingerprint is not None:
             wanted["graph_fingerprint"] = graph_fingerprint
         if different := differences(manifest, wanted):

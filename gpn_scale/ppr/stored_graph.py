@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpn_scale.errors import StoreError
+from gpn_scale.errors import GraphError, StoreError
 from gpn_scale.ppr.node_file import read_node_file
 from gpn_scale.ppr.sealed import checksum
 
@@ -104,6 +104,7 @@ def read_stored_graph(
         StoreError: the store does not hold its graph, or holds it damaged.
     """
     from gpn_scale.data.graph import MISSING_LABEL, Graph  # loads scipy
+    from gpn_scale.data.mapped_checks import check_mapped
 
     facts = manifest["graph"]
     if facts is None:
@@ -132,6 +133,10 @@ def read_stored_graph(
         num_classes=0,
         directed=bool(facts["directed"]),
     )
+    try:
+        check_mapped(graph)
+    except GraphError as error:
+        raise StoreError(f"{path}: {error}") from error
     if graph.structure_fingerprint() != graph_fingerprint:
         raise StoreError(
             f"{path} holds another graph than that of its rows: build the store again with "

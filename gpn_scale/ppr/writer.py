@@ -3,7 +3,6 @@
 Several processes may write shards of one store; the module `store` describes its files.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cached_property
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpn_scale.data.npz_arrays import load_array
 from gpn_scale.errors import StoreError
 from gpn_scale.files import remove, write_json
 from gpn_scale.ppr.claiming import Existing, claim_directory
@@ -36,6 +36,7 @@ from gpn_scale.ppr.rows import Rows
 from gpn_scale.ppr.sealed import (
     RESUME,
     RESUME_ARGUMENTS,
+    as_stored,
     checksum,
     file_checksum,
     holds,
@@ -44,6 +45,7 @@ from gpn_scale.ppr.sealed import (
 )
 from gpn_scale.ppr.shard import ShardInfo, shard_entry, shard_name, write_shard
 from gpn_scale.ppr.stored_graph import graph_arrays, graph_facts, graph_files
+from gpn_scale.reading import check_file
 
 if TYPE_CHECKING:
     from gpn_scale.data.graph import Graph
@@ -124,7 +126,7 @@ class StoreWriter:
         root_file = _root_file(roots, num_nodes)
         build = Build(
             graph_fingerprint=graph_fingerprint,
-            parameters=json.loads(json.dumps(dict(parameters), allow_nan=False)),
+            parameters=as_stored(parameters),
             num_nodes=num_nodes,
             num_roots=num_nodes if roots is None else len(roots),
             roots=None if root_file is None else checksum(root_file),
@@ -183,7 +185,8 @@ class StoreWriter:
         """The clusters that `write_clusters` wrote, in any process; None without clusters."""
         if not self._build.num_clusters:
             return None
-        clusters: NDArray[np.int32] = np.load(self.path / CLUSTERS, allow_pickle=False)
+        check_file(self.path / CLUSTERS)
+        clusters: NDArray[np.int32] = load_array(self.path / CLUSTERS)
         return clusters
 
     def write_shard(self, index: int, rows: Rows, *, shared: bool = False) -> None:

@@ -12,10 +12,12 @@ import threading
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, get_args
 
+from gpn_scale.checked_json import CHECKSUM, json_checksum
 from gpn_scale.errors import FileError, RunError
 from gpn_scale.growing_file import GrowingFile
+from gpn_scale.json_shapes import check_shape
 from gpn_scale.messages import say
 from gpn_scale.reading import open_file, parse_json
 
@@ -23,6 +25,10 @@ Kind = Literal["accept", "relabel", "skip"]
 """What was decided: the prediction is right, the node gets another label, or not now."""
 _FORMAT = 1
 _HEADER = "gpn_scale_decisions"
+_LINE_BYTES = 1 << 24
+"""Longer lines are no decisions; requests have bodies of 8 MB by default."""
+_SHAPE: dict[str, Any] = {"id": str, "decision": str, "time": str, "model": str}
+_SHAPE |= {"label": (str, None), "note": (str, None)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +142,8 @@ class DecisionLog:
             else:
                 file.seek(0)
                 self._check_header(file.readline())
-            lines.append(json.dumps(asdict(decision)))
+            values = asdict(decision)
+            lines.append(json.dumps({**values, CHECKSUM: json_checksum(values)}))
             file.append("".join(f"{line}\n" for line in lines).encode())
             try:
                 file.sync()
@@ -179,7 +186,9 @@ class DecisionLog:
 
     def _read(self, file: BinaryIO) -> None:
         file.seek(self._offset)
-        for line in file:
+        while line := file.readline(_LINE_BYTES):
+            if len(line) == _LINE_BYTES:
+                raise self._damage(f"it has more than {_LINE_BYTES:,} bytes")
             if not line.endswith(b"\n"):
                 return  # another process is writing it, or was killed
             if self._offset == 0:
@@ -193,20 +202,25 @@ class DecisionLog:
     def _parsed(self, line: bytes) -> Decision:
         try:
             values: dict[str, Any] = parse_json(line, self.path.name)
+            check_shape(values, dict, "the decision")
+            check_shape({"label": None, "note": None, **values}, _SHAPE, "the decision")
+            if values["decision"] not in get_args(Kind):
+                raise ValueError(f"decision is {values['decision']!r}")
+            if values.pop(CHECKSUM, None) not in (None, json_checksum(values)):
+                raise ValueError("its checksum is another one")
             texts: dict[str, Any] = {
                 field.name: values.get(field.name) for field in fields(Decision)
             }
-            if texts["decision"] not in ("accept", "relabel", "skip"):
-                raise ValueError(f"decision is {texts['decision']!r}")
-            if not all(isinstance(texts[name], str) for name in ("id", "time", "model")):
-                raise ValueError("id, time or model is not a text")
             return Decision(**texts)
-        except (ValueError, AttributeError, RecursionError) as error:
-            raise RunError(
-                f"{self.path} is damaged in line {len(self._decisions) + 2} ({error}): repair or "
-                "remove this line, or keep decisions in another file",
-                arguments=("decisions",),
-            ) from error
+        except ValueError as error:
+            raise self._damage(str(error)) from error
+
+    def _damage(self, problem: str) -> RunError:
+        return RunError(
+            f"{self.path} is damaged in line {len(self._decisions) + 2} ({problem}): repair this "
+            "line and leave out its checksum, remove it, or keep decisions in another file",
+            arguments=("decisions",),
+        )
 
     def _check_header(self, line: bytes) -> None:
         try:

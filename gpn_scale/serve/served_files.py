@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gpn_scale import __version__
-from gpn_scale.block_checksums import file_hash
+from gpn_scale.block_checksums import file_hash, has_hash
 from gpn_scale.data.graph import Graph
 from gpn_scale.errors import RunError
 from gpn_scale.estimator import GPNClassifier
@@ -178,7 +178,7 @@ def _opened(
     try:
         record: dict[str, Any] = read_json(folder / f"{key}.json")
         reasons, hashes = record["reasons"], record["hashes"]
-        if any(file_hash(folder / name) != hashes[name] for name in names):
+        if not all(has_hash(folder / name, hashes[name]) for name in names):
             return None
         table = NodeTable(folder / names[0], reasons)
         latent, values, order = (np.load(folder / name, mmap_mode="r") for name in names[1:4])

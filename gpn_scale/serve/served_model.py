@@ -22,11 +22,11 @@ from gpn_scale.evaluation.known_calibration import (
     P_VALUE_CONDITION,
 )
 from gpn_scale.evaluation.prediction_table import class_names
+from gpn_scale.evaluation.reasons import reason_kind
 from gpn_scale.inference.all_nodes import DEFAULT_MEMORY_BYTES, ProgressCallback
 from gpn_scale.inference.evidence import EvidenceSummary
 from gpn_scale.inference.live import LivePredictor
 from gpn_scale.inference.stored_rows import open_rows
-from gpn_scale.page.node_data import reason_kind
 from gpn_scale.ppr.manifest import MANIFEST
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.serve.ids import AbstractIds, ids_of

@@ -6,15 +6,29 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpn_scale.errors import ConfigError
+from gpn_scale.field_types import checks_fields, shown
 from gpn_scale.reading import read_text
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+_MOST_DIGITS = 15
+_DAY = 86_400
 _LEAST_TOKEN = 16
 _TOKEN_BYTES = 1 << 16
 """Number of characters below which a token is easy to guess."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@checks_fields(
+    port=65535,
+    workers=64,
+    max_body=10**9,
+    max_nodes=10_000_000,
+    max_new_nodes=1_000_000,
+    request_seconds=_DAY,
+    slow_threads=64,
+    slow_queue=1_000_000,
+    poll_seconds=_DAY,
+)
 class ServeSettings:
     """Address, limits and token of a service.
 
@@ -106,8 +120,8 @@ def parsed_bytes(text: str) -> int:
     """
     match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMG]?B?)\s*", text.upper())
     unit = None if match is None else match[2] if match[2] in _UNITS else f"{match[2]}B"
-    if match is None or unit is None:
+    if match is None or unit is None or len(match[1]) > _MOST_DIGITS:
         raise ConfigError(
-            f"max_body is {text!r}, expected a size such as 8MB", arguments=("max_body",)
+            f"max_body is {shown(text)}, expected a size such as 8MB", arguments=("max_body",)
         )
     return int(float(match[1]) * _UNITS[unit])

@@ -12,6 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from gpn_scale.extras import check_extra
 from gpn_scale.files import make_folder
 from gpn_scale.growing_file import GrowingFile
 
@@ -26,10 +27,11 @@ class EventFile:
         first_step: TensorBoard forgets what earlier files say about this step and later ones.
 
     Raises:
-        ImportError: TensorBoard is not installed.
+        MissingExtraError: TensorBoard is not installed.
     """
 
     def __init__(self, folder: Path, first_step: int) -> None:
+        check_extra("tensorboard", "a file for TensorBoard")
         from tensorboard.compat.proto.event_pb2 import Event, SessionLog
         from tensorboard.compat.proto.summary_pb2 import Summary
         from tensorboard.summary.writer.record_writer import RecordWriter

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from gpn_scale.errors import FileError, RunError
+from gpn_scale.errors import FileError, MissingExtraError, RunError
 from gpn_scale.files import write_text
 from gpn_scale.growing_file import GrowingFile
 from gpn_scale.reading import parse_json, read_text
@@ -105,5 +105,5 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
 def _event_file(folder: Path, done_epochs: int) -> EventFile | None:
     try:
         return EventFile(folder, first_step=done_epochs + 1)
-    except ImportError:
+    except MissingExtraError:
         return None

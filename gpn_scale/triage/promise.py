@@ -48,6 +48,7 @@ from gpn_scale.triage.trust import trust_of
 
 MOST_THRESHOLDS = 100
 """Largest number of thresholds that are tested."""
+_LEAST = 1e-9
 PROMISE_CONDITION = (
     "The promise holds for nodes that are exchangeable with the labelled test nodes: nodes of "
     "known classes, drawn in the same way from the same graph. It does not hold for nodes of other "
@@ -101,7 +102,7 @@ def least_nodes(error: float, confidence: float) -> int:
     >>> least_nodes(0.05, 0.9)
     45
     """
-    return math.ceil(math.log(1.0 - confidence) / math.log(1.0 - error))
+    return math.ceil(math.log1p(-confidence) / math.log1p(-error))
 
 
 def held_out_nodes(graph: Graph) -> NodeIds:
@@ -132,9 +133,11 @@ def checked_nodes(graph: Graph, *, error: float, confidence: float) -> tuple[Nod
         ConfigError: a number is out of range, or there are too few held-out nodes.
     """
     for name, value in {"error_among_answered": error, "confidence": confidence}.items():
-        if not 0.0 < value < 1.0:
+        if not _LEAST <= value <= 1.0 - _LEAST:
             raise ConfigError(
-                f"{name} is {value}, expected a number between 0 and 1", arguments=(name,)
+                f"{name} is {value}, expected a number between 0 and 1, at least {_LEAST:g} from "
+                "both",
+                arguments=(name,),
             )
     nodes, needed = held_out_nodes(graph), least_nodes(error, confidence)
     if len(nodes) < needed:

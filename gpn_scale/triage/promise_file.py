@@ -5,13 +5,14 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
+from gpn_scale.checked_json import read_checked_json, write_checked_json
 from gpn_scale.errors import FileError, RunError
-from gpn_scale.files import write_json
-from gpn_scale.reading import open_file, read_json
+from gpn_scale.reading import file_size, open_file
 from gpn_scale.triage.promise import PROMISE_CONDITION, Promise
 
 ORDER = "probability x sqrt(p_known, continued)"
 """The score that thresholds refer to; a promise for another order is refused."""
+_MODEL_BYTES = 1 << 34
 _AGAIN = "make the promise again, or remove the file"
 
 
@@ -34,7 +35,7 @@ def write_promise(path: Path, promise: Promise, model: Path) -> None:
     values = asdict(promise) | {"answered": promise.answered, "order": ORDER}
     values |= {"model": model_fingerprint(model), "condition": PROMISE_CONDITION}
     try:
-        write_json(path, values)
+        write_checked_json(path, values)
     except OSError as error:
         raise RunError(
             f"{path} cannot be written ({error.strerror})", arguments=("run",)
@@ -53,7 +54,7 @@ def read_promise(path: Path, model: Path) -> Promise:
         RunError: the file is missing or damaged, or belongs to another model.
     """
     try:
-        values: dict[str, Any] = read_json(path)
+        values = read_checked_json(path)
         kinds: dict[str, Any] = {field.name: field.type for field in fields(Promise)}
         promise = Promise(**{name: kind(values[name]) for name, kind in kinds.items()})
         made_for, order = values["model"], values["order"]
@@ -80,6 +81,8 @@ def model_fingerprint(model: Path) -> str:
         RunError: the file cannot be read.
     """
     try:
+        if (size := file_size(model)) > _MODEL_BYTES:
+            raise FileError(f"it holds {size:,} bytes, expected at most {_MODEL_BYTES:,}")
         with open_file(model) as file:
             return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
     except (OSError, FileError) as error:

@@ -189,3 +189,14 @@ def test_what_cannot_be_compared_is_refused(folder, tmp_path, capsys):
     assert_refused(capsys, r"graph .october. is not the one of .*--graphs DATASET_A DATASET_B")
     assert compare(folder / "run", table, "--graphs", "october", "absent") == 2
     assert_refused(capsys, "no dataset 'absent'")
+
+
+def test_damaged_predictions_of_a_run_are_refused(folder, tmp_path, capsys):
+    shutil.copytree(folder / "run", tmp_path / "run")
+    path = tmp_path / "run" / "predictions.parquet"
+    table = pq.read_table(path)
+    place = table.column_names.index("p_known")
+    swapped = table.set_column(place, "p_known", table["p_features"])
+    pq.write_table(swapped, path)
+    assert compare(tmp_path / "run", folder / "run_2") == 2
+    assert_refused(capsys, r"predictions.parquet is damaged: its checksum is another one")

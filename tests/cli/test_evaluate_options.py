@@ -81,3 +81,16 @@ def test_metrics_are_those_of_the_experiments(tmp_path):
         chosen("--metrics", "id_accuracy")
     with pytest.raises(ConfigError, match="which is a folder: name a file in it"):
         chosen("--latex", str(tmp_path))
+
+
+def test_latex_tables_replace_nothing_but_latex_tables(tmp_path):
+    path = tmp_path / "results.tex"
+    options = evaluation_parser().parse_args(["--out", "o", "--latex", str(path)])
+    options.command = "gpn-evaluate"
+    for content in ("", "% gpn-evaluate (gpn_scale 0.1.0)\n"):
+        path.write_text(content)
+        assert table_choice(options, ["clean"]).latex == path
+    for content in ("My thesis\n", "% my thesis\n", "\0"):
+        path.write_text(content)
+        with pytest.raises(ConfigError, match="exists and was not written by this command"):
+            table_choice(options, ["clean"])

@@ -8,11 +8,14 @@ import re
 import shutil
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
 from gpn_scale.cli.predict import main as predict
+from gpn_scale.cli.report import main as report
 from gpn_scale.cli.train import main as train
+from gpn_scale.cli.triage import main as triage
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Split
 from gpn_scale.data.npz import write_npz
@@ -149,6 +152,32 @@ def test_files_that_change_under_the_same_name_are_followed(folder, exact, tmp_p
     assert "mine is neither the graph of training nor a later version of it" in text
     assert ELSEWHERE_CONDITION in text
     assert got["split"].isna().all()
+
+
+def test_lists_are_made_of_a_later_graph(folder, exact, tmp_path, capsys):
+    run = ["--run", str(folder / "run"), "--threads", "1", "--out", str(tmp_path)]
+    assert triage([*run, "--dataset", "later", "--review", "304", "--include-labelled"]) == 0
+    text = capsys.readouterr().out
+    assert "later is a later version of the graph of training" in text
+    assert LATER_CONDITION in text
+    listed = pd.read_csv(tmp_path / "review.csv").set_index("id").sort_index()
+    np.testing.assert_allclose(listed["p_known"], exact["p_known"], atol=1e-4)
+
+
+def test_lists_of_any_other_graph_tell_what_p_values_mean_there(folder, tmp_path, capsys):
+    other = load_graph(SMALL.replace("nodes=300", "nodes=310"))
+    write_npz(other, tmp_path / "other.npz")
+    run = ["--run", str(folder / "run"), "--threads", "1", "--out", str(tmp_path)]
+    assert triage([*run, "--dataset", "other", "--data-dir", str(tmp_path)]) == 0
+    assert ELSEWHERE_CONDITION in capsys.readouterr().out
+
+
+def test_the_page_of_a_run_is_not_drawn_for_a_later_graph(folder, tmp_path, capsys):
+    shutil.copy(folder / "later.npz", tmp_path / "mine.npz")
+    assert report(["--run", str(folder / "run"), "--data-dir", str(tmp_path)]) == 2
+    text = capsys.readouterr().err
+    assert "has changed since" in text
+    assert "gpn-triage go on with it" in text
 
 
 @pytest.mark.parametrize(

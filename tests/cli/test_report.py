@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gpn_scale.checked_json import read_checked_json
 from gpn_scale.cli.report import main
 from gpn_scale.cli.train import main as train
 from gpn_scale.page.chart import PNG_SCALE
@@ -101,7 +102,7 @@ def test_what_is_no_run_is_refused(tmp_path, capsys):
 
 
 def changed(path, **values):
-    path.write_text(json.dumps(json.loads(path.read_text()) | values))
+    path.write_text(json.dumps(read_checked_json(path) | values))
 
 
 def test_runs_of_other_versions_are_refused(copy, capsys):
@@ -119,10 +120,9 @@ def test_runs_of_other_versions_are_refused(copy, capsys):
     [
         ("config.json", "{", "config.json cannot be read"),
         ("config.json", "[]", "config.json holds list, expected an object"),
-        ("report.json", "nonsense", "report.json cannot be read"),
+        ("report.json", "nonsense", "report.json is not JSON that can be read"),
         ("report.json", '{"version": "0.1.0"}', "report.json is damaged or of another version"),
-        ("metrics.jsonl", '{"epoch": 1}\n', "metrics.jsonl cannot be read .KeyError"),
-        ("metrics.jsonl", "5\n", "metrics.jsonl, line 1, is not the record of an epoch"),
+        ("metrics.jsonl", '{"epoch": 1}\n', "metrics.jsonl is damaged: its checksum is another"),
         ("model.safetensors", "nonsense", "model.safetensors cannot be read"),
     ],
 )
@@ -131,11 +131,26 @@ def test_damaged_files_are_refused(copy, capsys, name, content, message):
     assert_refused(capsys, copy, message)
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"epoch": 1}\n', "metrics.jsonl cannot be read .KeyError"),
+        ("5\n", "metrics.jsonl, line 1, is not the record of an epoch"),
+    ],
+)
+def test_damaged_epochs_of_an_unfinished_run_are_refused(copy, capsys, content, message):
+    (copy / "report.json").unlink()
+    (copy / "metrics.jsonl").write_text(content)
+    assert_refused(capsys, copy, message)
+
+
 def test_another_graph_is_refused(copy, capsys):
-    values = json.loads((copy / "report.json").read_text())
+    values = read_checked_json(copy / "report.json")
     values["graph"]["fingerprint"] = "another"
     (copy / "report.json").write_text(json.dumps(values))
-    assert_refused(capsys, copy, "is not the graph that .* was trained on")
+    assert_refused(
+        capsys, copy, "has changed since .* was trained on it: gpn-predict and gpn-triage go on"
+    )
 
 
 def test_rows_of_another_diffusion_are_refused(runs, tmp_path, capsys):

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gpn_scale.checked_json import read_checked_json, write_checked_json
 from gpn_scale.cli.predict import main as predict
 from gpn_scale.cli.train import main as train
 from gpn_scale.cli.triage import list_lines, main
@@ -114,8 +115,8 @@ def test_training_again_removes_a_promise(own_run, tmp_path):
 
 def test_a_promise_of_another_run_is_refused(own_run, tmp_path, capsys):
     assert triage(own_run, tmp_path, "--error-among-answered", "0.2", "--confidence", "0.8") == 0
-    values = json.loads((own_run / "promise.json").read_text())
-    (own_run / "promise.json").write_text(json.dumps(values | {"model": "0" * 32}))
+    path = own_run / "promise.json"
+    write_checked_json(path, read_checked_json(path) | {"model": "0" * 32})
     capsys.readouterr()
     assert predict(["--run", str(own_run), "--out", str(tmp_path / "p.parquet")]) == 2
     assert_one_sentence(capsys, "promise.json is a promise for another model than")

@@ -69,3 +69,10 @@ def test_a_missing_or_broken_record_is_refused(folder):
     with pytest.raises(GraphError, match=r"\(No such file or directory\)") as error:
         read_record(folder)
     assert error.value.arguments == ("like",)
+
+
+def test_a_record_with_a_flipped_letter_is_refused(folder):
+    path = folder / RECORD
+    path.write_text(path.read_text().replace('"ref"', '"reg"'))
+    with pytest.raises(GraphError, match="is damaged: its checksum is"):
+        read_record(folder)

@@ -115,3 +115,24 @@ def test_damaged_parquet_is_refused(tmp_path):
     refused(path, "cannot be read as a table of predictions|has other values")
     (tmp_path / "folder.parquet").mkdir()
     refused(tmp_path / "folder.parquet", "is no file")
+
+
+@given(st.data())
+def test_a_flipped_bit_in_a_table_changes_nothing_or_is_noticed(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("flipped") / "x.parquet"
+    with table_writer(path, {"dataset": "bank"}) as writer:
+        writer.write(pa.table(columns_of(40, node_name=[f"n{node}" for node in range(40)])))
+    before, content = read_scored(path), bytearray(path.read_bytes())
+    place = data.draw(st.integers(0, len(content) - 1))
+    content[place] ^= 1 << data.draw(st.integers(0, 7))
+    path.write_bytes(bytes(content))
+    try:
+        after = read_scored(path)
+    except ConfigError:
+        return
+    assert after.ids.equals(before.ids)
+    assert after.p.keys() == before.p.keys()
+    for name, values in before.p.items():
+        np.testing.assert_array_equal(after.p[name], values)
+    np.testing.assert_array_equal(after.probability, before.probability)
+    np.testing.assert_array_equal(after.predicted_number, before.predicted_number)

@@ -126,6 +126,35 @@ def test_entropies_are_those_of_the_posteriors():
     np.testing.assert_allclose(opinion.entropy, dirichlet_entropy(tempered), rtol=1e-5)
 
 
+def test_alpha_is_that_of_the_posterior():
+    alpha = np.array([[3.0, 1.0], [1.0, 8.0], [1.0, 1.0]])
+    gpn = Prediction(
+        probabilities=(alpha / alpha.sum(1, keepdims=True)).astype(np.float32),
+        probabilities_no_network=np.full((3, 2), 0.5, np.float32),
+        alpha_0=alpha.sum(1).astype(np.float32),
+        alpha_0_no_network=np.full(3, 2.0, np.float32),
+    )
+    np.testing.assert_allclose(gpn.alpha, alpha, rtol=1e-6)
+    np.testing.assert_allclose(gpn.dirichlet().mean, gpn.probabilities, rtol=1e-6)
+    np.testing.assert_allclose(gpn.dirichlet().entropy(), gpn.entropy, rtol=1e-5, atol=1e-6)
+    plus = replace(gpn, energy=np.zeros(3, np.float32))
+    expected = 1.0 + (alpha.sum(1, keepdims=True) - 2.0) * gpn.probabilities
+    np.testing.assert_allclose(plus.alpha, expected, rtol=1e-6)
+    np.testing.assert_allclose(plus.alpha.sum(1), plus.alpha_0, rtol=1e-6)
+    assert plus.alpha.dtype == np.float32
+
+
+def test_alpha_of_much_evidence_is_never_below_one():
+    prediction = Prediction(
+        probabilities=np.array([[1.0, 0.0]], np.float32),
+        probabilities_no_network=np.array([[0.5, 0.5]], np.float32),
+        alpha_0=np.array([1e13], np.float32),
+        alpha_0_no_network=np.array([2.0], np.float32),
+    )
+    assert prediction.alpha.min() == 1.0
+    assert torch.isfinite(prediction.dirichlet().sample()).all()
+
+
 def test_a_gpn_has_no_p_values():
     values = np.full((3, 2), 0.5, np.float32)
     total = np.full(3, 4.0, np.float32)

@@ -3,7 +3,7 @@ import pytest
 
 from gpn_scale.evaluation.p_values import PValues
 from gpn_scale.evaluation.prediction import Prediction
-from gpn_scale.evaluation.reasons import NOTHING_UNUSUAL, reasons
+from gpn_scale.evaluation.reasons import NOTHING_UNUSUAL, reason_kind, reasons
 
 
 def prediction_with(p, probabilities):
@@ -51,3 +51,8 @@ def test_few_nodes(count):
 
 def test_a_model_without_p_values_has_no_reasons():
     assert reasons(prediction_with(None, PROBABILITIES), ["a", "b", "c"]) is None
+
+
+def test_reasons_of_a_kind_have_one_name():
+    assert reason_kind("torn between a and b") == reason_kind("torn between b and c")
+    assert reason_kind("") == "nothing unusual"

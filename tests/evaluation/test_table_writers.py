@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpn_scale.errors import ConfigError
+from gpn_scale.errors import ConfigError, FileError
 from gpn_scale.evaluation.table_writers import (
     SUFFIXES,
+    check_layout,
     check_suffix,
     table_facts,
     table_writer,
@@ -156,3 +157,21 @@ def test_parquet_keeps_facts_and_other_formats_do_not(tmp_path):
         assert (tmp_path / f"x{suffix}").read_bytes() == written(
             tmp_path / f"y{suffix}"
         ).read_bytes()
+
+
+def test_a_description_of_other_columns_is_refused(tmp_path):
+    path = tmp_path / "x.parquet"
+    with table_writer(path) as writer:
+        writer.write(pa.table({"p_known": [0.5]}))
+        writer.write(pa.table({"p_known": [0.25]}))
+    check_layout(path)
+    table = pq.read_table(path)
+    metadata = pq.read_metadata(path).metadata
+    pq.write_table(table.rename_columns(["p_knowo"]).replace_schema_metadata(metadata), path)
+    with pytest.raises(FileError, match="its columns are not those that were written"):
+        check_layout(path)
+    pq.write_table(table.slice(1).replace_schema_metadata(metadata), path)
+    with pytest.raises(FileError, match="its columns are not those that were written"):
+        check_layout(path)
+    pq.write_table(table, path)  # as another program does
+    check_layout(path)

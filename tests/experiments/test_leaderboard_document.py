@@ -5,6 +5,7 @@ from gpn_scale.experiments.leaderboard_document import (
     claim,
     difference_table,
     graph_table,
+    mean_table,
     rank_table,
     score_table,
     sections,
@@ -48,6 +49,14 @@ def test_differences_have_signs_and_errors():
     assert "| APPNP - GPN | +4.0 ± 0.0 | 0.0 ± 0.0 |" in text
     assert "| LP - GPN | -10.0 ± 0.0 |" in text
     assert "GPN - GPN" not in text
+
+
+def test_means_over_graphs_of_all_ranked_models():
+    board = small_board()
+    table = mean_table(board)
+    assert set(table.header[1:]) == set(board.models)
+    accuracies = dict(zip(table.header[1:], table.rows[0][1:], strict=True))
+    assert (accuracies["APPNP"], accuracies["GPN"]) == ("85.5", "81.5")
 
 
 def test_winners_stand_beside_the_reference():

@@ -4,6 +4,12 @@ import math
 import pytest
 
 from gpn_scale import __version__
+from gpn_scale.checked_json import (
+    CHECKSUM,
+    json_checksum,
+    read_checked_json,
+    write_checked_json,
+)
 from gpn_scale.errors import RunError
 from gpn_scale.experiments.cells import CellResult
 from gpn_scale.experiments.matrix_directory import MatrixDirectory
@@ -31,7 +37,7 @@ def test_the_layout_of_files_is_stable(directory):
     directory.write_result(CELL, CellResult("f", {"clean": {"auroc": math.nan}}))
     path = directory.path / "cells" / "G" / "GPN" / "all_classes" / "split1_init1.json"
     content = {"version": __version__, "fingerprint": "f", "results": {"clean": {"auroc": None}}}
-    assert json.loads(path.read_text()) == content
+    assert json.loads(path.read_text()) == content | {CHECKSUM: json_checksum(content)}
     assert directory.model_file(CELL) == path.with_suffix(".safetensors")
     assert directory.lock_file(CELL.name) == directory.path / "locks" / CELL.name
 
@@ -43,9 +49,11 @@ def test_results_of_another_version_or_configuration_are_refused(directory):
         directory.unfinished(CELL, ["clean"], "other")
     assert caught.value.arguments == ("out",)
     path = directory.model_file(CELL).with_suffix(".json")
-    stored = json.loads(path.read_text())
-    path.write_text(json.dumps(stored | {"version": "0.0.0"}))
+    write_checked_json(path, read_checked_json(path) | {"version": "0.0.0"})
     with pytest.raises(RunError, match=r"was written by version 0.0.0"):
+        directory.result(CELL)
+    path.write_text(path.read_text().replace("1.0", "0.9"))
+    with pytest.raises(RunError, match="its checksum is"):
         directory.result(CELL)
     path.write_text('{"version": ')
     with pytest.raises(RunError, match="is damaged"):

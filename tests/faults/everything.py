@@ -1,4 +1,4 @@
-"""Tries everything, and prints a table: python -m tests.faults.everything [part of a name].
+"""Tries everything, and prints a table: python -m tests.faults.everything [part of a name ...].
 
 A trial that does not end as it must is printed, and the exit code is 1.
 """
@@ -34,7 +34,8 @@ def row_of(scenario: Scenario) -> tuple[str | int, ...]:
 
 def main() -> int:
     """Print the table, and return the exit code."""
-    chosen = [each for each in SCENARIOS if not sys.argv[1:] or sys.argv[1] in each.name]
+    parts = sys.argv[1:] or [""]
+    chosen = [each for each in SCENARIOS if any(part in each.name for part in parts)]
     rows = []
     write_line(HEAD)
     write_line(["---"] * len(HEAD))

@@ -18,6 +18,7 @@ from gpn_scale.cli.report import main as report
 from gpn_scale.cli.train import main as train
 from gpn_scale.cli.triage import main as triage
 from gpn_scale.data.datasets import load_graph
+from gpn_scale.data.graph import Graph
 from gpn_scale.data.npz import write_npz
 from gpn_scale.disk import Disk
 from precompute.cli import main as precompute
@@ -40,6 +41,9 @@ EVALUATE += ["--inits", "1", "--experiment", "clean,isolated", "--set", "train.e
 EVALUATE += ["--out", "matrix"]
 IMPORT = ["--nodes", "things.csv", "--edges", "links.csv", "--out", "graphs/bank"]
 IMPORT += [word for name, column in NAMES.items() for word in (f"--{name}", column)]
+PART = [*STORE, "--k", "8", "--part"]
+UPDATE = ["update", "store", *DATASET, "--changes", "changes.csv", "--write-graph", "graphs/later"]
+UPDATE += ["--threads", "1"]
 VOLATILE = ("run/tensorboard/*", "matrix/locks/*")
 """Files that a run which was continued has more of, and locks, which hold nothing."""
 
@@ -55,6 +59,9 @@ class Scenario:
     """Arguments of the call after a failure."""
     before: tuple[tuple[Command, list[str]], ...] = ()
     """Calls whose files the command finds."""
+    may_succeed: bool = False
+    """Whether it may end well though a call has failed, since it tries again by itself, and leave
+    files of the old state to the next call."""
 
 
 SCENARIOS = (
@@ -65,6 +72,36 @@ SCENARIOS = (
         [*STORE, "--k", "8", "--overwrite"],
         [*STORE, "--k", "8", "--overwrite"],
         ((precompute, [*STORE, "--k", "4"]),),
+    ),
+    Scenario(
+        "update",
+        precompute,
+        UPDATE,
+        UPDATE,
+        ((precompute, [*STORE, "--k", "8"]),),
+        may_succeed=True,
+    ),
+    Scenario(
+        "compact",
+        precompute,
+        ["compact", "store"],
+        ["compact", "store"],
+        ((precompute, [*STORE, "--k", "8"]), (precompute, UPDATE)),
+        may_succeed=True,
+    ),
+    Scenario(
+        "part",
+        precompute,
+        [*PART, "2/2"],
+        [*PART, "2/2"],
+        ((precompute, [*PART, "1/2"]),),
+    ),
+    Scenario(
+        "finish",
+        precompute,
+        ["finish", "store"],
+        ["finish", "store"],
+        ((precompute, [*PART, "1/2"]), (precompute, [*PART, "2/2"])),
     ),
     Scenario("train, exact", train, EXACT, [*EXACT, "--resume"]),
     Scenario(
@@ -113,6 +150,13 @@ SCENARIOS = (
 )
 
 
+def some_changes(graph: Graph) -> str:
+    """Return a table that removes the first edge of a graph, and adds one."""
+    neighbours = graph.indices[: graph.indptr[1]].tolist()
+    stranger = min({*range(1, graph.num_nodes)} - {*neighbours})
+    return f"source,target,change\n0,{neighbours[0]},remove\n0,{stranger},add\n"
+
+
 class Bench:
     """A folder in which a scenario is tried again and again.
 
@@ -125,7 +169,9 @@ class Bench:
 
     def __init__(self, scenario: Scenario, folder: Path) -> None:
         self.scenario, self.folder = scenario, folder
-        write_npz(load_graph(GRAPH), folder / "tiny.npz")
+        graph = load_graph(GRAPH)
+        write_npz(graph, folder / "tiny.npz")
+        (folder / "changes.csv").write_text(some_changes(graph))
         (folder / "graphs").mkdir()
         os.replace(folder / "tiny.npz", folder / "graphs" / "tiny.npz")
         write_csv(folder / "things.csv", NODES)

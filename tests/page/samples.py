@@ -152,7 +152,8 @@ def run_facts(dataset="sample", **names) -> RunFacts:
         mode="exact",
         config=config.to_dict(),
         fingerprint=config.fingerprint(),
-        graph={"nodes": 300, "edges": 900, "features": 8, "classes": 3, "train_nodes": 60},
+        graph={"nodes": 300, "edges": 900, "features": 8, "classes": 3, "train_nodes": 60}
+        | {"fingerprint": "f00d"},
         seconds={"precompute": 0.0, "train": 1.5, "inference": 0.2},
         peak_rss_bytes=2**28,
         epochs=12,

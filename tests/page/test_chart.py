@@ -4,6 +4,8 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
+from gpn_scale.errors import MachineError
+from gpn_scale.page import chart as chart_module
 from gpn_scale.page.chart import (
     PNG_SCALE,
     Chart,
@@ -92,3 +94,15 @@ def test_the_script_of_vega_can_stand_in_a_page():
 
 def test_scales_repeat_their_values():
     assert ordered_scale("abc", [1, 2]) == {"domain": ["a", "b", "c"], "range": [1, 2, 1]}
+
+
+def test_charts_are_refused_where_the_engine_would_end_the_process(monkeypatch):
+    monkeypatch.setattr(chart_module, "ADDRESS_BYTES", 1 << 62)
+    chart_module._check_address_space.cache_clear()
+    try:
+        with pytest.raises(
+            MachineError, match=r"virtual memory, .*: raise its limit \(ulimit -v\)"
+        ):
+            chart(name="unseen").svg()
+    finally:
+        chart_module._check_address_space.cache_clear()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpn_scale.page.node_data import json_text, node_data, reason_kind, view_data
+from gpn_scale.page.node_data import json_text, node_data, view_data
 from tests.page.samples import node_rows
 
 HOSTILE = "</script><!--<script>\u2028&\u202e"
@@ -54,11 +54,6 @@ def test_what_is_not_there_is_null():
     assert data["p_known"] is None
     assert data["maps"]["components"]["x"][2] is None
     assert list(data["maps"]) == ["components"]
-
-
-def test_reasons_of_a_kind_have_one_name():
-    assert reason_kind("torn between a and b") == reason_kind("torn between b and c")
-    assert reason_kind("") == "nothing unusual"
 
 
 def test_views_are_specifications_of_vega_with_edges_that_cover_the_values():

@@ -1,12 +1,22 @@
+import copy
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from gpn_scale import __version__
-from gpn_scale.config import RunConfig
+from gpn_scale.block_checksums import file_hash
+from gpn_scale.checked_json import (
+    CHECKSUM,
+    json_checksum,
+    read_checked_json,
+    write_checked_json,
+)
 from gpn_scale.errors import RunError
+from gpn_scale.page.overview_section import overview
 from gpn_scale.page.run_record import read_run
+from gpn_scale.page.training_sections import details
 from gpn_scale.train.run_directory import RunDirectory
 from tests.page.samples import run_facts
 
@@ -15,7 +25,7 @@ from tests.page.samples import run_facts
 def directory(tmp_path):
     """A directory with the files of a run of 1,000 epochs."""
     directory = RunDirectory(tmp_path)
-    directory.config.write_text(json.dumps(RunConfig(model="GPN").to_dict()))
+    directory.config.write_text(json.dumps(run_facts().config.to_dict()))
     lines = [
         {
             "epoch": e,
@@ -33,12 +43,16 @@ def directory(tmp_path):
 
 
 def changed(path, **values):
-    path.write_text(json.dumps(json.loads(path.read_text()) | values))
+    values = read_checked_json(path) | values
+    if path.name == "report.json":
+        write_checked_json(path, values)
+    else:
+        path.write_text(json.dumps(values))
 
 
 def test_a_run_is_read_back(directory):
     record = read_run(directory)
-    assert record.config == RunConfig(model="GPN")
+    assert record.config == run_facts().config
     assert record.report == run_facts().report
     assert record.training.best_epoch == 1000
     epoch = record.training.epoch
@@ -91,8 +105,89 @@ def test_damaged_files_are_refused(directory, name, content, message):
         read_run(directory)
 
 
+WRONG = [None, "x", {"a": None}]
+
+
+def paths_in(value, path=()):
+    """All places of a document: keys of objects and positions of lists."""
+    if isinstance(value, dict | list):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            yield (*path, key)
+            yield from paths_in(value[key], (*path, key))
+
+
+def test_wrong_types_in_a_report_are_refused_or_drawn(directory):
+    """A report with one wrong value, with a right checksum, is refused or makes a page."""
+    whole, refusals, facts = read_checked_json(directory.report), 0, run_facts()
+    directory.metrics.unlink()
+    for place in paths_in(whole):
+        if place[0] in ("version", "config") or "val" in place:
+            continue
+        for wrong in WRONG:
+            values = copy.deepcopy(whole)
+            inner = values
+            for key in place[:-1]:
+                inner = inner[key]
+            inner[place[-1]] = wrong
+            text = json.dumps(values | {CHECKSUM: json_checksum(values)})
+            directory.report.write_text(text)  # not flushed to disk, which takes time
+            try:
+                record = read_run(directory)
+            except RunError:
+                refusals += 1
+            else:
+                shown = replace(facts, report=record.report)
+                assert details(shown).body
+                assert overview(shown).body
+    assert refusals > 80
+
+
+def test_a_damaged_report_is_refused(directory):
+    text = directory.report.read_text()
+    directory.report.write_text(text.replace('"accuracy": 0.8', '"accuracy": 0.9'))
+    with pytest.raises(RunError, match=r"report.json is damaged: its checksum is"):
+        read_run(directory)
+    directory.report.write_text("[" * 9000)
+    with pytest.raises(RunError, match="nested more than 64 deep"):
+        read_run(directory)
+
+
+def test_another_configuration_than_that_of_the_report_is_refused(directory):
+    changed(directory.config, mode="minibatch")
+    with pytest.raises(RunError, match=r"is not the configuration that report.json was made with"):
+        read_run(directory)
+
+
+def test_files_that_changed_since_the_report_are_refused(directory):
+    changed(directory.report, files={"metrics.jsonl": file_hash(directory.metrics)})
+    assert read_run(directory).training.best_epoch == 1000
+    directory.metrics.write_text(directory.metrics.read_text().replace("0.5", "0.6", 1))
+    with pytest.raises(RunError, match=r"metrics.jsonl is damaged: its checksum is another"):
+        read_run(directory)
+    directory.metrics.unlink()
+    with pytest.raises(RunError, match=r"metrics.jsonl cannot be read"):
+        read_run(directory)
+
+
 def test_a_report_from_before_warm_starts_is_read(directory):
-    values = json.loads(directory.report.read_text())
-    assert values.pop("warm_start") == {}
+    values = read_checked_json(directory.report)
+    assert (values.pop("warm_start"), values.pop("files")) == ({}, {})
     directory.report.write_text(json.dumps(values))
-    assert read_run(directory).report.warm_start == {}
+    report = read_run(directory).report
+    assert (report.warm_start, report.files) == ({}, {})
+
+
+def test_a_wrong_comparison_with_the_start_is_refused_or_drawn(directory):
+    whole = {"run": "r", "model": "m", "nodes": {"test": 4}}
+    whole |= {"before": {"test": {"accuracy": 0.5}}, "after": {"test": {"accuracy": 0.75}}}
+    changed(directory.report, warm_start=whole)
+    assert "75" in str(overview(replace(run_facts(), report=read_run(directory).report)).body)
+    for place in (("more",), *paths_in(whole)):
+        values = copy.deepcopy(whole)
+        inner = values
+        for key in place[:-1]:
+            inner = inner[key]
+        inner[place[-1]] = None
+        changed(directory.report, warm_start=values)
+        with pytest.raises(RunError, match=r"report.json is damaged \(report.json.warm_start"):
+            read_run(directory)

@@ -3,6 +3,7 @@ import json
 import pytest
 
 from gpn_scale.errors import StoreError
+from gpn_scale.ppr.example import example_store
 from gpn_scale.ppr.manifest import (
     BUILD,
     MANIFEST,
@@ -57,3 +58,11 @@ def test_sizes(tmp_path):
     check_size(tmp_path / "file", 3)
     with pytest.raises(StoreError, match="is truncated or corrupt: 3 bytes, expected 4"):
         check_size(tmp_path / "file", 4)
+
+
+def test_a_number_that_is_none_is_refused(tmp_path):
+    path = example_store(tmp_path).path
+    text = (path / MANIFEST).read_text()
+    (path / MANIFEST).write_text(text.replace('"k": 2', '"k": NaN'))
+    with pytest.raises(StoreError, match="it holds NaN"):
+        read_manifest(path)

@@ -49,6 +49,10 @@ def test_what_a_build_writes_is_accepted(store):
         ({"parameters": []}, r"has \[\] for 'parameters'"),
         ({"roots": 3}, "has 3 for 'roots'"),
         ({"num_roots": 2**31}, "has 2,147,483,648 roots of"),
+        (
+            {"num_nodes": 2**31, "num_roots": 2**31, "roots": None, "rows_per_shard": 1},
+            "has 2,147,483,648 shards, expected at most",
+        ),
     ],
 )
 @pytest.mark.parametrize("name", [BUILD, MANIFEST])
@@ -65,6 +69,8 @@ def test_a_build_that_no_build_writes(store, name, changes, message):
         ({"files": {"../graph.npz": NODE_FILE}}, "lists other files than"),
         ({"shards": "removed"}, "does not list the 3 shards"),
         ({"shards": []}, "does not list the 3 shards"),
+        ({"entries": "removed"}, "has None for 'entries'"),
+        ({"entries": -1}, "has -1 for 'entries'"),
     ],
 )
 def test_a_manifest_that_no_build_writes(store, changes, message):
@@ -90,7 +96,7 @@ def test_a_build_that_is_made_up_is_not_joined(store):
 
 def test_verifying_a_build_of_endless_shards_ends(store):
     (store / MANIFEST).write_text("")
-    rewrite(store / BUILD, num_nodes=2**31, num_roots=2**31, rows_per_shard=1, roots=None)
+    rewrite(store / BUILD, num_nodes=2**20, num_roots=2**20, rows_per_shard=1, roots=None)
     problems = verify_store(store)
     assert len(problems) < 1100
     assert problems[-1].startswith("the shards after shard-")
@@ -111,6 +117,7 @@ ENTRY = {"folder": ".", "manifest": {}}
         ([ENTRY, ENTRY], [], "lists a generation twice"),
         ([ENTRY], None, "has None for 'history'"),
         ([ENTRY], [3], "has [3] for 'history'"),
+        ([ENTRY], [{"edges_added": "x"}], "has [{'edges_added': 'x'}] for 'history'"),
         ([ENTRY], [], "has no entry 'format'"),
     ],
 )

@@ -1,3 +1,4 @@
+import json
 import os
 from dataclasses import replace
 
@@ -7,6 +8,7 @@ import pytest
 from gpn_scale.errors import StoreError
 from gpn_scale.files import replacing, temporary_path
 from gpn_scale.ppr.part_files import PartFiles, check_same_build, remove_part_files
+from gpn_scale.ppr.sealed import sealed
 from tests.ppr.cases import content, example, flip
 
 TOTAL = example().total_mass
@@ -50,6 +52,16 @@ def test_what_another_build_shares_is_refused(files, tmp_path):
     (files.directory / "parts.json").write_bytes((files.directory / "build.json").read_bytes())
     with pytest.raises(StoreError, match=r"parts\.json belongs to another build"):
         files.read_total_mass()
+
+
+@pytest.mark.parametrize("name", ["clusters", "total_mass"])
+def test_what_is_made_up_about_shared_files_is_refused(files, name):
+    files.write_total_mass(TOTAL)
+    facts = json.loads((files.directory / "parts.json").read_text())
+    for wrong in (7, None, ["x"]):
+        (files.directory / "parts.json").write_text(sealed(facts | {name: wrong}))
+        with pytest.raises(StoreError, match=rf"{name}.npy is damaged: its checksum is"):
+            files.read_total_mass()
 
 
 def test_without_clusters_only_roots_are_shared(tmp_path):

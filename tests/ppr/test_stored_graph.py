@@ -1,9 +1,12 @@
 """The structure of the graph that a store holds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 
+from gpn_scale import build_graph
 from gpn_scale.errors import StoreError
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.stored_graph import names_checksum
@@ -41,6 +44,16 @@ def test_the_structure_comes_back(tmp_path_factory, graph):
 def test_a_store_without_its_graph_says_so(tmp_path_factory, graph):
     store = empty_store(tmp_path_factory.mktemp("store"), graph)
     with pytest.raises(StoreError, match="does not hold its graph"):
+        store.stored_graph()
+
+
+def test_row_pointers_that_fall_are_refused_whatever_the_checksums_say(tmp_path):
+    graph = build_graph([0, 1, 2], [1, 2, 3])
+    indptr = graph.indptr.copy()
+    indptr[1:3] = indptr[2], indptr[1]
+    forged = replace(graph, indptr=indptr)
+    store = empty_store(tmp_path, forged, kept=forged)
+    with pytest.raises(StoreError, match="the edges have row pointers that fall"):
         store.stored_graph()
 
 

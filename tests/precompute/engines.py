@@ -58,6 +58,11 @@ def padded(lists, entries):
     return rows
 
 
+def swept(engine):
+    """The rows of all nodes by sweeps, in the order of the nodes."""
+    return engine.sweep(lambda *_: None).of(np.arange(engine.num_nodes))
+
+
 def densify(rows, num_nodes):
     """Padded rows as a matrix; every node stands at most once in a row."""
     dense = np.zeros((len(rows.sizes), num_nodes))

@@ -1,5 +1,6 @@
 """Options of the command line as arguments of a build."""
 
+import os
 import re
 from dataclasses import replace
 
@@ -132,6 +133,12 @@ def test_bad_roots_are_refused(small, tmp_path, ids, message):
     (tmp_path / "roots.txt").write_text(ids)
     with pytest.raises(ConfigError, match=message):
         chosen_roots(small, "synthetic", str(tmp_path / "roots.txt"), 1)
+
+
+def test_a_pipe_of_roots_is_refused_at_once(small, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ConfigError, match=r"--roots .* is a pipe \(FIFO\).*, or all, labelled"):
+        chosen_roots(small, "synthetic", str(tmp_path / "pipe"), 1)
 
 
 def test_parts_are_two_numbers():

@@ -45,6 +45,20 @@ def test_other_folders_are_refused(tmp_path, changes):
         changed_graph(GRAPH, changes, changes / "new")
 
 
+def test_a_save_that_was_killed_is_repeated(tmp_path, changes):
+    changed_graph(GRAPH, changes, tmp_path / "whole")
+    (tmp_path / "new").mkdir()
+    for path in (tmp_path / "whole").glob("*.npy"):
+        (tmp_path / "new" / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "new" / ".graph.json.17.tmp").write_text("{")
+    graph = changed_graph(GRAPH, changes, tmp_path / "new")
+    assert load_graph("new", tmp_path).fingerprint() == graph.fingerprint()
+    (tmp_path / "new" / "graph.json").unlink()
+    (tmp_path / "new" / "notes.txt").touch()
+    with pytest.raises(ConfigError, match="exists and does not hold the graph"):
+        changed_graph(GRAPH, changes, tmp_path / "new")
+
+
 def test_faults_leave_nothing_behind(tmp_path, changes):
     changes.write_text("source,target,change\n0,1,add\n0,2,remove\n")
     with pytest.raises(TableFaults, match="2 faults in the tables"):
@@ -59,6 +73,9 @@ def test_the_record_of_an_import_goes_along(tmp_path, changes):
     (tmp_path / "e.csv").write_text("source,target\n0,1\n1,2\n")
     tables = ["--nodes", str(tmp_path / "n.csv"), "--edges", str(tmp_path / "e.csv")]
     assert import_graph([*tables, "--id", "ref", "--out", str(tmp_path / "old")]) == 0
+    changed_graph(load_graph("old", tmp_path), changes, tmp_path / "new")
+    assert read_record(tmp_path / "new").names.id == "ref"
+    (tmp_path / "new" / "import.json").unlink()  # as if killed before it was written
     changed_graph(load_graph("old", tmp_path), changes, tmp_path / "new")
     assert read_record(tmp_path / "new").names.id == "ref"
     more = [*tables, "--like", str(tmp_path / "new"), "--out", str(tmp_path / "later")]

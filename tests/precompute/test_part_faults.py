@@ -18,6 +18,7 @@ from tests.precompute.command import content
 from tests.precompute.engines import config_of, random_graph
 from tests.precompute.parted import CONFIG, GRAPH, ONE_THREAD, SINGLE, compute
 
+SHARED = ["clusters.npy", "total_mass.npy", "parts.json", "graph_indptr.npy", "graph_indices.npy"]
 pytestmark = pytest.mark.usefixtures("small_shards")
 
 
@@ -67,7 +68,7 @@ def test_damage_after_finishing_is_repaired_by_a_part(three, wanted):
     assert content(three) == wanted
 
 
-@pytest.mark.parametrize("name", ["clusters.npy", "total_mass.npy", "parts.json"])
+@pytest.mark.parametrize("name", SHARED)
 @pytest.mark.parametrize("damage", [lambda path: flip(path, -1), Path.unlink], ids=["flip", "lost"])
 def test_damage_of_what_parts_share_is_repaired_by_any_part(three, wanted, name, damage):
     damage(three / name)

@@ -1,5 +1,6 @@
 """The engine against dense matrices: the certificate of docs/certificate.md, and its laws."""
 
+import warnings
 from types import SimpleNamespace
 
 import numba
@@ -7,12 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numba.core.errors import NumbaSystemWarning
 
 from gpn_scale.config import DiffusionConfig, PPRConfig
 from gpn_scale.data.building import build_graph
 from precompute.row_engine import chosen_method, compiled_before, row_sums
 from tests.oracles import dense_diffusion, dense_ppr, dense_transition
-from tests.precompute.engines import densify, engine_of, hub_graph
+from tests.precompute.engines import densify, engine_of, hub_graph, swept
 from tests.strategies import graphs
 
 ROUND_OFF = 2e-6  # of the dense truth, and of masses that are rounded up
@@ -32,6 +34,14 @@ def engine_for(graph, threads=1, **options):
     return engine_of(graph, config, threads)
 
 
+def test_a_machine_without_shared_memory_is_no_reason_for_a_warning(monkeypatch):
+    def set_num_threads(_):
+        warnings.warn("no lock", NumbaSystemWarning, stacklevel=1)
+
+    monkeypatch.setattr(numba, "set_num_threads", set_num_threads)
+    assert engine_for(build_graph([0], [1])).threads == 1  # warnings are errors here
+
+
 def truth_for(graph, normalisation="sym", self_loops=True, teleport=0.1, steps=10):
     transition = dense_transition(graph, normalisation, self_loops)
     if steps == "inf":
@@ -41,7 +51,7 @@ def truth_for(graph, normalisation="sym", self_loops=True, teleport=0.1, steps=1
 
 def all_rows(engine, method):
     if method == "sweep":
-        return engine.sweep(lambda *_: None)
+        return swept(engine)
     return engine.push(np.arange(engine.num_nodes))
 
 
@@ -70,7 +80,7 @@ def test_the_certificate_holds(graph, k, num_clusters, **case):
     cluster = np.arange(graph.num_nodes, dtype=np.int32) % num_clusters
     one_hot = np.eye(num_clusters)[cluster]
     engine = engine_for(graph, k=k, sweep_tolerance=0.01, **case)
-    rows = engine.sweep(lambda *_: None)
+    rows = swept(engine)
     finished = engine.finish(rows, truth.sum(1), cluster, truth @ one_hot)
     dense = densify(rows, graph.num_nodes)
     np.testing.assert_allclose(dense.sum(1) + finished.missing_mass, truth.sum(1), atol=ROUND_OFF)
@@ -89,7 +99,7 @@ def test_the_certificate_holds(graph, k, num_clusters, **case):
 @given(graph=graphs(), k=st.integers(1, 5))
 def test_finished_rows_are_sorted_with_ties_to_the_smaller_id(graph, k):
     engine = engine_for(graph, k=k, steps="inf")
-    rows = engine.sweep(lambda *_: None)
+    rows = swept(engine)
     finished = engine.finish(rows, np.ones(graph.num_nodes))
     for start, stop in zip(finished.row_ptr, finished.row_ptr[1:], strict=False):
         assert stop - start <= k
@@ -117,7 +127,7 @@ def test_sweeps_find_the_largest_entries_of_a_large_graph():
     engine = engine_for(
         graph, k=8, normalisation="rw", teleport=0.2, steps="inf", sweep_tolerance=1e-4
     )
-    rows = densify(engine.sweep(lambda *_: None), graph.num_nodes)
+    rows = densify(swept(engine), graph.num_nodes)
     top = np.argsort(-truth, axis=1, kind="stable")[:, :8]
     kept = np.take_along_axis(rows, top, axis=1)
     assert (kept > 0)[np.take_along_axis(truth, top, axis=1) > 1e-9].mean() > 0.9
@@ -128,8 +138,7 @@ def test_sweeps_find_the_largest_entries_of_a_large_graph():
 def test_more_sweeps_never_lower_an_entry(hub_nodes):
     graph = hub_graph(hub_nodes)
     dense = [
-        densify(engine_for(graph, k=8, steps="inf", sweeps=n).sweep(lambda *_: None), hub_nodes)
-        for n in (2, 3)
+        densify(swept(engine_for(graph, k=8, steps="inf", sweeps=n)), hub_nodes) for n in (2, 3)
     ]
     kept_in_both = (dense[0] > 0) & (dense[1] > 0)
     assert (dense[1] >= dense[0])[kept_in_both].all()
@@ -172,7 +181,7 @@ def test_the_engine_chooses_by_the_share_of_roots():
 
 def test_row_sums():
     engine = engine_for(build_graph([0], [1]), k=2, normalisation="rw")
-    np.testing.assert_allclose(row_sums(engine.sweep(lambda *_: None)), 1.0, atol=ROUND_OFF)
+    np.testing.assert_allclose(row_sums(swept(engine)), 1.0, atol=ROUND_OFF)
 
 
 @pytest.mark.parametrize(

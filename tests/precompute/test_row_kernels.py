@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from precompute.row_kernels import add_row_into, keep_top_into, sweep_block_into
 from precompute.scratch_memory import new_rows, new_work
-from tests.precompute.engines import config_of, engine_of, hub_graph, padded
+from tests.precompute.engines import config_of, engine_of, hub_graph, padded, swept
 
 weights = st.floats(2**-10, 1, width=32)
 
@@ -38,7 +38,7 @@ def test_rows_are_added_and_touched_nodes_listed_once():
 def test_equal_bytes_for_any_number_of_slots(hub_nodes, slots):
     graph = hub_graph(hub_nodes)
     engine = engine_of(graph, config_of("sym", teleport=0.1, k=8, sweeps=2))
-    rows = engine.sweep(lambda *_: None)
+    rows = swept(engine)
     blocks = []
     for count in (1, slots):
         block = new_rows(graph.num_nodes, 16)

@@ -2,12 +2,14 @@
 
 import json
 import multiprocessing
+import os
 from dataclasses import asdict
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpn_scale.checked_json import CHECKSUM, json_checksum
 from gpn_scale.errors import RunError
 from gpn_scale.serve.decisions import DecisionLog, run_fingerprint
 
@@ -45,7 +47,9 @@ def test_decisions_are_stored_and_the_latest_one_counts(path):
     assert again.page(0, 10) == log.page(0, 10)
     header, *lines = path.read_text().splitlines()
     assert json.loads(header) == {"gpn_scale_decisions": 1, "run": "r", "graph": "bank"}
-    assert [json.loads(line) for line in lines] == [asdict(each) for each in (first, second, third)]
+    stored = [json.loads(line) for line in lines]
+    assert all(each.pop(CHECKSUM) == json_checksum(each) for each in stored)
+    assert stored == [asdict(each) for each in (first, second, third)]
     assert path.stat().st_mode & 0o077 == 0
 
 
@@ -156,3 +160,37 @@ def test_the_fingerprint_tells_runs_apart():
     first = run_fingerprint("a", "b")
     assert first == run_fingerprint("a", "b")
     assert len({first, run_fingerprint("a", "c"), run_fingerprint("c", "b")}) == 3
+
+
+@given(st.data())
+def test_a_flipped_bit_in_a_decision_is_noticed(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("flipped") / "decisions.jsonl"
+    log = log_of(path)
+    store(log, "n7", "relabel", label="bad", note="seen")
+    header, line = path.read_bytes().splitlines(keepends=True)
+    content = bytearray(line)
+    place = data.draw(st.integers(0, len(content) - 2))
+    content[place] ^= 1 << data.draw(st.integers(0, 7))
+    path.write_bytes(header + bytes(content))
+    try:
+        decisions = log_of(path).page(0, 10)[1]
+    except RunError:
+        return
+    assert decisions == log.page(0, 10)[1]  # the name of the checksum itself was flipped
+
+
+@pytest.mark.parametrize("change", [{"label": 7}, {"note": []}, {"id": None}, {"decision": []}])
+def test_decisions_of_other_types_are_refused(path, change):
+    store(log_of(path))
+    header, line = path.read_text().splitlines()
+    values = {key: value for key, value in json.loads(line).items() if key != CHECKSUM}
+    path.write_text(f"{header}\n{json.dumps(values | change)}\n")
+    with pytest.raises(RunError, match="is damaged in line 2"):
+        log_of(path)
+
+
+def test_a_line_without_end_is_not_read_into_memory(path):
+    store(log_of(path))
+    os.truncate(path, 1 << 40)
+    with pytest.raises(RunError, match=r"damaged in line 3 \(it has more than 16,777,216 bytes"):
+        log_of(path)

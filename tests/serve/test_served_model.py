@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gpn_scale.errors import GpnScaleError, RunError
-from gpn_scale.page.node_data import reason_kind
+from gpn_scale.evaluation.reasons import reason_kind
 from gpn_scale.serve import served_model
 from gpn_scale.train.run_directory import RunDirectory
 from gpn_scale.triage.label_next import unused_nodes

@@ -34,6 +34,11 @@ def test_any_other_host_needs_a_token(host):
         ("request_seconds", 0.0),
         ("request_seconds", float("inf")),
         ("poll_seconds", float("nan")),
+        ("workers", 2**31 - 1),
+        ("max_body", 2**63),
+        ("max_nodes", 2**31),
+        ("max_new_nodes", 2**31),
+        ("poll_seconds", 1e6),
     ],
 )
 def test_values_out_of_range_are_refused(name, value):
@@ -62,7 +67,7 @@ def test_sizes_have_units(text, size):
     assert parsed_bytes(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "MB", "-1MB", "8 apples", "nan"])
+@pytest.mark.parametrize("text", ["", "MB", "-1MB", "8 apples", "nan", "9" * 5000 + "MB"])
 def test_what_is_no_size_is_refused(text):
     with pytest.raises(ConfigError, match="expected a size such as 8MB"):
         parsed_bytes(text)

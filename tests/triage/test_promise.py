@@ -11,8 +11,10 @@ from gpn_scale.data.building import build_graph
 from gpn_scale.data.graph import Split
 from gpn_scale.errors import ConfigError
 from gpn_scale.evaluation.prediction import Prediction
+from gpn_scale.ppr.example import example_graph
 from gpn_scale.triage.promise import (
     MOST_THRESHOLDS,
+    checked_nodes,
     fixed_sequence,
     held_out_nodes,
     least_nodes,
@@ -199,3 +201,11 @@ def test_a_model_that_guesses_gets_no_promise():
     graph, prediction = case(np.random.default_rng(7), 300, wrong_of=lambda c: 0 * c + 0.5)
     with pytest.raises(ConfigError, match="no threshold keeps errors among answered nodes"):
         make_promise(graph, prediction, error=0.05, confidence=0.9)
+
+
+@pytest.mark.parametrize("value", [1e-300, 1 - 1e-16, 0.0, 1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("name", ["error", "confidence"])
+def test_numbers_at_the_ends_are_refused(name, value):
+    numbers = {"error": 0.1, "confidence": 0.9} | {name: value}
+    with pytest.raises(ConfigError, match="expected a number between 0 and 1, at least 1e-09"):
+        checked_nodes(example_graph(), **numbers)

@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from gpn_scale.checked_json import read_checked_json, write_checked_json
 from gpn_scale.errors import RunError
 from gpn_scale.triage.promise import Promise
 from gpn_scale.triage.promise_file import model_fingerprint, read_promise, write_promise
@@ -43,9 +44,15 @@ def test_a_promise_of_another_run_is_refused(files):
         read_promise(*files)
 
 
+def test_a_threshold_that_was_damaged_is_refused(files):
+    values = json.loads(files[0].read_text())
+    files[0].write_text(json.dumps(values | {"threshold": values["threshold"] / 2}))
+    with pytest.raises(RunError, match="is damaged: its checksum is"):
+        read_promise(*files)
+
+
 def test_a_promise_for_another_order_is_refused(files):
-    values = json.loads(files[0].read_text()) | {"order": "probability"}
-    files[0].write_text(json.dumps(values))
+    write_checked_json(files[0], read_checked_json(files[0]) | {"order": "probability"})
     with pytest.raises(RunError, match="is a promise for another model"):
         read_promise(*files)
 
