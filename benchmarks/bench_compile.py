@@ -51,9 +51,7 @@ def main() -> None:
     seconds_of(compiled, z_ND)
     compiling = time.monotonic() - began
     seconds_of(plain, z_ND)
-    ratios = [
-        seconds_of(plain, z_ND) / seconds_of(compiled, z_ND) for _ in range(options.repeats)
-    ]
+    ratios = [seconds_of(plain, z_ND) / seconds_of(compiled, z_ND) for _ in range(options.repeats)]
     result = {"median_ratio": statistics.median(ratios), "ratios": sorted(ratios)}
     print(json.dumps(vars(options) | result | {"compile_seconds": compiling}))
 

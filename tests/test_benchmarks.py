@@ -100,6 +100,7 @@ NOT_RUN = {
     "ablation_case": "it is called by ablation_parts",
     "ablation_encoders": "it is called by ablation_parts",
     "ablation_measures": "it is called by ablation_parts",
+    "bench_bf16": "it trains three models for each seed",
     "bench_compile": "compiling takes a minute or two",
     "bench_charts": "it needs charting libraries that are no requirement",
     "bench_page": "it needs Chromium and a page",
