@@ -82,6 +82,7 @@ WITH_TABLES = {
     ),
     "bench_rows": ("--work WORK --ks 4 --threads 1 MODEL", "| clustered, P = 8 | 0.9"),
     "bench_update": (f"--dataset {DATASET} --edges 3 --nodes 2 --k 4 --clusters 2", "| 3 edges | "),
+    "check_gpu": ("--device cpu --nodes 400 --epochs 1", "rules for GPUs: agrees with the CPU; "),
     "label_next": (
         "--datasets synthetic:nodes=600,classes=4,unseen_classes=0,features=8 --seeds 1 "
         "--counts 4 --strategies random,coverage --left-out-classes 1 --epochs 1 --values VALUES",
@@ -99,6 +100,8 @@ NOT_RUN = {
     "ablation_case": "it is called by ablation_parts",
     "ablation_encoders": "it is called by ablation_parts",
     "ablation_measures": "it is called by ablation_parts",
+    "bench_bf16": "it trains three models for each seed",
+    "bench_compile": "compiling takes a minute or two",
     "bench_charts": "it needs charting libraries that are no requirement",
     "bench_page": "it needs Chromium and a page",
     "bench_ranks": "several runs of torchrun take longer",
@@ -236,6 +239,16 @@ def test_a_benchmark_prints_its_measurements(name, run):
 def test_a_benchmark_prints_its_table(name, run):
     arguments, piece = WITH_TABLES[name]
     assert piece in run(name, arguments)
+
+
+def test_without_a_gpu_the_comparison_says_so_in_one_sentence(run, monkeypatch, capfd):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(SystemExit) as ended:
+        run("check_gpu", "--device cuda:99")
+    assert ended.value.code == 2
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith("device 'cuda:99' cannot be used")
+    assert "`--device cpu` compares the rules" in line
 
 
 @SLOW

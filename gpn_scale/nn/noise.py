@@ -12,8 +12,8 @@ NOISE_ROWS = 128
 _MASK = 2**64 - 1
 _GOLDEN, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 """The increment and the two factors of splitmix64."""
-_ROW_WORDS = 2**20
-"""Words of 64 bits that a row's hashed noise has room for."""
+_ROW_DRAWS = 2**20
+"""Draws of 64 bits that a row's hashed noise has room for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,11 @@ class Noise:
 
     def bits(self, depth: int, rows: int, width: int, device: torch.device) -> Tensor:
         """Return independent uniform int16 numbers, (rows, width), for the layer `depth`."""
-        words = -(-width // 4)  # one draw of 64 bits serves four units
+        num_draws = -(-width // 4)  # one draw of 64 bits serves four units
         if self.hashed:
-            return self._hashed(depth * words, rows, words, device).view(torch.int16)[:, :width]
-        draws = torch.empty(rows, words, dtype=torch.int64, device=device)
+            hashes = self._hashed(depth * num_draws, rows, num_draws, device)
+            return hashes.view(torch.int16)[:, :width]
+        draws = torch.empty(rows, num_draws, dtype=torch.int64, device=device)
         for start in range(0, rows, NOISE_ROWS):
             block = (self.first_row + start) // NOISE_ROWS
             generator = torch.Generator(device).manual_seed(self._seed(depth, block))
@@ -72,16 +73,16 @@ class Noise:
         if not self.hashed:
             bits = [self.bits(depth, rows, width, device) for depth in range(layers)]
             return torch.stack(bits, dim=1)
-        words = -(-width // 4)
-        draws = self._hashed(0, rows, layers * words, device).view(torch.int16)
-        return draws.view(rows, layers, 4 * words)[:, :, :width]
+        num_draws = -(-width // 4)
+        draws = self._hashed(0, rows, layers * num_draws, device).view(torch.int16)
+        return draws.view(rows, layers, 4 * num_draws)[:, :, :width]
 
-    def _hashed(self, first: int, rows: int, words: int, device: torch.device) -> Tensor:
-        """Return words from the column `first` on, (rows, words): splitmix64 of their places."""
+    def _hashed(self, first: int, rows: int, num_draws: int, device: torch.device) -> Tensor:
+        """Return draws of 64 bits from the column `first` on: splitmix64 of their places."""
         kind: dict[str, Any] = {"dtype": torch.int64, "device": device}
-        start = self.rng_seed + _GOLDEN * (1 + _ROW_WORDS * self.first_row + first)
-        row_N1 = torch.arange(rows, **kind).mul_(_signed(_GOLDEN * _ROW_WORDS)).unsqueeze(1)
-        column_W = torch.arange(words, **kind).mul_(_signed(_GOLDEN)).add_(_signed(start))
+        start = self.rng_seed + _GOLDEN * (1 + _ROW_DRAWS * self.first_row + first)
+        row_N1 = torch.arange(rows, **kind).mul_(_signed(_GOLDEN * _ROW_DRAWS)).unsqueeze(1)
+        column_W = torch.arange(num_draws, **kind).mul_(_signed(_GOLDEN)).add_(_signed(start))
         state = row_N1 + column_W
         for shift, factor in ((30, _FIRST), (27, _SECOND)):
             state.bitwise_xor_(_shifted(state, shift)).mul_(_signed(factor))
@@ -101,6 +102,6 @@ def _signed(number: int) -> int:
     return number - 2**64 if number >= 2**63 else number
 
 
-def _shifted(words: Tensor, bits: int) -> Tensor:
-    """Return the words shifted to the right without their sign."""
-    return (words >> bits).bitwise_and_(2 ** (64 - bits) - 1)
+def _shifted(draws: Tensor, bits: int) -> Tensor:
+    """Return the draws shifted to the right without their sign."""
+    return (draws >> bits).bitwise_and_(2 ** (64 - bits) - 1)

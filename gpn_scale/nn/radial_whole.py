@@ -218,7 +218,7 @@ class _Backward:
     def sums(self, wide_KM: Tensor) -> _Sums:
         """Return the sums over nodes, given e^ in float64, (C J, M)."""
         forward, slope_CRM = self.forward, self.slope_CRM
-        pairs_CRJ = forward.sum_CJM[:, 1:] @ self.grad_CJM.transpose(1, 2)
+        pairs_CRJ = torch.bmm(forward.sum_CJM[:, 1:], self.grad_CJM.transpose(1, 2))
         return _Sums(
             weighted_CR=self.weighted_CR,
             pull_CR=slope_CRM.sum(-1, dtype=torch.float64),
@@ -311,15 +311,21 @@ class WholeRadialLogDensity(torch.autograd.Function):
         flow, whole, ctx.kept = ctx.flow, ctx.kept, None
         latents: list[Tensor] = []
         total: _Sums | None = None
-        parts = torch.split(z_ND, ctx.rows), torch.split(grad_NC, ctx.rows)
-        for part_MD, part_MC in zip(*parts, strict=True):
+
+        def differentiate(part_MD: Tensor, grad_MC: Tensor) -> tuple[Tensor | None, _Sums | None]:
+            # A function, so that the arrays of one part are freed before the next one begins.
             forward = whole or _Forward.of(flow, part_MD)
-            backward = _Backward.of(forward, part_MC.T.to(flow.dtype).contiguous())
+            backward = _Backward.of(forward, grad_MC.T.to(flow.dtype).contiguous())
             wide_KM = backward.grad_CJM.double().flatten(0, 1)
-            if needs_z:
-                latents.append(backward.latent_gradient(wide_KM).to(z_ND.dtype))
-            if any(needs_parameter):
-                sums = backward.sums(wide_KM)
+            latent_MD = backward.latent_gradient(wide_KM).to(z_ND.dtype) if needs_z else None
+            return latent_MD, backward.sums(wide_KM) if any(needs_parameter) else None
+
+        parts = torch.split(z_ND, ctx.rows), torch.split(grad_NC, ctx.rows)
+        for part_MD, grad_MC in zip(*parts, strict=True):
+            latent_MD, sums = differentiate(part_MD, grad_MC)
+            if latent_MD is not None:
+                latents.append(latent_MD)
+            if sums is not None:
                 total = sums if total is None else total.plus(sums)
         grad_z_ND = _joined(latents) if needs_z else None
         if total is None:

@@ -7,6 +7,7 @@ test holds against the measured peak. The libraries of CUDA take some hundred MB
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from gpn_scale.device import SCRATCH_SHARE
 from gpn_scale.nn.radial_limits import whole_bytes_per_row
 
 _ENTRY_BYTES = 16
@@ -19,7 +20,7 @@ class StepSize:
 
     >>> arxiv = StepSize(features=128, hidden=256, hidden_layers=2, latent=16, classes=40)
     >>> arxiv.bytes_per_node, arxiv.bytes_per_root
-    (33820, 985256)
+    (29376, 855744)
     """
 
     features: int
@@ -71,8 +72,9 @@ class StepSize:
     @property
     def bytes_per_root(self) -> int:
         """Bytes that one more root takes, with the nodes of its row."""
-        row = 2 * _ENTRY_BYTES * self.k + 2 * 4 * self.clusters + 64 * self.classes
-        return round(self.nodes_per_root * self.bytes_per_node) + row
+        more = replace(self, roots=self.roots + 1000)
+        scratch = more.nodes * more.flow_bytes_per_node
+        return (more.bytes(scratch) - self.bytes(scratch)) // 1000
 
     @property
     def parameters(self) -> int:
@@ -82,13 +84,34 @@ class StepSize:
         norms = 2 * self.hidden * self.hidden_layers
         return maps + norms + self.radial_layers * self.classes * (self.latent + 2)
 
-    @property
-    def bytes(self) -> int:
-        """Bytes of the whole step: parameters, gradients, Adam's two moments, and the batch."""
-        drawn = self.tail_nodes * (self.bytes_per_node + 2 * _ENTRY_BYTES)
-        return 16 * self.parameters + self.roots * self.bytes_per_root + drawn
+    def bytes(self, scratch_bytes: int) -> int:
+        """Return the bytes of the whole step: parameters, gradients, Adam's moments, the batch.
+
+        Args:
+            scratch_bytes: Memory that the flows may take; those of more nodes are computed in
+                parts, each of them twice.
+        """
+        flows = min(scratch_bytes, self.nodes * self.flow_bytes_per_node)
+        entries = self.roots * self.k + self.tail_nodes
+        rows = self.roots * (2 * 4 * self.clusters + 64 * self.classes)
+        others = self.nodes * self.other_bytes_per_node + 2 * _ENTRY_BYTES * entries + rows
+        return 16 * self.parameters + flows + others
+
+    def whole_roots(self, memory_bytes: int) -> int:
+        """Return the roots of the largest batch whose flows a GPU of this memory computes at once.
+
+        They have a quarter of it (`SCRATCH_SHARE`).
+        """
+        nodes = int(SCRATCH_SHARE * memory_bytes) // self.flow_bytes_per_node
+        return max(0, int((nodes - self.tail_nodes) / self.nodes_per_root))
 
     def most_roots(self, memory_bytes: int) -> int:
-        """Return the roots of the largest batch that takes no more than this memory."""
-        fixed = replace(self, roots=0).bytes
-        return max(0, (memory_bytes - fixed) // self.bytes_per_root)
+        """Return the roots of the largest batch that takes four fifths of a GPU of this memory."""
+        limit, scratch = int(0.8 * memory_bytes), int(SCRATCH_SHARE * memory_bytes)
+        least, most = 0, limit // self.flow_bytes_per_node + 1
+        most = max(most, limit // self.other_bytes_per_node + 1)
+        while least < most:
+            middle = (least + most + 1) // 2
+            fits = replace(self, roots=middle).bytes(scratch) <= limit
+            least, most = (middle, most) if fits else (least, middle - 1)
+        return least
