@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gpn_scale.checked_json import read_checked_json
 from gpn_scale import __version__
+from gpn_scale.checked_json import read_checked_json
 from gpn_scale.cli.report import main
 from gpn_scale.cli.train import main as train
 from gpn_scale.page.chart import PNG_SCALE
