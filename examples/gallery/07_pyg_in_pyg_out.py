@@ -94,6 +94,5 @@ chart
 # **How to read it.** The dashed curve is certified: so much of the exact row is in its k entries,
 # at least. The solid curve is what a simple model makes of them. From mark to mark, rows take four
 # times the memory. Both curves still rise at the right, since the rest of a row is spread over very
-# many nodes: a graph with larger distances between its classes needs far fewer entries. If you
-# cannot afford the k that you would like, estimate the rest instead of dropping it, as minibatch
-# mode does.
+# many nodes. If you cannot afford the k that you would like, estimate the rest instead of dropping
+# it, as minibatch mode does.
