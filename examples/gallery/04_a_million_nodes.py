@@ -5,7 +5,7 @@
 # others is computed once, as a short row of weights, and stored. This example generates a graph,
 # computes the rows, trains on batches of them, and predicts all nodes. **It uses 100,000 nodes to
 # end within a minute or two; set `NODES` to 1,000,000 for the graph of the title**, which takes
-# about ten times as long.
+# ten times as long or so.
 
 # %%
 import os

@@ -52,7 +52,7 @@ pairs = ((pairs + pairs.T) > 0).astype(np.float64).tolil()
 pairs.setdiag(0)
 walk = pairs.tocsr()
 degree = np.maximum(np.asarray(walk.sum(1)).ravel(), 1)
-place = int(np.argmax(rows.is_certain.sum(1)))
+place = int(np.argsort(rows.missing_mass)[len(roots) // 2])  # a usual one
 root = int(roots[place])
 step = (scipy.sparse.diags_array(1 / degree) @ walk).T.tocsr()
 exact = np.zeros(ITEMS)

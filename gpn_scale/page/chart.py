@@ -92,8 +92,9 @@ class Chart:
         return self._drawn(style=colour_style())
 
     def _repr_svg_(self) -> str:
-        """Return the drawing that notebooks show of a chart."""
-        return self.svg_file()
+        """Return the drawing that notebooks show: with its title, on a white ground of its own."""
+        whole = _whole(self.specification) | {"background": LIGHT["paper"], "title": self.title}
+        return str(vl_convert.vegalite_to_svg(_json(whole)))
 
     def write(self, path: Path | str) -> Path:
         """Write the drawing to an SVG file, whose folder is made if it is missing."""

@@ -15,6 +15,7 @@ from gpn_scale.page.chart import (
     ordered_scale,
     percent_axis,
 )
+from gpn_scale.page.palette import LIGHT
 from tests.page.drawings import parsed, texts_in
 
 HOSTILE = "</title><script>alert(1)</script>\"'&\x00\ud800\u202e"
@@ -40,10 +41,17 @@ def test_a_file_has_title_description_and_colours_of_its_own():
     assert {"20 %", "40 %"} <= set(texts_in(chart()))
 
 
-def test_a_notebook_and_a_file_show_the_same_drawing(tmp_path):
-    one = chart()
-    path = one.write(tmp_path / "new" / "one.svg")
-    assert path.read_text(encoding="utf-8") == one._repr_svg_() == one.svg_file()
+def test_a_file_is_written_to_a_new_folder(tmp_path):
+    path = chart().write(tmp_path / "new" / "one.svg")
+    assert path.read_text(encoding="utf-8") == chart().svg_file()
+
+
+def test_a_notebook_shows_title_and_ground_whatever_the_colours_of_the_screen():
+    drawing = chart(title="a < b")._repr_svg_()
+    texts = [part.text for part in ElementTree.fromstring(drawing).iter() if part.text]
+    assert "a < b" in texts
+    assert "prefers-color-scheme" not in drawing
+    assert f'fill="{LIGHT["paper"]}"' in drawing
 
 
 def test_hostile_texts_are_texts():
