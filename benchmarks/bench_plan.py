@@ -1,6 +1,6 @@
 """Does the plan of a build tell how long it will take, and how much memory and disk it needs?
 
-    python benchmarks/bench_plan.py [--data-dir DIR] [NAME:STEPS:FRACTION ...]
+    python benchmarks/bench_plan.py [--data-dir DIR] [--datasets NAME:STEPS:FRACTION ...]
 
 Builds a store of every graph, with rows for a fraction of its nodes and K steps or `inf`, each in a
 process of its own, and prints planned and actual time, and their ratio. Kernels are compiled before
@@ -64,16 +64,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("shapes", nargs="*", default=SHAPES, metavar="NAME:STEPS:FRACTION")
+    parser.add_argument("--datasets", nargs="+", metavar="NAME:STEPS:FRACTION")
     parser.add_argument("--data-dir", type=Path, default=Path("data"))
     parser.add_argument("--here", action="store_true", help="measure in this process")
     options = parser.parse_args()
-    for shape in options.shapes:
+    for shape in options.datasets or SHAPES:
         if options.here:
             print(json.dumps(measure(shape, options.data_dir, seed=0)), flush=True)
         else:
-            command = [sys.executable, __file__, shape, "--here", "--data-dir", options.data_dir]
-            subprocess.run(command, check=True)
+            command = [sys.executable, __file__, "--here", "--datasets", shape]
+            subprocess.run([*command, "--data-dir", options.data_dir], check=True)
 
 
 if __name__ == "__main__":

@@ -133,7 +133,9 @@ def measure_pyg(graph: Graph, teleport: float, k: int, options: Any) -> dict[str
     rate = options.pyg_roots / (time.perf_counter() - began - overhead)
     roots = np.random.default_rng(0).choice(graph.num_nodes, options.sample, replace=False)
     rows = new_rows(graph.num_nodes, k)
-    for some in np.array_split(roots, 20):  # its rows are not cut, and take much memory
+    for some in np.array_split(
+        roots, -(-len(roots) // 10)
+    ):  # its rows are not cut, and take much memory
         pairs, mass = get_ppr(
             edges,
             alpha=teleport,

@@ -113,7 +113,7 @@ def trained(
         mode="minibatch",
         encoder=EncoderConfig(hidden=64, layers=3, latent=16, dropout=0.3, batch_norm=True),
         diffusion=DIFFUSION,
-        minibatch=MinibatchConfig(batch_size=128, tail_nodes=512),
+        minibatch=MinibatchConfig(batch_size=64, tail_nodes=512),
         train=TrainConfig(epochs=epochs),
     )
     losses: list[float] = []

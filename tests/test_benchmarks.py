@@ -75,6 +75,7 @@ WITH_TABLES = {
         f"--dataset {DATASET} --work WORK --models LP --left-out-classes 1",
         "| LP | 9",
     ),
+    "bench_plan": ("--here --datasets synthetic/nodes=300:3:1", "planned_seconds"),
     "bench_ppr_rivals": (
         f"--dataset {DATASET} --packages topk_ppr,igraph,fast-pagerank,scikit-network --roots 4 "
         "--k 4 --repeats 1 --threads 1",

@@ -36,6 +36,7 @@ CHANGES_WITHOUT_THE_GATE = {
     "gpn_scale/data/growing_table.py": "writes to a file without a name, like scratch.py",
     "gpn_scale/data/npz_arrays.py": "maps files for reading",
     "gpn_scale/data/raw_columns.py": "opens files for reading",
+    "gpn_scale/page/chart.py": "reserves virtual memory, without a file",
     "precompute/mpi.py": "removes shared memory of MPI",
 }
 """Files that change a disk, or look as if they did, without `gpn_scale.disk`, and why."""

@@ -10,6 +10,7 @@ centres with the origin last.
 import math
 import os
 import shutil
+import warnings
 from collections.abc import Callable
 
 import torch
@@ -39,7 +40,10 @@ def compiled_layers(device: torch.device) -> LayerFunction:
     >>> callable(compiled_layers(torch.device("cpu")))
     True
     """
-    return torch.compile(layer_by_layer, dynamic=device.type != "cpu")
+    with warnings.catch_warnings():
+        # torch's own modules use deprecated decorators of torch; users cannot change that.
+        warnings.filterwarnings("ignore", message="`torch.jit.*` is deprecated")
+        return torch.compile(layer_by_layer, dynamic=device.type != "cpu")
 
 
 def layer_by_layer(

@@ -52,10 +52,13 @@ class Rows:
     def within(self, chosen: slice) -> "Rows":
         """Return all rows, but only their entries whose ids lie in a slice; ids count from there.
 
-        >>> empty = np.empty((1, 0), np.float32)
-        >>> mass = np.zeros(1, np.float32)
-        >>> weights = np.array([0.5, 0.25, 0.125], np.float32)
-        >>> rows = Rows(np.array([0, 3]), np.array([4, 7, 5]), weights, mass, empty)
+        >>> rows = Rows(
+        ...     row_ptr=np.array([0, 3]),
+        ...     ids=np.array([4, 7, 5]),
+        ...     weights=np.array([0.5, 0.25, 0.125], np.float32),
+        ...     missing_mass=np.zeros(1, np.float32),
+        ...     cut_mass=np.empty((1, 0), np.float32),
+        ... )
         >>> part = rows.within(slice(5, 8))
         >>> part.ids.tolist(), part.weights.tolist()
         ([2, 0], [0.25, 0.125])

@@ -98,7 +98,7 @@ def test_batches_add_up_to_the_whole(small_graph, all_rows):
     opinion, task = opinion_for(small_graph), task_for(small_graph, all_rows, batch_size=7)
     assert task.num_steps > 1
     batches = list(task.loader.epoch(1))
-    total = sum(task.loss(opinion, batch, None, opinion).item() for batch in batches)
+    total = sum(task.loss(opinion, batch, None).item() for batch in batches)
     expected, _ = gradients(exact_task(small_graph), opinion)
     assert total == pytest.approx(expected, rel=1e-6)
 
