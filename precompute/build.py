@@ -26,7 +26,7 @@ from precompute.row_sums import row_totals, total_mass
 from precompute.scratch_memory import plan_slots
 from precompute.shard_builder import BuildClock, Say, ShardBuilder
 
-ENGINE_VERSION = 5
+ENGINE_VERSION = 6
 """Part of a store's parameters; increased when the same parameters give different bytes."""
 
 

@@ -138,7 +138,8 @@ class RowEngine:
         rows = self._shared_rows()
         rows.ids[:, 0] = np.arange(self.num_nodes)
         rows.sizes[:] = 1
-        rows.weights[:, 0] = self.config.diffusion.teleport if self.steps == UNLIMITED else 1.0
+        start = self.config.diffusion.teleport if self.steps == UNLIMITED else 1.0
+        rows.weights[:, 0] = round_down_to_single(np.array([start]))
         self.comm.barrier()
         if self.steps == UNLIMITED:
             self._sweep_to_limit(matrix, rows, progress)

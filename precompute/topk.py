@@ -45,8 +45,9 @@ class TopKRows:
     - what a row does not hold is bounded: sum of pi - sum of `weights` <= `missing_mass`. So a kept
       weight is too small by at most `missing_mass`, and no node outside the row weighs more.
 
-    Both hold for the numbers as they are returned, but for rounding: at most 1e-7 of a weight, and
-    4e-6 of a swept row of few `steps` that has lost nothing else. docs/certificate.md proves them.
+    Both hold for the numbers as they are returned, up to the rounding of float64 sums (1e-12 of a
+    weight) and to 4e-6 of a swept row of few `steps` that has lost nothing else.
+    docs/certificate.md proves them.
 
     >>> rows = topk_ppr([[0, 1, 2, 3], [1, 2, 3, 0]], k=2, teleport=0.5, tolerance=1e-6)
     >>> rows.ids[0], rows.weights[0].round(4)  # the exact weights are 8/15, 4/15, 2/15 and 1/15

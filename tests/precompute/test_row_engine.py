@@ -22,7 +22,7 @@ ROUND_OFF = 2e-6  # of the dense truth, and of masses that are rounded up
 CASES = {
     "normalisation": st.sampled_from(["rw", "sym"]),
     "self_loops": st.booleans(),
-    "teleport": st.sampled_from([0.1, 0.5]),
+    "teleport": st.sampled_from([0.1, 0.3, 0.5]),  # the float32 nearest to 0.1 or 0.3 is larger
     "steps": st.sampled_from(["inf", 0, 1, 3]),
 }
 
@@ -65,11 +65,17 @@ def test_with_room_for_all_entries_nothing_is_lost(method, graph, **case):
 
 
 @pytest.mark.parametrize("method", ["sweep", "push"])
-@given(graph=graphs(), k=st.integers(1, 4), **CASES)
-def test_cut_rows_stay_below_the_truth(method, graph, k, **case):
-    engine = engine_for(graph, k=k, sweep_tolerance=0.01, push_tolerance=1e-2, **case)
+@given(
+    graph=graphs(),
+    k=st.integers(1, 4),
+    sweeps=st.integers(0, 2),
+    **CASES,
+)
+def test_cut_rows_stay_below_the_truth(method, graph, k, sweeps, **case):
+    accuracy = {"sweeps": sweeps, "sweep_tolerance": 0.01, "push_tolerance": 1e-2}
+    engine = engine_for(graph, k=k, **accuracy, **case)
     rows = densify(all_rows(engine, method), graph.num_nodes)
-    assert (rows <= truth_for(graph, **case) + ROUND_OFF).all()
+    assert (rows <= truth_for(graph, **case) * (1 + 1e-12) + 1e-15).all()
     assert (rows >= 0).all()
 
 

@@ -21,11 +21,11 @@ from tests.precompute.engines import hub_graph, random_graph
 from tests.strategies import graphs
 
 REPOSITORY = Path(__file__).parents[2]
-ROUND_OFF = 1e-7  # relative to a weight, as the docstring says
+ROUND_OFF = 1e-12  # relative to a weight; sums in float64, here and in the dense truth
 CASES = {
     "normalisation": st.sampled_from(["row", "sym"]),
     "self_loops": st.booleans(),
-    "teleport": st.sampled_from([0.15, 0.5]),
+    "teleport": st.sampled_from([0.15, 0.3, 0.5]),  # the float32 nearest to 0.3 is larger
     "steps": st.sampled_from([None, 0, 1, 3]),
 }
 
