@@ -10,7 +10,17 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[1]
 LAYERS = [
-    {"csr", "disk", "errors", "mapped_files", "memory", "messages", "rank_part", "table_text"},
+    {
+        "child_process",
+        "csr",
+        "disk",
+        "errors",
+        "mapped_files",
+        "memory",
+        "messages",
+        "rank_part",
+        "table_text",
+    },
     {"explained", "extras", "field_types", "files", "flags", "progress", "reading"},
     {"block_checksums", "command_line", "config_sections", "growing_file", "json_shapes", "locks"},
     {"checked_json", "config", "device", "distributed", "scratch"},

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpn_scale.child_process import end_with_parent
 from gpn_scale.config import DiffusionConfig, PPRConfig
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph
@@ -184,6 +185,7 @@ class _Build:
 
 def _build_in_child(job: _Job, failures: Connection) -> None:
     """Build a store in this process, without MPI; send the error if it is the user's to fix."""
+    end_with_parent()
     try:
         with Explained():
             _build_store(job)

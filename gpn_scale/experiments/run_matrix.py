@@ -12,6 +12,7 @@ from pathlib import Path
 
 import torch
 
+from gpn_scale.child_process import end_with_parent
 from gpn_scale.config import DiffusionConfig
 from gpn_scale.errors import ConfigError, StoreError
 from gpn_scale.experiments.catalogue import check_possible
@@ -141,7 +142,9 @@ def run_cells(
                 meter.update(done, cell.name)
             return
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(processes, mp_context=context) as pool:
+        with ProcessPoolExecutor(
+            processes, mp_context=context, initializer=end_with_parent
+        ) as pool:
             running = {
                 pool.submit(run_claimed_cell, request, cell, threads): cell for cell in cells
             }

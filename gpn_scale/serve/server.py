@@ -17,6 +17,7 @@ from pathlib import Path
 import torch
 import uvicorn
 
+from gpn_scale.child_process import end_with_parent
 from gpn_scale.data.graph import Graph
 from gpn_scale.errors import RunError
 from gpn_scale.messages import Level, say
@@ -220,5 +221,6 @@ def _supervise(request: ServeRequest, bound: socket.socket) -> None:
 
 def _work(request: ServeRequest, bound: socket.socket, announce: Callable[[], None]) -> None:
     """Answer requests in a process of its own; the parent has written what it maps."""
+    end_with_parent()
     stamp = request.source.stamp()
     _answer(request, bound, request.source.load_graph(), stamp, announce=announce, silent=True)
