@@ -1,7 +1,8 @@
 """Which parts, and which way of joining them, should GPN+ use?
 
     python benchmarks/ablation_parts.py --datasets CoraML,CiteSeer --data-dir DIR [--splits 3]
-        [--class-sets 0,1,2,3,4] [--left-out-classes 3] [--values FILE]
+        [--class-sets 0,1,2,3,4] [--left-out-classes 3] [--set SECTION.FIELD=VALUE]
+        [--values FILE]
 
 Decides on the validation side alone. A random half of the validation nodes calibrates, the other
 half are the known nodes, and the unknown nodes are those nodes of left-out classes that the split
@@ -39,6 +40,7 @@ from gpn_scale.data.graph import Graph
 from gpn_scale.data.splits import prepare_graph
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.experiments.standard_errors import Seeds, mean_and_error
+from gpn_scale.field_types import parse_assignments
 from gpn_scale.recipes import LEFT_OUT_CLASSES, paper_dataset, recipe_for
 
 Values = dict[str, dict[Seeds, dict[Key, float]]]
@@ -71,6 +73,7 @@ def main() -> None:
         "--left-out-classes", type=int, help="number; default: the paper's, or 2 of other graphs"
     )
     parser.add_argument("--epochs", type=int, help="maximum number; default: the recipe's")
+    parser.add_argument("--set", action="append", default=[], help="change of the recipe")
     parser.add_argument("--values", type=Path, help="JSON lines of all measurements")
     options = parser.parse_args()
     names = list(split_datasets(options.datasets))
@@ -96,6 +99,7 @@ def trained_case(
     changes = [("split.rng_seed", f"{split}"), ("train.rng_seed", f"{rng_seed}")]
     if options.epochs is not None:
         changes.append(("train.epochs", f"{options.epochs}"))
+    changes += parse_assignments(options.set)
     config = override(recipe_for(dataset, graph), changes)
     left_out = [("data.left_out_classes", f"{count}"), ("data.left_out_set", f"{class_set}")]
     whole, prepared = prepare_graph(graph, config), prepare_graph(graph, override(config, left_out))

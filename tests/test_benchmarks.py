@@ -71,6 +71,7 @@ ABLATION = (
 )
 WITH_TABLES = {
     "ablation_parts": (ABLATION, "| all parts (the default) | "),
+    "ablation_temperature": (ABLATION.replace("--values VALUES", ""), "| temperature by energy | "),
     "bench_models": (
         f"--dataset {DATASET} --work WORK --models LP --left-out-classes 1",
         "| LP | 9",

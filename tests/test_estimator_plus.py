@@ -18,7 +18,7 @@ from gpn_scale.config import (
 from gpn_scale.data.splits import leave_out_classes
 from gpn_scale.errors import ConfigError, MissingScoreError, RunError
 from gpn_scale.estimator import GPNClassifier
-from gpn_scale.evaluation.temperature import fitted_temperature
+from gpn_scale.evaluation.temperature import NodeTemperature
 from gpn_scale.inference.all_nodes import predict_all
 from gpn_scale.models.registry import MODELS, setting_of
 from gpn_scale.nn.opinion import Opinion
@@ -138,11 +138,18 @@ def test_a_part_that_is_trained_again_needs_a_new_calibration(small_graph, plus,
     assert_equal_states(classifier.state(), plus.state())
 
 
-def test_the_temperature_of_the_state_is_the_fitted_one(small_graph, plus):
+def test_the_temperatures_of_the_state_are_the_fitted_ones(small_graph, plus):
     raw = predict_all(replace(plus.trained, calibration=None), small_graph)
     val = small_graph.split.val
-    expected = fitted_temperature(raw.probabilities[val], small_graph.labels[val])
-    assert plus.state()["calibration.temperature"].item() == expected
+    own = raw.rows(val)
+    rule = NodeTemperature.fitted(own.probabilities, own.energy, small_graph.labels[val])
+    state = plus.state()
+    assert state["calibration.temperature"].item() == rule.temperature
+    assert state["calibration.temperature_slope"].tolist() == [
+        rule.slope,
+        rule.mean,
+        rule.deviation,
+    ]
     assert plus.trained.calibration.num_nodes == len(val)
 
 

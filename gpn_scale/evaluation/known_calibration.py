@@ -1,9 +1,9 @@
-"""Calibration of GPN+ on the validation nodes: one temperature, and p-values of being known.
+"""Calibration of GPN+ on the validation nodes: temperatures, and p-values of being known.
 
 Validation nodes belong to known classes, so no unknown node is looked at. The p-values hold on
 average over the draw of validation and test nodes, **if a known node is exchangeable with the
 validation nodes**: drawn at random from the same graph, and in it during training. Early stopping
-and the temperature have seen the validation nodes, which is a small bias, and the surroundings in
+and the temperatures have seen the validation nodes, which is a small bias, and the surroundings in
 `p_known` make it approximate (docs/posterior.md). For nodes that join later, for another graph or
 after a shift nothing is promised: a small p-value then says that a node looks strange compared with
 the validation nodes, for whatever reason.
@@ -29,7 +29,7 @@ from gpn_scale.evaluation.p_values import (
     mean_surprise,
 )
 from gpn_scale.evaluation.prediction import FloatArray, Prediction, row_blocks
-from gpn_scale.evaluation.temperature import fitted_temperature, scaled
+from gpn_scale.evaluation.temperature import NodeTemperature
 from gpn_scale.scratch import release_pages
 
 PART_SCORES: Mapping[str, tuple[str, ...]] = {
@@ -83,30 +83,33 @@ def calibration_nodes(val: NodeIds, rng_seed: int) -> NodeIds:
     return val[np.sort(drawn)]
 
 
+TEMPERATURE_SLOPE = "temperature_slope"
+"""Name of the tensor of slope, mean and deviation; models of before have none, and a slope of 0."""
 _ROUND_OFF = 1e-6
 """Sums of logarithms that differ by less are equal: round-off must not make p-values smaller."""
 
 
 @dataclass(frozen=True, eq=False)
 class KnownCalibration:
-    """The temperature of the opinion, and the scores of the validation nodes.
+    """The temperatures of the opinion, and the scores of the validation nodes.
 
     A node's surprise by a part is the mean of -log p over the part's scores. Strange nodes have
     strange neighbours, so the p-value that a node is known counts, beside the node's own surprise,
     that of its surroundings: the mean over its row of the diffusion.
 
-    >>> calibration = KnownCalibration(2.0, {"energy": np.arange(3.0)}, {"opinion": np.ones(3)}, 3)
+    >>> rule, scores = NodeTemperature(2.0), {"energy": np.arange(3.0)}
+    >>> calibration = KnownCalibration(rule, scores, {"opinion": np.ones(3)}, 3)
     >>> calibration.parts
     ('opinion',)
 
     Args:
-        temperature: Temperature of the opinion's probabilities.
+        tempering: Temperatures of the opinion's probabilities.
         scores: Scores of the validation nodes by name, (V,) each; {} if there are too few nodes.
         surroundings: Surprise of their surroundings by part, (V,) each; {} before it is known.
         num_nodes: Number V of validation nodes.
     """
 
-    temperature: float
+    tempering: NodeTemperature
     scores: Mapping[str, FloatArray]
     surroundings: Mapping[str, FloatArray]
     num_nodes: int
@@ -126,15 +129,15 @@ class KnownCalibration:
             has_edges: Whether the graph has edges.
         """
         count = len(label_V)
-        temperature = fitted_temperature(prediction.probabilities, label_V)
+        tempering = NodeTemperature.fitted(prediction.probabilities, prediction.energy, label_V)
         if count < LEAST_NODES:
-            return cls(temperature, {}, {}, count)
-        tempered = replace(prediction, probabilities=_tempered(prediction, temperature))
+            return cls(tempering, {}, {}, count)
+        tempered = replace(prediction, probabilities=_tempered(prediction, tempering))
         scores: dict[str, FloatArray] = {}
         for part in PARTS if has_edges else ("features", "opinion"):
             by_name = {name: _raw_score(tempered, name) for name in PART_SCORES[part]}
             scores |= {name: s for name, s in by_name.items() if s is not None and np.ptp(s) > 0}
-        return cls(temperature, scores, {}, count)
+        return cls(tempering, scores, {}, count)
 
     @cached_property
     def parts(self) -> tuple[str, ...]:
@@ -168,13 +171,13 @@ class KnownCalibration:
         return tuple(notes)
 
     def temper(self, prediction: Prediction) -> None:
-        """Apply the temperature to a prediction's probabilities, in place.
+        """Apply the temperatures to a prediction's probabilities, in place.
 
         In place, since the array may be larger than memory.
         """
         for rows in row_blocks(len(prediction.alpha_0)):
             block = prediction.rows(rows)
-            prediction.probabilities[rows] = _tempered(block, self.temperature)
+            prediction.probabilities[rows] = _tempered(block, self.tempering)
             release_pages(prediction.probabilities)
 
     def surprise(self, prediction: Prediction) -> dict[str, FloatArray]:
@@ -224,7 +227,12 @@ class KnownCalibration:
         tensors = {f"scores.{name}": torch.from_numpy(s) for name, s in self.scores.items()}
         around = {f"around.{part}": torch.from_numpy(s) for part, s in self.surroundings.items()}
         tensors |= around | {"num_nodes": torch.tensor(self.num_nodes)}
-        return tensors | {"temperature": torch.tensor(self.temperature, dtype=torch.float64)}
+        rule = self.tempering
+        energies = [rule.slope, rule.mean, rule.deviation]
+        return tensors | {
+            "temperature": torch.tensor(rule.temperature, dtype=torch.float64),
+            TEMPERATURE_SLOPE: torch.tensor(energies, dtype=torch.float64),
+        }
 
     @classmethod
     def from_state(cls, tensors: Mapping[str, Tensor]) -> "KnownCalibration":
@@ -234,8 +242,9 @@ class KnownCalibration:
             names = [name for name in tensors if name.startswith(prefix)]
             return {name.removeprefix(prefix): tensors[name].numpy() for name in names}
 
-        temperature, count = float(tensors["temperature"]), int(tensors["num_nodes"])
-        return cls(temperature, below("scores."), below("around."), count)
+        energies = tensors[TEMPERATURE_SLOPE].tolist() if TEMPERATURE_SLOPE in tensors else ()
+        tempering = NodeTemperature(float(tensors["temperature"]), *energies)
+        return cls(tempering, below("scores."), below("around."), int(tensors["num_nodes"]))
 
     def _block_surprise(self, prediction: Prediction) -> dict[str, FloatArray]:
         surprise: dict[str, FloatArray] = {}
@@ -283,5 +292,5 @@ def _joint_p(
     return conformal_p(np.sort(surprise_V), surprise_N - _ROUND_OFF)
 
 
-def _tempered(prediction: Prediction, temperature: float) -> FloatArray:
-    return scaled(prediction.probabilities, temperature).astype(np.float32)
+def _tempered(prediction: Prediction, tempering: NodeTemperature) -> FloatArray:
+    return tempering.scaled(prediction.probabilities, prediction.energy).astype(np.float32)

@@ -249,8 +249,8 @@ def _temperature_warnings(calibration: KnownCalibration | None) -> list[str]:
         return []
     return [
         "Expect probabilities that are far too sure or too unsure: their temperature, "
-        f"{calibration.temperature:.2g}, was fitted to {calibration.num_nodes} validation nodes, "
-        f"fewer than {LEAST_FITTED_NODES}."
+        f"{calibration.tempering.temperature:.2g}, was fitted to {calibration.num_nodes} "
+        f"validation nodes, fewer than {LEAST_FITTED_NODES}."
     ]
 
 
@@ -264,7 +264,8 @@ def _calibration_facts(calibration: KnownCalibration, graph: Graph) -> dict[str,
             "node, so that their nodes may look less known than they are."
         )
     return {
-        "temperature": calibration.temperature,
+        "temperature": calibration.tempering.temperature,
+        "temperature_slope": calibration.tempering.slope,
         "validation_nodes": calibration.num_nodes,
         "parts": list(calibration.parts),
         "notes": notes,

@@ -12,7 +12,11 @@ from torch import Tensor
 from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph
 from gpn_scale.errors import RunError
-from gpn_scale.evaluation.known_calibration import PART_SCORES, KnownCalibration
+from gpn_scale.evaluation.known_calibration import (
+    PART_SCORES,
+    TEMPERATURE_SLOPE,
+    KnownCalibration,
+)
 from gpn_scale.nn.model import GPN
 from gpn_scale.nn.opinion import Opinion
 from gpn_scale.train.checkpoint import check_tensors
@@ -163,10 +167,17 @@ def _check_finite(tensors: Mapping[str, Tensor], source: Path | str) -> None:
 def _calibration(tensors: Mapping[str, Tensor], source: Path | str) -> KnownCalibration:
     check_tensors(source, tensors, _like_calibration(tensors))
     calibration = KnownCalibration.from_state(tensors)
-    if not 0.0 < calibration.temperature < math.inf:
+    rule = calibration.tempering
+    if not 0.0 < rule.temperature < math.inf:
         raise RunError(
-            f"{source} has a temperature of {calibration.temperature}, expected a positive number: "
+            f"{source} has a temperature of {rule.temperature}, expected a positive number: "
             "it is damaged, train again"
+        )
+    if not (math.isfinite(rule.slope + rule.mean) and 0.0 < rule.deviation < math.inf):
+        raise RunError(
+            f"{source} has {rule.slope}, {rule.mean} and {rule.deviation} as slope, mean and "
+            "deviation of its temperatures, expected finite numbers and a positive deviation: it "
+            "is damaged, train again"
         )
     for name, values in (*calibration.scores.items(), *calibration.surroundings.items()):
         if not np.isfinite(values).all():
@@ -184,6 +195,8 @@ def _like_calibration(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     column_V = torch.empty(max(size, 0), device="meta")
     has_around = any(name.startswith("around.") for name in tensors)
     expected = {"num_nodes": torch.tensor(0), "temperature": torch.zeros((), dtype=torch.float64)}
+    if TEMPERATURE_SLOPE in tensors:
+        expected[TEMPERATURE_SLOPE] = torch.zeros(3, dtype=torch.float64)
     for part, scores in PART_SCORES.items():
         present = {f"scores.{score}" for score in scores} & tensors.keys()
         expected |= dict.fromkeys(present, column_V)

@@ -16,7 +16,7 @@ from gpn_scale.evaluation.known_calibration import (
     calibration_nodes,
 )
 from gpn_scale.evaluation.prediction import Prediction
-from gpn_scale.evaluation.temperature import fitted_temperature
+from gpn_scale.evaluation.temperature import NodeTemperature
 from tests.inference.models import assert_counted
 
 ALL_PARTS = ("features", "neighbourhood", "opinion", "labels")
@@ -83,14 +83,17 @@ def test_equal_products_of_counts_are_equal_however_logarithms_are_rounded(seed)
     assert_counted(applied(calibration, predicted(6, rng)), calibration)
 
 
-def test_the_temperature_is_the_fitted_one_and_tempers_probabilities():
+def test_the_temperatures_are_the_fitted_ones_and_temper_probabilities():
     rng = np.random.default_rng(1)
     prediction = predicted(60, rng)
     labels = np.where(rng.random(60) < 0.7, prediction.predicted_class, labels_for(prediction, rng))
     calibration = KnownCalibration.fitted(prediction, labels)
-    assert calibration.temperature == fitted_temperature(prediction.probabilities, labels)
-    assert calibration.temperature != pytest.approx(1.0, abs=0.01)
-    power = prediction.probabilities.astype(np.float64) ** (1.0 / calibration.temperature)
+    own = NodeTemperature.fitted(prediction.probabilities, prediction.energy, labels)
+    assert calibration.tempering == own
+    assert abs(own.slope) > 1e-3
+    power = prediction.probabilities.astype(np.float64) ** (
+        1.0 / own.of(prediction.energy)[:, None]
+    )
     got = applied(calibration, prediction)
     np.testing.assert_allclose(got.probabilities, power / power.sum(1, keepdims=True), rtol=1e-5)
     assert got.probabilities is prediction.probabilities  # changed in place
@@ -131,7 +134,8 @@ def test_the_state_is_all_of_it():
     around = {part: rng.random(30).astype(np.float32) for part in ALL_PARTS}
     calibration = replace(fitted(30, rng), surroundings=around)
     again = KnownCalibration.from_state(calibration.state())
-    assert again.temperature == calibration.temperature
+    assert again.tempering == calibration.tempering
+    assert again.tempering.slope != 0.0
     assert again.num_nodes == 30
     assert again.surroundings["labels"].tolist() == around["labels"].tolist()
     assert again.notes == calibration.notes
@@ -156,7 +160,7 @@ def test_too_few_validation_nodes_have_a_temperature_but_no_p_values(count):
     assert got.p is None
     assert KnownCalibration.from_state(calibration.state()).notes == calibration.notes
     if count == 0:
-        assert calibration.temperature == 1.0
+        assert calibration.tempering == NodeTemperature(1.0)
 
 
 def test_a_note_says_how_coarse_p_values_are():

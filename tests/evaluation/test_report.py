@@ -14,6 +14,7 @@ from gpn_scale.evaluation.p_values import PValues
 from gpn_scale.evaluation.prediction_metrics import out_of_distribution_metrics
 from gpn_scale.evaluation.report import make_report
 from gpn_scale.evaluation.scores import DETECTION_SCORES, P_SCORES, SCORES
+from gpn_scale.evaluation.temperature import NodeTemperature
 from tests.evaluation.samples import prediction_for
 
 SECONDS = {"precompute": 0.0, "train": 1.0, "inference": 0.5}
@@ -167,7 +168,7 @@ def test_a_temperature_from_few_nodes_is_warned_about(small_graph, count, noted)
         seconds=SECONDS,
         epochs=7,
         best_epoch=3,
-        calibration=KnownCalibration(1.5, {}, {}, count),
+        calibration=KnownCalibration(NodeTemperature(1.5), {}, {}, count),
     )
     text = "their temperature, 1.5, was fitted to 49 validation nodes, fewer than 50"
     assert (text in " ".join(report.warnings)) == noted

@@ -5,7 +5,12 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from gpn_scale.evaluation.metrics import negative_log_likelihood
-from gpn_scale.evaluation.temperature import fitted_temperature, scaled
+from gpn_scale.evaluation.temperature import (
+    SLOPE_PRECISION,
+    NodeTemperature,
+    fitted_temperature,
+    scaled,
+)
 
 
 def posterior(rng_seed, nodes, sharpness=1.0):
@@ -54,3 +59,71 @@ def test_a_model_that_is_twice_too_sharp_is_found_out():
 
 def test_nothing_to_fit():
     assert fitted_temperature(np.empty((0, 3)), np.empty(0, np.int64)) == 1.0
+
+
+def drawn_logits(rng_seed, nodes, slope):
+    """Logits whose labels are drawn at temperatures exp(-slope x) of the standardised energies."""
+    rng = np.random.default_rng(rng_seed)
+    logit = rng.normal(size=(nodes, 4)) * rng.lognormal(sigma=0.6, size=(nodes, 1)) * 2.0
+    energy = -np.log(np.exp(logit).sum(1))
+    probability = np.exp(logit) / np.exp(logit).sum(1, keepdims=True)
+    rule = NodeTemperature(1.3, slope, energy.mean(), energy.std())
+    truth = rule.scaled(probability, energy)
+    label = (rng.random((nodes, 1)) > truth.cumsum(1)).sum(1).clip(0, 3)
+    return probability, energy, label
+
+
+@pytest.mark.parametrize("slope", [-0.3, 0.0, 0.4])
+def test_temperatures_that_depend_on_energy_are_found(slope):
+    probability, energy, label = drawn_logits(1, 20_000, slope)
+    rule = NodeTemperature.fitted(probability, energy, label)
+    assert rule.slope == pytest.approx(slope, abs=0.05)
+    assert rule.temperature == pytest.approx(1.3, rel=0.05)
+
+
+@given(st.integers(0, 2**32), st.integers(2, 80), st.floats(-0.5, 0.5))
+def test_the_fitted_rule_is_the_minimum_of_loss_and_prior(rng_seed, nodes, slope):
+    probability, energy, label = drawn_logits(rng_seed, nodes, slope)
+    rule = NodeTemperature.fitted(probability, energy, label)
+
+    def loss(temperature, slope):
+        other = NodeTemperature(temperature, slope, rule.mean, rule.deviation)
+        nll = negative_log_likelihood(other.scaled(probability, energy), label)
+        return nodes * nll + 0.5 * SLOPE_PRECISION * slope**2
+
+    own = loss(rule.temperature, rule.slope)
+    assert 0.05 <= rule.temperature <= 20.0
+    for factor in (0.97, 1.0, 1.03):
+        for change in (-0.02, 0.0, 0.02):
+            moved = np.clip(rule.temperature * factor, 0.05, 20.0), rule.slope + change
+            assert own <= loss(*moved) + 1e-6 * nodes
+    assert own <= loss(fitted_temperature(probability, label), 0.0) + 1e-6 * nodes
+
+
+def test_few_nodes_hardly_move_the_slope():
+    slopes = [NodeTemperature.fitted(*drawn_logits(seed, 10, 0.0)).slope for seed in range(50)]
+    assert 0.0 < np.abs(slopes).max() < 0.5
+    assert np.std(slopes) < 0.15
+
+
+def test_classes_stay_and_far_energies_count_as_three_deviations():
+    probability, energy, _ = drawn_logits(2, 500, 0.0)
+    rule = NodeTemperature(0.8, slope=0.5, mean=-2.0, deviation=1.0)
+    assert (rule.scaled(probability, energy).argmax(1) == probability.argmax(1)).all()
+    far = rule.of(np.array([-1e30, -5.0, 1.0, 1e30]))
+    np.testing.assert_allclose(far, 0.8 * np.exp([1.5, 1.5, -1.5, -1.5]))
+
+
+@pytest.mark.parametrize("energy", [None, np.full(30, -1.0)])
+def test_without_energies_that_differ_there_is_one_temperature(energy):
+    probability, label = posterior(5, 30)
+    rule = NodeTemperature.fitted(probability, energy, label)
+    assert rule == NodeTemperature(fitted_temperature(probability, label))
+    np.testing.assert_array_equal(
+        rule.scaled(probability, energy), scaled(probability, rule.temperature)
+    )
+
+
+def test_without_nodes_nothing_changes():
+    none = np.empty(0)
+    assert NodeTemperature.fitted(np.empty((0, 3)), none, none.astype(int)) == NodeTemperature(1.0)

@@ -8,6 +8,7 @@ import torch
 from gpn_scale.config import DiffusionConfig, EncoderConfig, FlowConfig, RunConfig
 from gpn_scale.evaluation.known_calibration import PART_SCORES, KnownCalibration
 from gpn_scale.evaluation.prediction import Prediction
+from gpn_scale.evaluation.temperature import NodeTemperature
 from gpn_scale.inference.trained_model import TrainedModel, TrainedOpinion
 from gpn_scale.nn.model import GPN
 from gpn_scale.nn.opinion import Opinion
@@ -72,7 +73,8 @@ def drawn_calibration(num_nodes=40) -> KnownCalibration:
     around = {
         part: rng.lognormal(sigma=0.5, size=num_nodes).astype(np.float32) for part in PART_SCORES
     }
-    return KnownCalibration(1.7, as_float32, around, num_nodes)
+    tempering = NodeTemperature(1.7, slope=0.3, mean=-1.0, deviation=0.5)
+    return KnownCalibration(tempering, as_float32, around, num_nodes)
 
 
 def plus_model(graph, num_classes=3, *, calibration=None, **options) -> TrainedModel:
@@ -89,15 +91,16 @@ def plus_model(graph, num_classes=3, *, calibration=None, **options) -> TrainedM
 
 
 def dense_prediction(trained, graph) -> Prediction:
-    """GPN+ by dense matrices: softmax(Pi logits / T), -logsumexp(Pi logits), Pi 1_train, alpha_0.
+    """GPN+ by dense matrices: softmax(Pi logits / T_v), -logsumexp(Pi logits), Pi 1_train, alpha_0.
 
     It has no p-values; `assert_counted` compares them with counts.
     """
     rows, everyone = exact_rows(graph, trained.diffusion), np.arange(graph.num_nodes)
     own = trained.values_of(graph.features, everyone).double().numpy()
     logits = rows @ trained.opinion.values_of(graph.features, everyone).double().numpy()
-    temperature = 1.0 if trained.calibration is None else trained.calibration.temperature
-    power = np.exp(logits / temperature)
+    energy = -np.log(np.exp(logits).sum(1))
+    rule = NodeTemperature(1.0) if trained.calibration is None else trained.calibration.tempering
+    power = np.exp(logits / rule.of(energy)[:, None])
     label_evidence = None
     if graph.split is not None:
         is_training = np.isin(everyone, graph.split.train).astype(float)
@@ -107,7 +110,7 @@ def dense_prediction(trained, graph) -> Prediction:
         probabilities_no_network=(1.0 + own) / (1.0 + own).sum(1, keepdims=True),
         alpha_0=(1.0 + rows @ own).sum(1),
         alpha_0_no_network=(1.0 + own).sum(1),
-        energy=-np.log(np.exp(logits).sum(1)),
+        energy=energy,
         label_evidence=label_evidence,
     )
 

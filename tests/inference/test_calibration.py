@@ -31,6 +31,6 @@ def test_too_few_nodes_give_a_temperature_only(trained, small_graph):
     nodes = np.flatnonzero(small_graph.labels != MISSING_LABEL)[:5]
     raw = predict_all(trained, small_graph)
     calibration, prediction = calibrated(trained, small_graph, nodes, raw)
-    assert calibration.temperature > 0
+    assert calibration.tempering.temperature > 0
     assert prediction.p is None
     assert prediction.surprise is None

@@ -135,7 +135,7 @@ def test_a_later_start_takes_the_later_graph_as_it_is(changing):
     assert again == files
     assert (second.model.table.column("p_known") == table).all()
     calibrations = [each.model.classifier.trained.calibration for each in (first, second)]
-    assert calibrations[0].temperature == calibrations[1].temperature
+    assert calibrations[0].tempering == calibrations[1].tempering
     own = second.model.classifier.predict(second.model.graph).p.known
     assert (own == table).all()
     for each in (first, second):

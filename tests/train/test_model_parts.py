@@ -9,6 +9,7 @@ import torch
 from gpn_scale.config import EncoderConfig, RunConfig
 from gpn_scale.errors import RunError
 from gpn_scale.evaluation.known_calibration import KnownCalibration
+from gpn_scale.evaluation.temperature import NodeTemperature
 from gpn_scale.train.model_parts import ModelParts, NetworkSizes
 from gpn_scale.train.new_trainer import new_network, new_opinion
 from tests.inference.models import drawn_calibration
@@ -50,20 +51,27 @@ def test_all_parts_come_back(config, clusters, dtype):
         assert (again.opinion, again.calibration) == (None, None)
     else:
         assert not again.opinion.training
-        assert again.calibration.temperature == 1.7
+        assert again.calibration.tempering == drawn_calibration().tempering
 
 
 def test_a_calibration_without_scores_comes_back():
-    state = parts_of(calibration=KnownCalibration(2.5, {}, {}, 7)).state()
+    state = parts_of(calibration=KnownCalibration(NodeTemperature(2.5), {}, {}, 7)).state()
     again = restored(state).calibration
-    assert (again.temperature, again.scores, again.num_nodes) == (2.5, {}, 7)
+    assert again.tempering == NodeTemperature(2.5)
+    assert (again.scores, again.num_nodes) == ({}, 7)
+
+
+def test_a_calibration_of_before_has_one_temperature():
+    state = parts_of().state()
+    del state[SLOPE]
+    assert restored(state).calibration.tempering == NodeTemperature(1.7)
 
 
 def test_a_part_without_scores_has_no_surroundings():
     whole = drawn_calibration()
     scores = {name: s for name, s in whole.scores.items() if name != "label_absence"}
     around = {part: s for part, s in whole.surroundings.items() if part != "labels"}
-    state = parts_of(calibration=KnownCalibration(1.0, scores, around, 40)).state()
+    state = parts_of(calibration=KnownCalibration(NodeTemperature(1.0), scores, around, 40)).state()
     assert restored(state).calibration.surroundings.keys() == around.keys()
     with pytest.raises(RunError, match=r"for 'around.labels', expected nothing"):
         restored(state | {AROUND: torch.zeros(40)})
@@ -90,6 +98,7 @@ def test_a_gpn_refuses_the_parts_of_gpn_plus():
 
 
 TEMPERATURE, COUNT = "calibration.temperature", "calibration.num_nodes"
+SLOPE = "calibration.temperature_slope"
 AROUND = "calibration.around.labels"
 ENERGY, FIRST = "calibration.scores.energy", "opinion.encoder.first.weight"
 
@@ -102,6 +111,16 @@ ENERGY, FIRST = "calibration.scores.energy", "opinion.encoder.first.weight"
         ({TEMPERATURE: torch.tensor(-1.0).double()}, "a temperature of -1.0, expected a positive"),
         ({TEMPERATURE: torch.tensor(np.nan).double()}, "a temperature of nan, expected a positive"),
         ({TEMPERATURE: torch.tensor(np.inf).double()}, "a temperature of inf, expected a positive"),
+        ({SLOPE: torch.tensor([np.nan, 0, 1]).double()}, "has nan, 0.0 and 1.0 as slope, mean"),
+        (
+            {SLOPE: torch.tensor([0.1, np.inf, 1]).double()},
+            "expected finite numbers and a",
+        ),
+        (
+            {SLOPE: torch.tensor([0.5, 0, 0]).double()},
+            "has 0.5, 0.0 and 0.0 as slope",
+        ),
+        ({SLOPE: torch.zeros(2).double()}, r"of shape \[2\] for 'temperature_slope', expected"),
         ({TEMPERATURE: torch.tensor(1.0)}, "float32 of shape .* for 'temperature', expected"),
         ({COUNT: None}, r"of shape \[40\] for 'around.*, expected .* shape \[0\]"),
         ({COUNT: torch.tensor(39)}, r"of shape \[40\] for 'around.*, expected .* shape \[39\]"),
