@@ -3,10 +3,10 @@
     python benchmarks/install_size.py [--site-packages DIR] [--write docs/install.md]
 
 Adds up the files of installed distributions, of this environment or of the one that DIR belongs to,
-and prints two tables: the requirements of the core, and the extras. *With dependencies* counts every
-distribution that a requirement needs; *saved without it* counts those that no other requirement of
-the core needs. Distributions that are not installed are left out, and an extra with a missing one
-has no size.
+and prints two tables: the requirements of the core, and the extras. *With dependencies* counts
+every distribution that a requirement needs; *saved without it* counts those that no other
+requirement of the core needs. Distributions that are not installed are left out, and an extra with
+a missing one has no size.
 """
 
 import argparse
