@@ -3,10 +3,10 @@
     python benchmarks/install_size.py [--site-packages DIR] [--write docs/install.md]
 
 Adds up the files of installed distributions, of this environment or of the one that DIR belongs to,
-and prints two tables: the requirements of the core, and the extras. A requirement *brings* every
-distribution that it needs itself; *alone* counts those that no other requirement of the core needs,
-so it is what the core would save without it. Distributions that are not installed are left out, and
-an extra with a missing one has no size.
+and prints two tables: the requirements of the core, and the extras. *With dependencies* counts
+every distribution that a requirement needs; *saved without it* counts those that no other
+requirement of the core needs. Distributions that are not installed are left out, and an extra with
+a missing one has no size.
 """
 
 import argparse
@@ -89,7 +89,7 @@ def core_table(core: Sequence[Requirement], installed: Environment) -> str:
             others = brought_by([each for each in core if each is not requirement], installed)
             rows.append((name, {name}, brings, brings - others))
     rows.sort(key=lambda row: -_size(row[1], installed))
-    lines = ["| package | version | itself | with all that it brings | brought by it alone |"]
+    lines = ["| package | version | own files | with dependencies | saved without it |"]
     lines.append("|---|---|---|---|---|")
     for name, *groups in rows:
         cells = " | ".join(_megabytes(group, installed) for group in groups)

@@ -258,7 +258,8 @@ def table(dataset: str, names: list[str], counts: list[int], values: Values) -> 
     """Return the lines of a graph's table."""
     seeds = sorted({key.seed for key in values if key.dataset == dataset})
     heads = [f"{what}, {count} labels" for what in ("accuracy", "left-out") for count in counts]
-    lines = [f"## {dataset}, {len(seeds)} seed(s)", "", f"| strategy | {' | '.join(heads)} |"]
+    counted = "1 seed" if len(seeds) == 1 else f"{len(seeds)} seeds"
+    lines = [f"## {dataset}, {counted}", "", f"| strategy | {' | '.join(heads)} |"]
     lines.append("|" + "---|" * (1 + len(heads)))
     for name in (BEFORE, *names):
         cells = []

@@ -1,4 +1,4 @@
-"""Raw tables of an invented bank, as an analyst gets them: two months of accounts and payments.
+"""Write raw tables of an invented bank: accounts and payments of two months.
 
     python examples/bank.py --out FOLDER [--accounts 10000] [--seed 1]
 
@@ -7,10 +7,10 @@ writes
     accounts_october.csv, payments_october.csv     to train on
     accounts_november.csv, payments_november.csv   to score: columns in another order, one class
                                                    renamed, one new country, new accounts
-    truth.csv                                      the kind of every account, which no one knows
+    truth.csv                                      the true kind of every account
 
-Accounts are of the kinds private, merchant, fraud and ring. About 3 % have a label, a verdict of
-someone who looked at them, but no one has ever looked at a ring: accounts that mostly pay each
+Accounts are of the kinds private, merchant, fraud and ring. About 3 % have a label, a verdict by
+someone who looked at them, but nobody has ever looked at a ring: accounts that mostly pay each
 other. Tables have the faults of real ones: missing values, payments that are listed twice, payments
 of an account to itself and payments to accounts of other banks.
 """
@@ -30,7 +30,7 @@ KIND_FREQUENCIES = (0.70, 0.20, 0.08, 0.02)
 LABELLED = (0.02, 0.03, 0.12, 0.0)
 """Fraction of the accounts of each kind that someone has looked at; about 3 % of all."""
 HONEST = (1.0, 0.6, 0.5, 0.6)
-"""Fraction of the accounts of each kind that state their purpose as it is, not a private one."""
+"""Fraction of the accounts of each kind that state their real purpose, not a private one."""
 MISSING = 0.05
 COUNTRIES = ("DE", "FR", "NL", "PL", "ES")
 PURPOSES = {

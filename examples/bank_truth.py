@@ -5,7 +5,7 @@
     python examples/bank_truth.py label --bank FOLDER --random 50 --seed 1 --out accounts.csv
     python examples/bank_truth.py answers --bank FOLDER --predictions predictions.csv
 
-`review` counts how many accounts of a list are wrong or of the kind that nobody has labelled.
+`review` counts how many accounts of a list are misclassified or of the unlabelled kind.
 `label` plays the analyst who looks at the listed accounts, or at random ones: it writes October's
 accounts with their verdicts. `answers` counts how many predictions are right, and, where there is
 a column `abstain`, how many of those that are answered.

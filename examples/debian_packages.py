@@ -1,4 +1,4 @@
-r"""The Debian archive as a graph: which packages look as if they stood in the wrong section?
+r"""The Debian archive as a graph: which packages look as if they were in the wrong section?
 
     python examples/debian_packages.py tables --out FOLDER [--planted 500]
     gpn-import --nodes FOLDER/packages.csv --edges FOLDER/dependencies.csv --id package \
@@ -9,8 +9,8 @@ r"""The Debian archive as a graph: which packages look as if they stood in the w
 
 Every Debian machine has the package lists, so this runs offline. A package is a node, a dependency
 an edge, the section (games, python, fonts, ...) its class; features are sizes, priority,
-architecture, maintainer and the words of the short description. A package whose stated section is
-improbable in the model's eyes is a suspect. With `--planted N`, N random packages are first moved
+architecture, maintainer and the words of the short description. A package is a suspect if the model
+finds its stated section improbable. With `--planted N`, N random packages are first moved
 to the section of another package; FOLDER/planted.csv names them, and `suspects` says how many of
 them head the list.
 """

@@ -1,9 +1,9 @@
-"""Run the scripts of the gallery to notebooks with their output, and to pictures.
+"""Turn the scripts of the gallery into notebooks with their output, and pictures.
 
     python examples/run_gallery.py [--only 01 05]
 
 Every script in examples/gallery is a notebook in the percent format, which jupytext reads. It is
-executed from its first to its last cell in a kernel of its own; the notebook, and the picture that
+executed from its first to its last cell in its own kernel; the notebook, and the picture that
 the script itself writes, end up in build/gallery. The command fails if a cell does, or with
 `--limit SECONDS` if a script takes longer. With GALLERY_SMALL=1, scripts use tiny settings.
 """

@@ -90,7 +90,7 @@ WITH_TABLES = {
         "--counts 4 --strategies random,coverage --left-out-classes 1 --epochs 1 --values VALUES",
         "| coverage | ",
     ),
-    "leaderboard": ("--cells WORK --matrix MATRIX", "models on CoraML; 1 split(s)"),
+    "leaderboard": ("--cells WORK --matrix MATRIX", "models on CoraML, with 1 split and"),
     "paper_readings": ("--matrix MATRIX --data-dir DATA", "| CoraML | 1 | all test nodes |"),
     "review_order": (ABLATION, "| probability x sqrt(p_known) | "),
     "results_models": ("--matrix MATRIX", "| CoraML | GPN | 1 |"),

@@ -3,8 +3,8 @@
 #
 # A classifier always answers. This example trains a model on a graph in which some nodes are
 # unknown to it on purpose: nodes of a class without labels, and nodes with features unlike all
-# others. It then asks every node for its p-value, `p_known`: the fraction of known nodes that
-# look at least as strange. The graph is synthetic, so that the truth is known.
+# others. It then computes the p-value `p_known` of every node: the fraction of known nodes that
+# look at least as strange. The graph is synthetic, so the truth is known.
 
 # %%
 import os
@@ -25,8 +25,8 @@ print(graph)
 print({mark: len(nodes) for mark, nodes in graph.marks.items()})
 
 # %% [markdown]
-# Training sees a tenth of the labels; another tenth stops the training and calibrates the
-# p-values. The unknown nodes are part of the graph, but they have no labels, and nothing tells
+# Training sees a tenth of the labels; another tenth is used for early stopping and to calibrate
+# the p-values. The unknown nodes are part of the graph, but they have no labels, and nothing tells
 # the model that they are special.
 
 # %%
@@ -35,8 +35,8 @@ prediction = classifier.predict(graph)
 print(f"accuracy on test nodes: {classifier.score(graph, nodes=graph.split.test):.1%}")
 
 # %% [markdown]
-# The ten strangest nodes, with the reason in words. `node_name` would be your own id, if the
-# graph had ids.
+# These are the ten strangest nodes, with the reason in words. If the graph had ids of its own,
+# `node_name` would hold them.
 
 # %%
 frame = prediction.to_frame(graph)
@@ -44,8 +44,8 @@ columns = ["node", "predicted_class", "alpha_0", "p_known", "reason"]
 print(frame.sort_values("p_known")[columns].head(10).to_string(index=False))
 
 # %% [markdown]
-# If you review every node with a p-value below 5 %, how many known nodes do you look at in vain,
-# and how many unknown ones do you find?
+# If you review every node with a p-value below 5 %, how many known nodes do you review
+# unnecessarily, and how many unknown ones do you find?
 
 # %%
 groups = {
@@ -70,5 +70,5 @@ chart
 # %% [markdown]
 # **How to read it.** For known nodes the p-value is spread evenly over 0 to 100 %, by
 # construction: 5 % of them are below 5 %, which is the rate of false alarms that you choose.
-# Unknown nodes crowd at the left. The further left a group is, the easier it is to find; what
-# reaches into the right half looks like a known node in every respect that the model can see.
+# Unknown nodes cluster at the left. The further left a group is, the easier it is to find; nodes
+# in the right half look like known nodes in every respect that the model can see.

@@ -3,7 +3,7 @@
 #
 # Two raw tables are enough: one of nodes with columns of any kind, one of edges. Here, the nodes
 # are the packages of the Debian archive, the edges are their dependencies, and the class of a
-# package is its section: games, python, fonts. Which packages look as if they stood in the wrong
+# package is its section: games, python, fonts. Which packages look as if they were in the wrong
 # section? A Debian machine has the lists of packages, so this runs offline. **On any other
 # machine the script writes tables of a made-up archive itself**, with a few packages in the wrong
 # section on purpose.
@@ -146,7 +146,7 @@ chart
 
 # %% [markdown]
 # **How to read it.** Each row is a section, with its number of test packages; the dot is the
-# percentage of them that the model puts where they stand, the line its 95 % interval. A section
-# far to the right has words, maintainers and dependencies of its own. One far to the left is not
-# well separated from others, so that a suspect in it deserves less attention than one in a
+# percentage of them that the model assigns to their stated section, the line its 95 % interval. A
+# section far to the right has distinctive words, maintainers and dependencies. One far to the left
+# is not well separated from others, so a suspect in it deserves less attention than one in a
 # section at the top.

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # What should I label next?
 #
-# Labels cost time. `triage` chooses nodes whose labels would teach most: those that are
-# uncertain, and that reach many other uncertain nodes. This example begins with a few labels,
-# buys some more in rounds, once by this list and once at random, and compares the accuracy.
+# Labels cost time. `triage` chooses the nodes whose labels would teach the model most: those that
+# are uncertain and reach many other uncertain nodes. This example starts with a few labels, buys
+# more in rounds, once by this list and once at random, and compares the accuracy.
 
 # %%
 import os

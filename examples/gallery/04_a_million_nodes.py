@@ -1,11 +1,11 @@
 # %% [markdown]
 # # A million nodes on a laptop
 #
-# Training on batches takes memory that does not grow with the graph: what a node hears from
-# others is computed once, as a short row of weights, and stored. This example generates a graph,
-# computes the rows, trains on batches of them, and predicts all nodes. **It uses 100,000 nodes to
-# end within a minute or two; set `NODES` to 1,000,000 for the graph of the title**, which takes
-# ten times as long or so.
+# The memory of training on batches does not grow with the graph: the influence of other nodes on
+# a node is computed once, as a short row of weights, and stored. This example generates a graph,
+# computes the rows, trains on batches of them, and predicts all nodes. **It uses 100,000 nodes so
+# that it finishes within a minute or two; set `NODES` to 1,000,000 for the graph of the title**,
+# which takes about ten times as long.
 
 # %%
 import os
@@ -36,7 +36,7 @@ def lap(name: str, began: float) -> None:
 
 
 # %% [markdown]
-# The graph: features, labels of a tenth of the nodes, and some unknown nodes to find later.
+# The graph has features, labels for a tenth of the nodes, and some unknown nodes to find later.
 
 # %%
 began = time.perf_counter()
@@ -46,9 +46,9 @@ lap("make the graph", began)
 print(graph)
 
 # %% [markdown]
-# The rows: for every node the 16 nodes that count most for it, and the mass that was cut off, per
+# A row holds the 16 nodes with the largest weights for a node, and the mass that was cut, per
 # cluster of the graph. `gpn-precompute` does the same from the command line, on many machines if
-# need be, and continues after a crash.
+# necessary, and continues after a crash.
 
 # %%
 folder = Path(tempfile.mkdtemp())
@@ -88,7 +88,7 @@ chart.write("build/gallery/04_a_million_nodes.svg")
 chart
 
 # %% [markdown]
-# **How to read it.** The numbers are microseconds per node, and so seconds for a million nodes,
-# since every step takes time in proportion to the graph. Rows are computed once, and serve any
-# number of trainings; an epoch of training costs in proportion to the labelled nodes, not to all
-# of them.
+# **How to read it.** The numbers are microseconds per node, and therefore seconds for a million
+# nodes, since the time of every step is proportional to the graph. Rows are computed once and used
+# for any number of trainings; the time of an epoch is proportional to the labelled nodes, not to
+# all nodes.

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # A graph that changes
 #
-# Edges come and go every day, and nodes join. Neither the rows nor the model have to be made
-# again: an update computes only those rows that can have moved, and training goes on from the
-# weights of yesterday. Which nodes have moved, and which have not, is the interesting part.
+# Edges are added and removed every day, and nodes join. You need not rebuild the rows or train the
+# model from scratch: an update computes only those rows that may have moved, and training continues
+# from yesterday's weights. This example shows which nodes have moved and which have not.
 
 # %%
 import os
@@ -27,7 +27,7 @@ NODES, EPOCHS = (500, 5) if SMALL else (5000, 150)
 rng = np.random.default_rng(1)
 
 # %% [markdown]
-# Yesterday: a graph, its rows, and a model.
+# Yesterday, there were a graph, its rows, and a model.
 
 # %%
 yesterday = load_graph(f"synthetic:nodes={NODES},classes=4,unseen_classes=0,features=16")
@@ -39,8 +39,8 @@ model = GPNClassifier(epochs=EPOCHS, random_state=1).fit(yesterday)
 before = model.predict(yesterday)
 
 # %% [markdown]
-# Today: ten nodes got eight new neighbours each, all of them of one class, and ten nodes have
-# joined. Old nodes keep their places, new ones follow.
+# Today, ten nodes have eight new neighbours each, all of one class, and ten nodes have joined. Old
+# nodes keep their positions, and new ones follow.
 
 # %%
 joined = 10
@@ -63,8 +63,8 @@ roles = EarlierNodes.of(yesterday).grown_split_of(today, train=0.1, val=0.1, rng
 today = replace(today, split=roles)
 
 # %% [markdown]
-# The update bounds the movement of every row, computes those again that can have moved by more
-# than the tolerance, and keeps the others with their bound.
+# The update bounds the movement of every row, recomputes those that may have moved by more than
+# the tolerance, and keeps the others with their bounds.
 
 # %%
 store = PPRStore.open(folder / "store").update(today, tolerance=0.05)
@@ -74,8 +74,8 @@ kept = store.moved(np.arange(NODES))
 print(f"rows that stayed have moved by at most {kept.max():.3f}")
 
 # %% [markdown]
-# Training goes on from yesterday's weights. Nodes that had a label keep their roles, so that no
-# node of yesterday's training is tested today.
+# Training continues from yesterday's weights. Nodes that had a label keep their roles, so no node
+# of yesterday's training is tested today.
 
 # %%
 warm = GPNClassifier(model.config, epochs=EPOCHS // 5).fit(today, warm_start=model)
@@ -86,8 +86,8 @@ test = roles.test
 print(f"accuracy yesterday {model.score(yesterday):.1%}, today {warm.score(today, nodes=test):.1%}")
 
 # %% [markdown]
-# How far did predictions move? The distance between both distributions over classes, 0 for the
-# same and 1 for disjoint ones.
+# How far did predictions move? We measure the distance between the two distributions over
+# classes: 0 if they are equal, 1 if they are disjoint.
 
 # %%
 distance = 0.5 * np.abs(after.probabilities[:NODES] - before.probabilities).sum(1)
@@ -147,6 +147,6 @@ chart
 # %% [markdown]
 # **How to read it.** Every point is a test node; the higher it is, the more its prediction has
 # moved. Most nodes stay at the bottom. Diamonds are the nodes with new neighbours, which is why
-# they are high up. A circle far up has moved without new edges of its own: the model has changed
-# its mind there, or its neighbourhood has changed further away. `gpn-report --compare` tells for
-# a whole graph whether more has moved than chance explains.
+# they are high up. A circle far up has moved without new edges of its own: the new model decides
+# differently there, or its neighbourhood has changed further away. `gpn-report --compare` tests
+# for a whole graph whether more has moved than chance explains.

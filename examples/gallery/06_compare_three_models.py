@@ -1,10 +1,10 @@
 # %% [markdown]
 # # Compare three models
 #
-# All models of the library, the paper's and newer ones, have the same interface, so that a
-# comparison is a loop. Here: GPN+ (the default), the paper's GPN, and APPNP, a plain graph
+# All models of the library, the paper's and newer ones, have the same interface, so a comparison
+# is a loop. This one compares GPN+ (the default), the paper's GPN, and APPNP, a plain graph
 # network whose only uncertainty is that of its softmax. Two questions: how often is the class
-# right, and who notices nodes of a class that training has never seen?
+# right, and which model notices nodes of a class that training has never seen?
 
 # %%
 import os
@@ -65,5 +65,5 @@ chart
 # %% [markdown]
 # **How to read it.** The upper three rows compare how often the class of a known node is right,
 # the lower three how well an unknown class is noticed; the diamond is the best of each three, the
-# line its standard error over the graphs. A model can be good at the one and bad at the other.
+# line its standard error over the graphs. A model can be good at one and bad at the other.
 # The leaderboard does this with real graphs, more models and five sets of unseen classes.

@@ -1,10 +1,10 @@
 # %% [markdown]
 # # PyG in, PyG out
 #
-# If your graph is a `Data` of PyTorch Geometric, nothing has to be converted by hand: the
-# classifier takes it, and gives its predictions back as tensors. And if you build your own
-# network, `AddTopKPPR` brings certified personalised-PageRank edges to it: how many neighbours
-# per node does it need?
+# If your graph is a `Data` of PyTorch Geometric, you need not convert anything by hand: the
+# classifier accepts it and returns its predictions as tensors. If you build your own network,
+# `AddTopKPPR` adds certified personalised-PageRank edges to the graph: how many neighbours per node
+# does it need?
 
 # %%
 import os
@@ -23,8 +23,8 @@ SMALL = "GALLERY_SMALL" in os.environ  # tiny settings, to try the script
 NODES, EPOCHS, KS = (400, 5, (1, 8)) if SMALL else (3000, 100, (1, 4, 16, 64, 256, 1024))
 
 # %% [markdown]
-# A `Data` as any dataset of PyG has it. Here it comes from the synthetic graph, so that the
-# example runs offline.
+# We need a `Data` like that of any PyG dataset. Here it comes from the synthetic graph, so that
+# the example runs offline.
 
 # %%
 graph = load_graph(f"synthetic:nodes={NODES},classes=5,unseen_classes=0,separation=1.5,features=16")
@@ -33,8 +33,8 @@ assert isinstance(data, Data)
 print(data)
 
 # %% [markdown]
-# In: `fit` takes the `Data` as it is. Out: `to_pyg` puts the prediction beside the labels, with
-# the concentrations `alpha` of every node's Dirichlet.
+# In: `fit` takes the `Data` directly. Out: `to_pyg` puts the prediction beside the labels, with
+# the concentrations `alpha` of every node's Dirichlet distribution.
 
 # %%
 classifier = GPNClassifier(epochs=EPOCHS, random_state=1).fit(data)
@@ -45,9 +45,9 @@ print(torch.distributions.Dirichlet(data.alpha[:3]))
 
 
 # %% [markdown]
-# A network of your own: features, averaged over the k nodes that a walk from the node visits
-# most, and a linear classifier on top. The transform adds the edges, their weights, and what the
-# rows lack.
+# Our own network averages features over the k nodes that a walk from the node visits most, and has
+# a linear classifier on top. The transform adds the edges, their weights, and the missing mass of
+# the rows.
 
 
 # %%
@@ -91,8 +91,8 @@ chart.write("build/gallery/07_pyg_in_pyg_out.svg")
 chart
 
 # %% [markdown]
-# **How to read it.** The dashed curve is certified: so much of the exact row is in its k entries,
-# at least. The solid curve is what a simple model makes of them. From mark to mark, rows take four
-# times the memory. Both curves still rise at the right, since the rest of a row is spread over very
-# many nodes. If you cannot afford the k that you would like, estimate the rest instead of dropping
-# it, as minibatch mode does.
+# **How to read it.** The dashed curve is certified: the k entries hold at least this much of the
+# exact row. The solid curve is the accuracy of a simple model on them. From mark to mark, rows take
+# four times the memory. Both curves still rise at the right, since the rest of a row is spread over
+# very many nodes. If you cannot afford the k that you would like, estimate the rest instead of
+# dropping it, as minibatch mode does.

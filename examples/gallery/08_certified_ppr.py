@@ -1,8 +1,8 @@
 # %% [markdown]
-# # Certified personalised PageRank, and nothing else
+# # Certified personalised PageRank alone
 #
-# For recommendation and retrieval one often wants a single thing: the nodes most related to a
-# root. `topk_ppr` takes edges as arrays and returns ids, weights, and a bound on everything that
+# Recommendation and retrieval often need just one thing: the nodes most related to a root.
+# `topk_ppr` takes edges as arrays and returns ids, weights, and a bound on everything that
 # is not in the list. No model, no labels, no torch. The example makes its own graph;
 # docs/ppr_engine.md does the same for web-Google.
 
@@ -21,8 +21,8 @@ ITEMS, K, TELEPORT, SHOWN = (300, 20, 0.3, 12) if SMALL else (20_000, 50, 0.3, 1
 rng = np.random.default_rng(1)
 
 # %% [markdown]
-# Items on a shelf that are bought together: most pairs stand near each other, and some of them are
-# made of an item and a popular one far away.
+# The graph has items on a shelf that are bought together: most pairs are close to each other, and
+# some consist of an item and a popular one far away.
 
 # %%
 popular = rng.pareto(1.5, size=ITEMS) + 0.1
@@ -43,7 +43,7 @@ print(f"{rows.is_certain.sum(1).mean():.1f} of {K} entries are proved to be amon
 print(f"{np.mean(distance <= 10):.0%} of the listed items stand within ten places of the root")
 
 # %% [markdown]
-# Is it true? The exact row of one root, by a sparse solver.
+# To check this, we compute the exact row of one root with a sparse solver.
 
 # %%
 shape = (ITEMS, ITEMS)
@@ -115,6 +115,6 @@ chart
 
 # %% [markdown]
 # **How to read it.** These are the twelve largest entries of the row. The dark tick is the returned
-# weight, which is never above the truth. The pale bar is all that the certificate leaves open: the
-# exact weight, the ring, lies on it, in practice at its very left end. An entry whose weight is at
+# weight, which is never above the exact one. The pale bar is what the certificate leaves open: the
+# exact weight, the ring, lies on it, in practice at its left end. An entry whose weight is at
 # least `missing_mass`, the length of a bar, is proved to be among the k largest.

@@ -204,10 +204,15 @@ def runs_sentence(board: Leaderboard) -> str:
     splits = {cell.split for cell in board.cells}
     sets = {cell.class_set for cell in board.cells if cell.left_out}
     return (
-        f"So far: {len(board.cells)} trainings of {len(board.models)} models on "
-        f"{', '.join(board.datasets) or 'no graph'}; {len(splits)} split(s), {len(sets)} set(s) of "
-        "left-out classes."
+        f"So far: {len(board.cells):,} trainings of {len(board.models)} models on "
+        f"{', '.join(board.datasets) or 'no graph'}, with {_counted(len(splits), 'split')} and "
+        f"{_counted(len(sets), 'set')} of left-out classes."
     )
+
+
+def _counted(count: int, word: str) -> str:
+    """Return a count with its noun in the singular or plural."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def difference_text(entry: Entry | None) -> str:

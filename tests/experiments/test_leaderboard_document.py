@@ -92,7 +92,7 @@ def test_numbers_as_csv():
 def test_every_section_has_text():
     texts = sections(small_board())
     assert all(texts.values())
-    assert texts["runs"].startswith(
-        "So far: 36 trainings of 3 models on A, B; 2 split(s), 2 set(s)"
+    assert texts["runs"] == (
+        "So far: 36 trainings of 3 models on A, B, with 2 splits and 2 sets of left-out classes."
     )
     assert texts["graphs"].count("### ") == 2

@@ -64,7 +64,7 @@ def test_cells_of_a_matrix_join_the_committed_ones(write, tmp_path):
 def test_a_part_of_the_leaderboard_can_be_shown(write):
     _, document = write("--models", "GPN,LP", "--datasets", "CoraML", "--class-sets", "0")
     assert "APPNP" not in re.sub(r"```.*?```|`.*?`", "", document, flags=re.DOTALL)
-    assert "1 set(s)" in document
+    assert "1 set of left-out classes" in document
 
 
 def test_latex_tables_say_where_they_come_from(write, tmp_path):
