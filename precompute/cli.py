@@ -188,7 +188,7 @@ def _say_part(path: Path, plan: Plan) -> None:
     say(
         "part",
         f"{path}: part {plan.part} is there, {stop - start:,} of {plan.num_roots:,} rows; when all "
-        f"parts are, complete the store with: python -m precompute finish {path}",
+        f"parts are, complete the store with: gpn-precompute finish {path}",
         result=True,
         path=path,
         part=str(plan.part),
@@ -286,6 +286,6 @@ def store_parser(command: str) -> argparse.ArgumentParser:
         "compact": "Fold the generations that updates have added into one, and remove the old "
         "ones, apart from those that a process still reads.",
     }[command]
-    parser = CommandParser(prog=f"python -m precompute {command}", description=description)
+    parser = CommandParser(prog=f"gpn-precompute {command}", description=description)
     parser.add_argument("store", type=Path, metavar="STORE", help="directory of the store")
     return parser

@@ -21,7 +21,7 @@ from gpn_scale.cli.shared_options import (
     use_threads,
 )
 from gpn_scale.cli.terminal_table import table_lines
-from gpn_scale.command_line import CommandParser
+from gpn_scale.command_line import CommandParser, command_name
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.known_calibration import ELSEWHERE_CONDITION, LATER_CONDITION
 from gpn_scale.messages import say
@@ -50,7 +50,7 @@ _PRINTED_COLUMNS = {
 def triage_parser() -> argparse.ArgumentParser:
     """Return the parser of `launch/triage.py`."""
     parser = CommandParser(
-        prog="triage.py",
+        prog=command_name("triage.py"),
         description="List the predictions of a run that are least to be trusted, with reasons, and "
         "the nodes whose labels would teach most. With --error-among-answered, find out when not "
         "to answer, too.",
