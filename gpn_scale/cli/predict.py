@@ -103,7 +103,7 @@ def predict(options: argparse.Namespace) -> None:
     notes = [*related.notes, *aligned.notes]
     notes += _p_value_notes(options, classifier, related.relation, is_refreshed)
     if promise is not None and options.new_nodes is None:
-        notes.append(f"Nodes with abstain are not answered. {PROMISE_CONDITION}")
+        notes.append(f"Do not use predictions whose column abstain is true. {PROMISE_CONDITION}")
     for note in notes:
         say("note", note, text=f"note: {note}", result=True)
     store = None if options.nodes is None else classifier.open_store(options.ppr, graph)
