@@ -6,6 +6,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
@@ -31,6 +32,7 @@ SIGNALLED = 128
 TRACEBACK_VARIABLE = "GPN_SCALE_TRACEBACK"
 """Environment variable that makes commands print the traceback of a fault of the program."""
 _OPTION = "--log-format"
+_INSTALLED = "gpn-"
 _SHOWN_PLACES = 6
 
 
@@ -59,6 +61,19 @@ class CommandParser(argparse.ArgumentParser):
             super().error(message)
         say("error", f"{message}; see --help", level="error", arguments=[])
         self.exit(BAD_INPUT)
+
+
+def command_name(script: str) -> str:
+    """Return the name under which this command was called.
+
+    >>> command_name("train.py")  # in a process that no installed command has started
+    'train.py'
+
+    Args:
+        script: Name of its script in the repository, for calls that use no installed command.
+    """
+    called = Path(sys.argv[0]).name
+    return called if called.startswith(_INSTALLED) else script
 
 
 def run_parsed(
@@ -108,10 +123,21 @@ def _run_parsed(
         if variable not in FORMATS:
             expected = " or ".join(FORMATS)
             command.error(f"the variable {FORMAT_VARIABLE} is {variable!r}, expected {expected}")
-        options = command.parse_args(arguments)
+        options, unknown = command.parse_known_args(arguments)
+        if unknown:
+            command.error(_unknown_text(command, unknown))
     with formatted(options.log_format or message_format()), _Outcome() as outcome:
         outcome.code = run(options)
     return outcome.code
+
+
+def _unknown_text(command: argparse.ArgumentParser, unknown: Sequence[str]) -> str:
+    """Return what is wrong with arguments that a command does not take, and the nearest options."""
+    known = [name for action in command._actions for name in action.option_strings]
+    asked = next((each for each in unknown if each.startswith("-")), "").partition("=")[0]
+    near = get_close_matches(asked, known, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return f"unrecognized arguments: {' '.join(unknown)}{hint}"
 
 
 def _asked_format(arguments: Sequence[str]) -> str | None:

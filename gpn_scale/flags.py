@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from gpn_scale.errors import GpnScaleError
 
 FLAGS = {
-    "build_store": "python -m precompute ... --out STORE",
+    "build_store": "gpn-precompute ... --out STORE",
     "class_sets": "--class-sets A,B",
     "clusters": "--clusters P",
     "confidence": "--confidence C",
@@ -20,11 +20,11 @@ FLAGS = {
     "device": "--device NAME",
     "error_among_answered": "--error-among-answered E",
     "existing": "--resume or --overwrite",
-    "existing=overwrite": "python -m precompute ... --overwrite",
-    "existing=resume": "python -m precompute ... --resume",
+    "existing=overwrite": "gpn-precompute ... --overwrite",
+    "existing=resume": "gpn-precompute ... --resume",
     "experiments": "--experiment NAME[,NAME]",
     "explain": "--explain M",
-    "finish_store": "python -m precompute finish STORE",
+    "finish_store": "gpn-precompute finish STORE",
     "fractions": "--fractions A,B",
     "inits": "--inits M",
     "k": "--k K",
@@ -45,14 +45,14 @@ FLAGS = {
     "png": "--png",
     "processes": "--processes P",
     "push_tolerance": "--push-tolerance E",
-    "repair_store": "python -m precompute repair STORE",
+    "repair_store": "gpn-precompute repair STORE",
     "review": "--review N",
-    "roots=None": "python -m precompute ... --roots all --overwrite",
+    "roots=None": "gpn-precompute ... --roots all --overwrite",
     "rows": "--ppr STORE",
-    "rows_normalisation": "python -m precompute ... --overwrite --normalisation sym|rw",
-    "rows_self_loops": "python -m precompute ... --overwrite --self-loops on|off",
-    "rows_steps": "python -m precompute ... --overwrite --steps K|inf",
-    "rows_teleport": "python -m precompute ... --overwrite --teleport T",
+    "rows_normalisation": "gpn-precompute ... --overwrite --normalisation sym|rw",
+    "rows_self_loops": "gpn-precompute ... --overwrite --self-loops on|off",
+    "rows_steps": "gpn-precompute ... --overwrite --steps K|inf",
+    "rows_teleport": "gpn-precompute ... --overwrite --teleport T",
     "run": "--run RUN",
     "split.rng_seed": "--split-seed S",
     "splits": "--splits N",
@@ -62,7 +62,7 @@ FLAGS = {
     "sweeps": "--sweeps N",
     "train.epochs": "--epochs E",
     "train.rng_seed": "--seed S",
-    "update_store": "python -m precompute update STORE --dataset NEW",
+    "update_store": "gpn-precompute update STORE --dataset NEW",
     "warm_start": "--warm-start RUN",
 }
 """Flag or command for each argument; other configuration fields (`section.field`) have `--set`."""
@@ -78,7 +78,7 @@ PRECOMPUTE_FLAGS = FLAGS | {
     "tolerance": "--tolerance E",
     "write_graph": "--write-graph DIR/NEW",
 }
-"""The same for `python -m precompute`, which has a flag for each field of the diffusion."""
+"""The same for `gpn-precompute`, which has a flag for each field of the diffusion."""
 
 
 IMPORT_FLAGS = FLAGS | {

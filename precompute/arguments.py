@@ -1,4 +1,4 @@
-"""Options of `python -m precompute`: their parser, and the arguments of a build that they set."""
+"""Options of `gpn-precompute`: their parser, and the arguments of a build that they set."""
 
 import argparse
 import re
@@ -32,17 +32,17 @@ def ppr_parser() -> argparse.ArgumentParser:
     ('CoraML', 32, 32)
     """
     parser = CommandParser(
-        prog="python -m precompute",
+        prog="gpn-precompute",
         description="Compute the largest entries of every node's personalised-PageRank row and "
-        "write them to a store on disk, which `launch/train.py --mode minibatch --ppr STORE` reads."
+        "write them to a store on disk, which `gpn-train --mode minibatch --ppr STORE` reads."
         " Run it with mpiexec to divide the work among several ranks, or with --part in processes "
         "that know nothing of each other.",
-        epilog="Further commands: `python -m precompute info STORE` describes a store, "
-        "`python -m precompute verify STORE` checks all of its files, "
-        "`python -m precompute finish STORE` completes a store whose parts are all computed, "
-        "`python -m precompute update STORE --dataset NEW` follows a graph that has changed, "
-        "`python -m precompute compact STORE` folds its updates, "
-        "`python -m precompute repair STORE` computes damaged shards again.",
+        epilog="Further commands: `gpn-precompute info STORE` describes a store, "
+        "`gpn-precompute verify STORE` checks all of its files, "
+        "`gpn-precompute finish STORE` completes a store whose parts are all computed, "
+        "`gpn-precompute update STORE --dataset NEW` follows a graph that has changed, "
+        "`gpn-precompute compact STORE` folds its updates, "
+        "`gpn-precompute repair STORE` computes damaged shards again.",
     )
     _add_graph_options(parser.add_argument_group("graph and store"))
     _add_diffusion_options(parser.add_argument_group("diffusion"))
@@ -339,6 +339,24 @@ def existing_of(options: argparse.Namespace) -> Existing:
     if options.resume:
         return "resume"
     return "overwrite" if options.overwrite else "refuse"
+
+
+def teleport_note(dataset: str, graph: Graph, teleport: float) -> str:
+    """Return a note if models of a dataset are trained with another teleport probability.
+
+    >>> from gpn_scale import build_graph
+    >>> teleport_note("mine", build_graph([0], [1], name="mine"), 0.2)
+    'note: gpn-train needs --teleport 0.1 for mine, or --set diffusion.teleport=0.2 for these rows'
+    >>> teleport_note("mine", build_graph([0], [1]), 0.1)
+    ''
+    """
+    recipe = recipe_for(dataset, graph).diffusion.teleport
+    if recipe == teleport:
+        return ""
+    return (
+        f"note: gpn-train needs --teleport {recipe} for {graph.name}, or --set "
+        f"diffusion.teleport={teleport} for these rows"
+    )
 
 
 def chosen_roots(graph: Graph, dataset: str, selection: str, split_seed: int) -> NodeIds | None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gpn_scale.command_line import BAD_INPUT, FAULT, SIGNALLED, CommandParser, run_parsed
 from gpn_scale.data.datasets import load_graph
+from gpn_scale.data.graph import Graph
 from gpn_scale.errors import ConfigError, GpnScaleError
 from gpn_scale.flags import PRECOMPUTE_FLAGS, with_flags
 from gpn_scale.messages import say
@@ -26,6 +27,7 @@ from precompute.arguments import (
     ppr_parser,
     resources_of,
     target_of,
+    teleport_note,
 )
 from precompute.build import build_store, plan_store
 from precompute.changed_graph import changed_graph
@@ -82,7 +84,9 @@ def _ppr(options: argparse.Namespace) -> int:
         config, target, part = ppr_config(options), target_of(options), part_of(options)
         resources = resources_of(options, comm)
         graph = load_graph(options.dataset, options.data_dir)
-        say_once(f"{graph.name}: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges")
+        say_once(_graph_line(graph))
+        if note := teleport_note(options.dataset, graph, config.diffusion.teleport):
+            say_once(note)
         roots = chosen_roots(graph, options.dataset, options.roots, options.split_seed)
         if options.plan_only:
             plan_store(
@@ -115,6 +119,12 @@ def _ppr(options: argparse.Namespace) -> int:
     return 0
 
 
+def _graph_line(graph: Graph) -> str:
+    """Return name and size of a graph; an edge that goes both ways counts once."""
+    edges = graph.num_edges if graph.directed else graph.num_edges // 2
+    return f"{graph.name}: {graph.num_nodes:,} nodes, {edges:,} edges"
+
+
 def _update(options: argparse.Namespace) -> int:
     if world().size > 1:
         raise ConfigError("an update runs in one process with several threads, got several ranks")
@@ -129,7 +139,7 @@ def _update(options: argparse.Namespace) -> int:
         graph = changed_graph(
             graph, options.changes, options.write_graph, plan_only=options.plan_only
         )
-    say_rows(f"{graph.name}: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges")
+    say_rows(_graph_line(graph))
     roots = None
     if options.roots is not None:
         roots = chosen_roots(graph, options.dataset, options.roots, options.split_seed)
@@ -188,7 +198,7 @@ def _say_part(path: Path, plan: Plan) -> None:
     say(
         "part",
         f"{path}: part {plan.part} is there, {stop - start:,} of {plan.num_roots:,} rows; when all "
-        f"parts are, complete the store with: python -m precompute finish {path}",
+        f"parts are, complete the store with: gpn-precompute finish {path}",
         result=True,
         path=path,
         part=str(plan.part),
@@ -286,6 +296,6 @@ def store_parser(command: str) -> argparse.ArgumentParser:
         "compact": "Fold the generations that updates have added into one, and remove the old "
         "ones, apart from those that a process still reads.",
     }[command]
-    parser = CommandParser(prog=f"python -m precompute {command}", description=description)
+    parser = CommandParser(prog=f"gpn-precompute {command}", description=description)
     parser.add_argument("store", type=Path, metavar="STORE", help="directory of the store")
     return parser

@@ -1,4 +1,4 @@
-"""Options of `python -m precompute update`."""
+"""Options of `gpn-precompute update`."""
 
 import argparse
 from pathlib import Path
@@ -16,7 +16,7 @@ def update_parser() -> argparse.ArgumentParser:
     0.01
     """
     parser = CommandParser(
-        prog="python -m precompute update",
+        prog="gpn-precompute update",
         description="Make the rows of a store those of a graph that has changed. Rows that may "
         "have moved by more mass than a tolerance are computed again; the others stay, with a "
         "bound on how far they moved. The old nodes must be the first ones of the new graph.",

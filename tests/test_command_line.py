@@ -9,7 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from gpn_scale.command_line import TRACEBACK_VARIABLE, CommandParser, run_parsed
+from gpn_scale.command_line import (
+    TRACEBACK_VARIABLE,
+    CommandParser,
+    command_name,
+    run_parsed,
+)
 from gpn_scale.errors import GraphError
 from gpn_scale.messages import FORMAT_VARIABLE, message_format
 
@@ -186,3 +191,22 @@ def test_a_mapped_file_that_is_cut_short_is_one_sentence(tmp_path):
     assert done.returncode == 2
     assert done.stderr.startswith(f"error: {tmp_path / 'mapped'} was cut short while it was in use")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("unknown", "hint"),
+    [("--cuont=3", "; did you mean --count?"), ("--zzz", ""), ("extra", "")],
+)
+def test_an_unknown_option_comes_with_the_nearest_known_one(capsys, unknown, hint):
+    with pytest.raises(SystemExit) as caught:
+        run_parsed(parser, lambda options: 0, [unknown])
+    assert caught.value.code == 2
+    assert capsys.readouterr().err.endswith(f"error: unrecognized arguments: {unknown}{hint}\n")
+
+
+@pytest.mark.parametrize(
+    ("called", "name"), [("bin/gpn-train", "gpn-train"), ("launch/train.py", "train.py")]
+)
+def test_a_command_has_the_name_under_which_it_was_called(monkeypatch, called, name):
+    monkeypatch.setattr(sys, "argv", [called, "--help"])
+    assert command_name("train.py") == name

@@ -59,7 +59,7 @@ def test_fields_with_flags_are_fields(name):
 
 def test_values_follow_their_flags():
     assert message("rows_teleport=0.1", "diffusion.teleport=0.2") == (
-        "wrong (on the command line: python -m precompute ... --overwrite --teleport 0.1, "
+        "wrong (on the command line: gpn-precompute ... --overwrite --teleport 0.1, "
         "--set diffusion.teleport=0.2)"
     )
     assert message("unknown=3") == "wrong"

@@ -14,7 +14,7 @@ from gpn_scale.cli.config_file import ConfigFile
 from gpn_scale.cli.remembered import DEFAULT_DATA_DIR, data_dir_of, store_of
 from gpn_scale.cli.run_choice import RunChoice
 from gpn_scale.cli.shared_options import add_device, add_memory_budget
-from gpn_scale.command_line import CommandParser
+from gpn_scale.command_line import CommandParser, command_name
 from gpn_scale.config import RunConfig, SplitConfig, field_types_by_key, override
 from gpn_scale.data.datasets import dataset_help
 from gpn_scale.data.graph import Graph
@@ -31,7 +31,7 @@ DEFAULT_DATASET = "synthetic"
 def training_parser() -> argparse.ArgumentParser:
     """Return the parser of `launch/train.py`."""
     parser = CommandParser(
-        prog="train.py",
+        prog=command_name("train.py"),
         description="Train a Graph Posterior Network, predict all nodes with their uncertainty "
         "and write a report.",
         epilog=f"fields of --set, with their defaults:\n{_field_help()}",
@@ -75,7 +75,7 @@ def training_parser() -> argparse.ArgumentParser:
         "--ppr",
         type=Path,
         metavar="STORE",
-        help="rows computed by `python -m precompute`, for --mode minibatch (default: those of a "
+        help="rows computed by `gpn-precompute`, for --mode minibatch (default: those of a "
         "resumed run or of the run of --config if they fit, or RUN/store, computed if missing)",
     )
     add(

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gpn_scale.cli.evaluate_tables import TableChoice
-from gpn_scale.command_line import CommandParser
+from gpn_scale.command_line import CommandParser, command_name
 from gpn_scale.data.datasets import dataset_help
 from gpn_scale.errors import ConfigError
 from gpn_scale.experiments.catalogue import EXPERIMENTS
@@ -25,7 +25,7 @@ def evaluation_parser() -> argparse.ArgumentParser:
     """Return the parser of `gpn-evaluate`; its help names the models of installed packages too."""
     load_installed_models()
     parser = CommandParser(
-        prog="evaluate.py",
+        prog=command_name("evaluate.py"),
         description="Run the paper's experiments as a matrix of graphs, models and seeds. Finished "
         "results are kept: the same call continues where it was interrupted, and a larger one adds "
         "what is missing. Several calls at the same time, by torchrun, mpiexec or by hand, share "

@@ -15,6 +15,7 @@ from gpn_scale.data.graph_folder import MANIFEST, open_graph, save_graph
 from gpn_scale.data.import_record import RECORD, write_record
 from gpn_scale.data.import_tables import import_tables
 from gpn_scale.data.summary import GraphSummary
+from gpn_scale.data.surprises import listed
 from gpn_scale.data.synthetic import NAME as SYNTHETIC
 from gpn_scale.errors import ConfigError, GraphError
 from gpn_scale.files import make_folder
@@ -29,14 +30,14 @@ def import_graph(options: argparse.Namespace) -> None:
     """Read both tables, and write the graph and a record of the import."""
     check_out(options.out, overwrite=options.overwrite)
     names, rules = import_choices(options)
-    keeps_places = options.like is not None and options.order != "table"
+    like = None if options.like is None else open_graph(options.like)
     imported = import_tables(
         options.nodes,
         options.edges,
         names=names,
         rules=rules,
         name=options.out.resolve().name,
-        earlier=open_graph(options.like) if keeps_places else None,
+        earlier=None if options.order == "table" else like,
         scratch=_existing(options.out),
     )
     graph, facts = imported.graph, imported.facts
@@ -52,7 +53,7 @@ def import_graph(options: argparse.Namespace) -> None:
     summary = GraphSummary.of(graph, facts=facts.to_dict())
     text = summary.text()
     say("graph", text.splitlines()[0], text=text, result=True, **summary.to_dict())
-    for note in facts.notes:
+    for note in (*facts.notes, *_changed_columns(graph, like)):
         say("note", note, text=f"note: {note}", result=True)
     say("written", f"written: {options.out}", result=True, path=options.out)
     command = _next_command(graph, options.out)
@@ -87,6 +88,22 @@ def check_out(out: Path, *, overwrite: bool) -> None:
             f"--out {out} holds {foreign[0]!r} but no graph, and is not replaced: choose a new "
             "folder"
         )
+
+
+def _changed_columns(graph: Graph, like: Graph | None) -> list[str]:
+    """Return a note if the table of nodes has lost columns that the one of `like` has."""
+    if like is None or like.raw_columns is None:
+        return []
+    before = like.raw_columns.names
+    now = () if graph.raw_columns is None else graph.raw_columns.names
+    if not (gone := [name for name in before if name not in now]):
+        return []
+    new = [name for name in now if name not in before]
+    renamed = f" (new: {listed(new)}; if a column was renamed, rename it back)" if new else ""
+    return [
+        f"The table of nodes no longer has {listed(gone)}{renamed}; a model that was trained on "
+        f"{like.name} needs all of its columns."
+    ]
 
 
 def _existing(out: Path) -> Path:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gpn_scale.command_line import CommandParser
+from gpn_scale.command_line import CommandParser, command_name
 from gpn_scale.data.column_kinds import KINDS, MISSING_RULES
 from gpn_scale.data.column_roles import ColumnNames
 from gpn_scale.data.import_record import ImportRecord, read_record
@@ -30,7 +30,7 @@ _COLUMNS = {
 def import_parser() -> argparse.ArgumentParser:
     """Return the parser of `launch/import_graph.py`."""
     parser = CommandParser(
-        prog="import_graph.py",
+        prog=command_name("import_graph.py"),
         description="Make a graph of two raw tables, one of nodes and one of edges (CSV, also "
         "compressed by gzip, or Parquet). All columns of the nodes that have no role become "
         "features. All faults of the tables are listed at once, and nothing is written then.",

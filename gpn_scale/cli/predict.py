@@ -21,7 +21,7 @@ from gpn_scale.cli.shared_options import (
     memory_bytes,
     use_threads,
 )
-from gpn_scale.command_line import CommandParser
+from gpn_scale.command_line import CommandParser, command_name
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.data.id_list import read_id_list
@@ -49,7 +49,7 @@ _PRINTED_FIELDS = ("node", "class", "probability", "alpha_0", "alpha_0_lower", "
 def prediction_parser() -> argparse.ArgumentParser:
     """Return the parser of `launch/predict.py`."""
     parser = CommandParser(
-        prog="predict.py",
+        prog=command_name("predict.py"),
         description="Predict all nodes of a graph with a trained model. Or predict some nodes from "
         "their stored rows, with a certified interval of alpha_0 and the neighbours that supplied "
         "the evidence.",
@@ -103,7 +103,7 @@ def predict(options: argparse.Namespace) -> None:
     notes = [*related.notes, *aligned.notes]
     notes += _p_value_notes(options, classifier, related.relation, is_refreshed)
     if promise is not None and options.new_nodes is None:
-        notes.append(f"Nodes with abstain are not answered. {PROMISE_CONDITION}")
+        notes.append(f"Do not use predictions whose column abstain is true. {PROMISE_CONDITION}")
     for note in notes:
         say("note", note, text=f"note: {note}", result=True)
     store = None if options.nodes is None else classifier.open_store(options.ppr, graph)

@@ -17,7 +17,7 @@ from gpn_scale.cli.shared_options import (
     memory_bytes,
     use_threads,
 )
-from gpn_scale.command_line import CommandParser
+from gpn_scale.command_line import CommandParser, command_name
 from gpn_scale.data.graph import Graph
 from gpn_scale.errors import RunError
 from gpn_scale.estimator import GPNClassifier
@@ -35,7 +35,7 @@ from gpn_scale.train.run_directory import RunDirectory
 def report_parser() -> argparse.ArgumentParser:
     """Return the parser of `launch/report.py`."""
     parser = CommandParser(
-        prog="report.py",
+        prog=command_name("report.py"),
         description="Write the page report.html of a run again: what the model knows, what it does "
         "not know, and why. If the run is not finished, the page shows its progress. Or, with "
         "--compare, tell how predictions have moved: a scored month against training, or one run "

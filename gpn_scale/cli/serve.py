@@ -19,7 +19,7 @@ from gpn_scale.cli.shared_options import (
     checked_threads,
     memory_bytes,
 )
-from gpn_scale.command_line import CommandParser
+from gpn_scale.command_line import CommandParser, command_name
 from gpn_scale.data.formats import graph_files
 from gpn_scale.data.graph import Graph
 from gpn_scale.extras import check_extra
@@ -37,7 +37,7 @@ _DEFAULTS = ServeSettings()
 def serve_parser() -> argparse.ArgumentParser:
     """Return the parser of `launch/serve.py`."""
     parser = CommandParser(
-        prog="serve.py",
+        prog=command_name("serve.py"),
         description="Answer requests about the nodes of a run over HTTP: predictions of known and "
         "new nodes, explanations, lists, decisions; with an explorer for people. Needs "
         "gpn-scale[serve].",

@@ -2,13 +2,14 @@
 
 import argparse
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 
 from gpn_scale.errors import ConfigError
-from gpn_scale.files import make_folder
+from gpn_scale.files import make_folder, remove_folder
 from gpn_scale.inference.all_nodes import DEFAULT_MEMORY_BYTES
 
 _MOST_GIGABYTES = 1_000_000
@@ -97,6 +98,27 @@ def use_threads(threads: int | None) -> None:
     """
     if threads is not None:
         torch.set_num_threads(checked_threads(threads))
+
+
+@contextmanager
+def claimed_folder(folder: Path, names: Iterable[str], *, overwrite: bool) -> Iterator[None]:
+    """Claim the folder of `--out` for a block; one that is new and stays empty is removed again.
+
+    Args:
+        folder: The folder.
+        names: Names of the files that will be written there.
+        overwrite: Whether they may exist already.
+
+    Raises:
+        ConfigError: one of the files exists, or the folder cannot be used.
+    """
+    is_new = not folder.exists()
+    claim_folder(folder, names, overwrite=overwrite)
+    try:
+        yield
+    finally:
+        if is_new and not any(folder.iterdir()):
+            remove_folder(folder)
 
 
 def claim_folder(folder: Path, names: Iterable[str], *, overwrite: bool) -> None:

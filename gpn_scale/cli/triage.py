@@ -16,12 +16,12 @@ from gpn_scale.cli.shared_options import (
     add_memory_budget,
     add_rows,
     add_run,
-    claim_folder,
+    claimed_folder,
     memory_bytes,
     use_threads,
 )
 from gpn_scale.cli.terminal_table import table_lines
-from gpn_scale.command_line import CommandParser
+from gpn_scale.command_line import CommandParser, command_name
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.known_calibration import ELSEWHERE_CONDITION, LATER_CONDITION
 from gpn_scale.messages import say
@@ -50,7 +50,7 @@ _PRINTED_COLUMNS = {
 def triage_parser() -> argparse.ArgumentParser:
     """Return the parser of `launch/triage.py`."""
     parser = CommandParser(
-        prog="triage.py",
+        prog=command_name("triage.py"),
         description="List the predictions of a run that are least to be trusted, with reasons, and "
         "the nodes whose labels would teach most. With --error-among-answered, find out when not "
         "to answer, too.",
@@ -106,8 +106,12 @@ def triage_parser() -> argparse.ArgumentParser:
 def triage(options: argparse.Namespace) -> None:
     """Load the run, predict, and write the lists and the promise."""
     use_threads(options.threads)
+    with claimed_folder(options.out, (REVIEW, LABEL_NEXT), overwrite=options.overwrite):
+        _write_lists(options)
+
+
+def _write_lists(options: argparse.Namespace) -> None:
     budget = memory_bytes(options.memory_budget)
-    claim_folder(options.out, (REVIEW, LABEL_NEXT), overwrite=options.overwrite)
     directory = RunDirectory(options.run)
     related = graph_of_run(
         directory,
@@ -176,9 +180,9 @@ def _print(lists: Triage, notes: Sequence[str], paths: Sequence[Path]) -> None:
 def promise_text(promise: Promise) -> str:
     """Return what is promised, and what it costs, in words."""
     return (
-        f"promise: with a confidence of {promise.confidence:.3g}, at most {promise.error:.3g} of "
-        f"the answered nodes are wrong.\n"
-        f"  Answer nodes with a trust of at least {promise.threshold:.3f}: about "
+        f"promise: with a confidence of {100 * promise.confidence:.3g} %, at most "
+        f"{100 * promise.error:.3g} % of the answered nodes are wrong.\n"
+        f"  Answer nodes with a trust of at least {promise.threshold:.3g}: about "
         f"{promise.answered:.0%} of all nodes.\n"
         f"  Tested on {promise.held_out_nodes:,} labelled test nodes: "
         f"{promise.answered_nodes:,} answered, {promise.answered_errors:,} of these wrong."

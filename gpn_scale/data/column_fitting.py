@@ -42,7 +42,7 @@ EXPECTED = {
 
 _NO_VALUE = "it has no value"
 _CONSTANT = "all its values are equal"
-_IDENTIFIER = "it looks like an identifier: nearly every value is another single word"
+_IDENTIFIER = "it looks like an identifier, in which nearly every row has a value of its own"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,8 @@ def fitted_column(
     if inferred == "empty":
         return FittedColumn(LeftOutColumn(column=name, reason=_NO_VALUE))
     if inferred == "identifier":
-        return FittedColumn(LeftOutColumn(column=name, reason=_IDENTIFIER))
+        reason = _nearly_numeric(reader) or _IDENTIFIER
+        return FittedColumn(LeftOutColumn(column=name, reason=reason))
     if inferred in ("category", "text"):
         faults = missing_faults(name, reader.text.missing, missing, file)
         result = None if faults else _text_rule(name, reader.text, inferred, missing)
@@ -110,6 +111,19 @@ def fitted_column(
     if numbers.wrong.any():
         faults = (*faults, wrong_fault(name, reader, numbers.wrong, inferred, file))
     return FittedColumn(None if faults else _number_rule(name, numbers, inferred, missing), faults)
+
+
+def _nearly_numeric(reader: ColumnReader) -> str:
+    """Return what keeps a column of mostly numbers from being one; empty if few are numbers."""
+    wrong, given = reader.numbers.wrong, ~reader.numbers.missing
+    num_given, num_numbers = int(given.sum()), int((given & ~wrong).sum())
+    if 2 * num_numbers <= num_given:
+        return ""
+    row = int(wrong.argmax())
+    return (
+        f"only {num_numbers:,} of its {num_given:,} values are numbers: {reader.cell(row)!r} in "
+        f"row {row + 1:,} is none. Write numbers or leave the cells empty to use the column"
+    )
 
 
 def unreadable_fault(name: str, column: pa.ChunkedArray, file: str) -> Fault | None:

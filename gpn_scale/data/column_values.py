@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-MISSING_TOKENS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "#N/A")
+MISSING_TOKENS = ("", "NA", "N/A", "n/a", "<NA>", "NaN", "nan", "null", "NULL", "None", "#N/A")
 """Texts that stand for a missing value."""
 TRUE_TOKENS = ("true", "yes", "t", "y", "1")
 """Texts that stand for true, in any case."""

@@ -270,12 +270,17 @@ def _facts(
         duplicates=len(linked.source) - self_loops - edges,
         weight=roles.weight,
         missing=missing,
-        notes=(*preparation.notes, *_label_notes(graph), *_feature_notes(preparation)),
+        notes=(*preparation.notes, *_label_notes(graph, roles), *_feature_notes(preparation)),
     )
 
 
-def _label_notes(graph: Graph) -> list[str]:
-    """Return a note on each class whose name usually stands for a missing value."""
+def _label_notes(graph: Graph, roles: ColumnRoles) -> list[str]:
+    """Return a note if there are no labels, or on each class whose name stands for a gap."""
+    if roles.label is None:
+        return [
+            "No column holds labels, so that a model can predict this graph but not learn from it; "
+            "if one does, name it as the column of labels (label)."
+        ]
     names = [] if graph.class_names is None else graph.class_names.tolist()
     return [
         f"The label {name!r} counts as a class; leave the label of a node empty if it is unknown."

@@ -174,7 +174,7 @@ class Preparation:
             if rule.column in repeated:
                 continue
             if rule.column not in columns.column_names:
-                advice = "add the column, or train again without it"
+                advice = f"add the column, or train again without it{self._renamed(columns)}"
                 faults.append(Fault(file=file, column=rule.column, advice=advice))
                 continue
             column = columns[rule.column]
@@ -304,9 +304,18 @@ class Preparation:
             )
         ]
 
-    def _notes_on_columns(self, columns: pa.Table) -> tuple[str, ...]:
+    def _renamed(self, columns: pa.Table) -> str:
+        """Return a hint at columns that training did not have, one of which may be a lost one."""
+        extra = self._extra_columns(columns)
+        return f"; was {listed(extra)} renamed?" if extra else ""
+
+    def _extra_columns(self, columns: pa.Table) -> list[str]:
+        """Return the names of columns that training did not have."""
         own = {each.column for each in (*self.rules, *self.left_out)}
-        extra = [name for name in columns.column_names if name not in own]
+        return [name for name in columns.column_names if name not in own]
+
+    def _notes_on_columns(self, columns: pa.Table) -> tuple[str, ...]:
+        extra = self._extra_columns(columns)
         if not extra:
             return ()
         subject, verb = ("column", "was") if len(extra) == 1 else ("columns", "were")

@@ -51,7 +51,10 @@ def stratified_split(
             f"split: rng_seed must be at least 0, got {rng_seed!r}", arguments=("split.rng_seed",)
         )
     if graph.num_classes == 0:
-        raise GraphError(f"graph {graph.name!r} has no classes, expected labels to split by")
+        raise GraphError(
+            f"graph {graph.name!r} has no classes, expected labels to split by: name its column of "
+            "labels when it is imported"
+        )
     return graph.with_split(drawn_split(graph, train=train, val=val, rng_seed=rng_seed))
 
 

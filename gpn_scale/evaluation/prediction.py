@@ -128,6 +128,10 @@ class Prediction(AbstractPrediction):
     facts: NodeFacts | None = None
     """Names, labels and split of the nodes; None if the prediction was not made by a classifier."""
 
+    def __repr__(self) -> str:
+        nodes, classes = self.probabilities.shape
+        return f"Prediction(nodes={nodes}, classes={classes}, p_values={self.p is not None})"
+
     def to_frame(self, graph: Graph | None = None) -> Any:
         """Return a pandas DataFrame with one row per node and the columns of predictions.parquet.
 

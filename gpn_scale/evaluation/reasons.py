@@ -11,6 +11,10 @@ NOTHING_UNUSUAL = "nothing unusual"
 """Reason of a node that no part finds strange."""
 USUAL_P = 0.1
 """P-value above which a part says nothing unusual: one known node in ten is stranger."""
+LITTLE_SUPPORT = "little support for any class"
+"""Reason of a node that the opinion finds strange although it is sure of one class."""
+SURE = 0.9
+"""Probability from which a prediction does not count as torn between two classes."""
 _WORDS = {
     "features": "foreign features",
     "neighbourhood": "foreign neighbourhood",
@@ -21,7 +25,8 @@ _WORDS = {
 def reasons(prediction: Prediction, class_names: Sequence[str]) -> NDArray[np.object_] | None:
     """Return why each node looks unknown, (N,) texts; None for a model without p-values.
 
-    The part with the smallest p-value is named, if that is at most `USUAL_P`.
+    The part with the smallest p-value is named, if that is at most `USUAL_P`. By its energy a node
+    can be strange to the opinion that is still sure of one class.
 
     >>> from gpn_scale.evaluation.p_values import PValues
     >>> half = np.full((3, 2), 0.5, np.float32)
@@ -45,7 +50,8 @@ def reasons(prediction: Prediction, class_names: Sequence[str]) -> NDArray[np.ob
         return None
     loudest = np.array(p.parts, dtype=object)[p.loudest]
     texts = np.array([_WORDS.get(part, "") for part in loudest], dtype=object)
-    torn = np.flatnonzero(loudest == "opinion")
+    texts[loudest == "opinion"] = LITTLE_SUPPORT
+    torn = np.flatnonzero((loudest == "opinion") & (prediction.probabilities.max(1) < SURE))
     for node, (first, second) in zip(torn, _two_classes(prediction, torn), strict=True):
         texts[node] = f"torn between {class_names[first]} and {class_names[second]}"
     smallest = np.min([getattr(p, part) for part in p.parts], axis=0)

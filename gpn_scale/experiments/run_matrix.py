@@ -71,7 +71,7 @@ def run_matrix(
         if store.required and not (store.path / MANIFEST).exists():
             raise StoreError(
                 f"{store.path} is missing, expected a PPR store of {store.dataset} with "
-                f"{store.diffusion.store_parameters}: build it with `python -m precompute`"
+                f"{store.diffusion.store_parameters}: build it with `gpn-precompute`"
             )
     run_cells(request, cells, processes=processes, threads=threads)
     return {cell: result for cell in request.cells if (result := request.directory.result(cell))}

@@ -6,6 +6,7 @@ docs/adding_a_model.md has an example.
 
 import re
 from collections.abc import Sequence
+from difflib import get_close_matches
 
 from gpn_scale.baselines.appnp import APPNP
 from gpn_scale.baselines.bayesian_gcn import BayesianGCN
@@ -186,8 +187,11 @@ def parse_model(name: str) -> tuple[str, list[tuple[str, str]]]:
     """
     kind, bracket, rest = name.partition("[")
     if kind not in MODELS:
+        near = get_close_matches(kind, MODELS, n=1)
+        hint = f"; did you mean {near[0]}?" if near else "; models of a plug-in need its file"
         raise ConfigError(
-            f"models got {kind!r}, expected names among {', '.join(MODELS)}", arguments=("models",)
+            f"models got {kind!r}, expected names among {', '.join(MODELS)}{hint}",
+            arguments=("models",),
         )
     parts = [part for part in rest[:-1].split(";") if part]
     if (bracket and not rest.endswith("]")) or not all("=" in part for part in parts):

@@ -130,6 +130,8 @@ def _validation_sentence(error: RequestValidationError) -> str:
     if first["type"] == "json_invalid":
         reason = first.get("ctx", {}).get("error", "")
         return f"the body is no JSON ({reason} at character {place}), expected an object"
+    if not place and isinstance(first["input"], bytes):
+        return "the body is not sent as JSON: add the header Content-Type: application/json"
     subject = place if place else "the body"
     more = len(error.errors()) - 1
     return f"{subject}: {first['msg']}" + (f" (and {more} more)" if more else "")

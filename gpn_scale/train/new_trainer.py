@@ -207,7 +207,7 @@ def _rows(config: RunConfig, graph: Graph, store: StoreLike | None) -> PPRStore:
     if store is None:
         raise StoreError(
             "mode='minibatch' needs a PPR store, and none was given: build one with "
-            "`python -m precompute` and pass store=",
+            "`gpn-precompute` and pass store=",
             arguments=("store",),
         )
     require_evidence_diffusion(config.diffusion, "mode='minibatch'")

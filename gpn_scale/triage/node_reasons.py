@@ -11,15 +11,12 @@ from numpy.typing import NDArray
 
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.evaluation.prediction import Prediction
-from gpn_scale.evaluation.reasons import NOTHING_UNUSUAL, USUAL_P, reasons
+from gpn_scale.evaluation.reasons import LITTLE_SUPPORT, NOTHING_UNUSUAL, SURE, USUAL_P, reasons
 
 ISOLATED = "isolated"
 NO_LABEL = "no label within reach"
 STRANGE_SURROUNDINGS = "strange surroundings"
-LITTLE_SUPPORT = "little support for any class"
 FOREIGN_FEATURES = "foreign features"
-SURE = 0.9
-"""Probability from which a prediction does not count as torn between two classes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +132,8 @@ def _reason(
         if known <= USUAL_P:
             return NodeReason(STRANGE_SURROUNDINGS, _evidence_text(one, usual))
         return torn if probability < SURE else NodeReason(NOTHING_UNUSUAL, torn.detail)
-    if by_part.startswith("torn between") or probability < np.sqrt(continued):
-        # By its energy a node can be strange to the opinion that is still sure of one class.
+    by_opinion = by_part == LITTLE_SUPPORT or by_part.startswith("torn between")
+    if by_opinion or probability < np.sqrt(continued):
         return torn if probability < SURE else NodeReason(LITTLE_SUPPORT, torn.detail)
     if by_part == "no label near":
         median = usual.label_evidence

@@ -136,7 +136,7 @@ def checked_nodes(graph: Graph, *, error: float, confidence: float) -> tuple[Nod
         if not _LEAST <= value <= 1.0 - _LEAST:
             raise ConfigError(
                 f"{name} is {value}, expected a number between 0 and 1, at least {_LEAST:g} from "
-                "both",
+                f"both{_as_fraction(value)}",
                 arguments=(name,),
             )
     nodes, needed = held_out_nodes(graph), least_nodes(error, confidence)
@@ -145,10 +145,16 @@ def checked_nodes(graph: Graph, *, error: float, confidence: float) -> tuple[Nod
             f"the graph has {len(nodes):,} labelled test nodes, and a promise of at most "
             f"{error:.3g} errors among answered nodes with a confidence of {confidence:.3g} needs "
             f"at least {needed:,}, even if none of them is wrong: label more nodes that training "
-            "and validation do not use, or accept more errors or less confidence",
+            "and validation do not use, train with a larger part of the labels for the test (a "
+            "smaller split.train), or accept more errors or less confidence",
             arguments=("error_among_answered", "confidence"),
         )
     return nodes, needed
+
+
+def _as_fraction(value: float) -> str:
+    """Return a question whether a number above 1 was meant in percent."""
+    return f"; did you mean {value / 100:g}, which is {value:g} %?" if 1.0 < value < 100.0 else ""
 
 
 def make_promise(

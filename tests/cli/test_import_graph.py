@@ -56,7 +56,9 @@ def test_the_folder_is_a_dataset(tables, tmp_path, capsys):
 
 def test_without_labels_the_next_step_is_prediction(tables, tmp_path, capsys):
     assert run(tables, tmp_path / "new month", "--drop", "verdict") == 0
-    assert "next: gpn-predict --run RUN --dataset 'new month' --data-dir" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "note: No column holds labels" in printed
+    assert "next: gpn-predict --run RUN --dataset 'new month' --data-dir" in printed
 
 
 def test_notes_are_printed(tables, tmp_path, capsys):
@@ -73,6 +75,18 @@ def test_next_month_is_imported_like_this_one(tables, tmp_path):
     assert graph.directed
     assert graph.num_classes == 0
     assert graph.edge_weight is not None
+
+
+def test_a_renamed_column_is_noticed_at_the_import(tables, tmp_path, capsys):
+    assert run(tables, tmp_path / "one") == 0
+    nodes = tmp_path / "things.csv"
+    head, rows = nodes.read_text().split("\n", 1)
+    nodes.write_text("\n".join([head.replace("age", "years"), rows]))
+    assert run(tables, tmp_path / "two", "--like", str(tmp_path / "one"), columns=[]) == 0
+    assert (
+        "note: The table of nodes no longer has 'age' (new: 'years'; if a column was renamed, "
+        "rename it back); a model that was trained on one needs all of its columns."
+    ) in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("order", [[], ["--order", "like"], ["--order", "table"]])

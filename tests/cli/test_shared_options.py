@@ -13,6 +13,7 @@ from gpn_scale.cli.shared_options import (
     add_run,
     checked_threads,
     claim_folder,
+    claimed_folder,
     memory_bytes,
     use_threads,
 )
@@ -74,6 +75,20 @@ def test_a_folder_is_made_and_its_files_are_kept(tmp_path):
     with pytest.raises(ConfigError, match=r"cannot be created \(Not a directory\)") as refusal:
         claim_folder(folder / "y.csv" / "c", ("x.csv",), overwrite=False)
     assert refusal.value.arguments == ("out",)
+
+
+def test_a_new_folder_that_stays_empty_is_removed(tmp_path):
+    (tmp_path / "old").mkdir()
+    for name in ("old", "new"):
+        with (
+            pytest.raises(ConfigError, match="too few"),
+            claimed_folder(tmp_path / name, ("x.csv",), overwrite=False),
+        ):
+            raise ConfigError("too few")
+    assert [path.name for path in tmp_path.iterdir()] == ["old"]
+    with claimed_folder(tmp_path / "new", ("x.csv",), overwrite=False):
+        (tmp_path / "new" / "x.csv").touch()
+    assert (tmp_path / "new" / "x.csv").exists()
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, math.inf, -math.inf, math.nan, 1e30])

@@ -90,12 +90,12 @@ def test_a_promise_is_kept_in_the_run_and_predictions_abstain(own_run, tmp_path,
     promise = ["--error-among-answered", "0.2", "--confidence", "0.8"]
     assert triage(own_run, tmp_path / "lists", "--review", "5", *promise) == 0
     printed = capsys.readouterr().out
-    assert "promise: with a confidence of 0.8, at most 0.2 of the answered nodes" in printed
+    assert "promise: with a confidence of 80 %, at most 20 % of the answered nodes" in printed
     assert "It does not hold for nodes of other classes" in printed
     assert f"  {own_run / 'promise.json'}" in printed
     values = json.loads((own_run / "promise.json").read_text())
     assert predict(["--run", str(own_run), "--out", str(tmp_path / "p.parquet")]) == 0
-    assert "Nodes with abstain are not answered" in capsys.readouterr().out
+    assert "Do not use predictions whose column abstain is true" in capsys.readouterr().out
     table = pq.read_table(tmp_path / "p.parquet")
     classes = [name for name in table.column_names if re.fullmatch(r"probability_\d", name)]
     probability = np.stack([table[name].to_numpy() for name in classes]).max(0)

@@ -57,6 +57,15 @@ def test_columns_without_information_are_left_out(values, reason):
     assert result.sentence.startswith(f"The column 'x' is left out, since {reason}")
 
 
+def test_a_column_of_numbers_and_few_words_says_which_value_is_no_number():
+    result = fitted([None, *(f"{row}.5" for row in range(1200)), "unknown"]).result
+    assert isinstance(result, LeftOutColumn)
+    assert result.sentence == (
+        "The column 'x' is left out, since only 1,200 of its 1,201 values are numbers: 'unknown' "
+        "in row 1,202 is none. Write numbers or leave the cells empty to use the column."
+    )
+
+
 def test_a_constant_with_gaps_is_kept_for_its_gaps():
     assert fitted([7, None]).result == NumberRule(
         column="x", centre=7.0, scale=1.0, missing_fraction=0.5, marks_missing=True

@@ -186,6 +186,14 @@ def test_missing_columns_and_columns_of_another_kind_are_listed_at_once():
     assert "write a finite number: the column is a number of the model" in str(caught.value)
 
 
+def test_a_missing_column_comes_with_the_new_ones():
+    later = MIXED.rename_columns(
+        ["volume" if name == "amount" else name for name in MIXED.column_names]
+    )
+    with pytest.raises(TableFaults, match=r"add the column, .*; was 'volume' renamed\?"):
+        FITTED.apply(later)
+
+
 def test_repeated_columns_are_refused():
     twice = MIXED.append_column("amount", MIXED["amount"])
     with pytest.raises(TableFaults, match="rename one of the columns of this name"):

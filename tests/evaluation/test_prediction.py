@@ -35,6 +35,13 @@ def test_scores_follow_their_definitions(small_graph):
     np.testing.assert_array_equal(prediction.aleatoric_no_network, -q.max(1))
 
 
+def test_a_prediction_is_shown_by_its_size(small_graph):
+    prediction = prediction_for(small_graph)
+    assert repr(prediction) == "Prediction(nodes=300, classes=3, p_values=False)"
+    known = replace(prediction, p=PValues(known=np.ones(300, np.float32)))
+    assert repr(known) == "Prediction(nodes=300, classes=3, p_values=True)"
+
+
 def dissonance_of(alpha):
     """By the definition, for one node."""
     belief = (np.asarray(alpha, float) - 1) / np.sum(alpha)

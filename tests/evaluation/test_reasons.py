@@ -37,6 +37,13 @@ def test_the_smallest_p_value_is_the_reason():
     ]
 
 
+def test_the_opinion_tells_doubt_between_classes_from_little_support():
+    probabilities = np.array([[0.06, 0.89, 0.05], [0.05, 0.9, 0.05]], np.float32)
+    p = PValues(opinion=np.full(2, 0.01), known=np.full(2, 0.01))
+    texts = reasons(prediction_with(p, probabilities), ["a", "b", "c"])
+    assert texts.tolist() == ["torn between b and a", "little support for any class"]
+
+
 def test_a_part_that_is_missing_is_never_the_reason():
     p = PValues(labels=np.full(5, 0.01), known=np.full(5, 0.01))
     assert set(reasons(prediction_with(p, PROBABILITIES), ["a", "b", "c"])) == {"no label near"}

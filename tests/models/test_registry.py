@@ -22,6 +22,8 @@ def test_names_of_models_and_their_changes():
             "GPT",
             r"models got 'GPT', expected names among GPN\+, GPN\+-minibatch, GPN, GPN-minibatch",
         ),
+        ("APPN", r"models got 'APPN', .*; did you mean APPNP\?"),
+        ("my_model", r"; models of a plug-in need its file"),
         ("GPN[train.epochs=1", r"expected NAME\[section.field=value;...\]"),
         ("GPN[train.epochs]", r"expected NAME\[section.field=value;...\]"),
     ],

@@ -61,6 +61,6 @@ def test_the_commands_tell_what_to_do_next(data, tmp_path, capsys):
     assert "(on the command line: --part 1/3, --part 3/3)" in capsys.readouterr().err
     for part in ("1/3", "3/3"):
         assert build(data, out, *PUSH, "--part", part) == 0
-    assert f"python -m precompute finish {out}" in capsys.readouterr().out
+    assert f"gpn-precompute finish {out}" in capsys.readouterr().out
     assert main(["finish", str(out)]) == 0
     assert "700 rows of 700 nodes" in capsys.readouterr().out

@@ -137,6 +137,7 @@ def test_broken_bodies_get_a_sentence(client, body, sentence):
 def test_a_body_that_says_it_is_no_json_is_refused(client):
     answer = client.post("/predict", content=b'{"ids": []}', headers={"content-type": "text/plain"})
     assert answer.status_code == 422
+    assert "add the header Content-Type: application/json" in answer.json()["error"]
 
 
 def test_errors_are_described():

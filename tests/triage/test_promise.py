@@ -188,6 +188,11 @@ def test_numbers_out_of_range_are_refused(name, value):
         make_promise(graph, prediction, **numbers)
 
 
+def test_percentages_are_recognised():
+    with pytest.raises(ConfigError, match=r"is 5\.0, .* did you mean 0\.05, which is 5 %\?"):
+        checked_nodes(example_graph(), error=5.0, confidence=0.9)
+
+
 @pytest.mark.parametrize("num_test", [0, 44])
 def test_too_few_labels_are_refused_with_the_number_needed(num_test):
     graph, prediction = case(np.random.default_rng(7), num_test)
