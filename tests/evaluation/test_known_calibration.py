@@ -196,7 +196,7 @@ def test_scores_that_are_all_the_same_give_no_p_values_and_a_note_of_its_own():
     calibration = KnownCalibration.fitted(prediction, labels_for(prediction, rng))
     assert calibration.parts == ()
     (note,) = calibration.notes
-    assert note == ("No score tells the 30 validation nodes apart, so that no p-values are given.")
+    assert note == ("No score distinguishes the 30 validation nodes, so no p-values are given.")
     assert applied(calibration, predicted(3, rng)).p is None
 
 
