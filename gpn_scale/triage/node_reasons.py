@@ -1,4 +1,4 @@
-"""Why a node is on a list, in words, with the figures behind them.
+"""Reasons why a node is on a list, as text with the underlying figures.
 
 Shapes: N nodes of the graph, B listed nodes.
 """
@@ -19,12 +19,12 @@ STRANGE_SURROUNDINGS = "strange surroundings"
 LITTLE_SUPPORT = "little support for any class"
 FOREIGN_FEATURES = "foreign features"
 SURE = 0.9
-"""Probability from which a prediction does not count as torn between two classes."""
+"""Probability above which a prediction does not count as torn between two classes."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeReason:
-    """Why a node is listed.
+    """Reason why a node is listed.
 
     >>> NodeReason("torn between sea and land", "sea 48 %, land 43 %").text
     'torn between sea and land'
@@ -32,7 +32,7 @@ class NodeReason:
 
     text: str
     detail: str
-    """Figures in words; may be empty."""
+    """Text with the figures behind the reason; may be empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ def node_reasons(
     usual: UsualValues,
     class_names: Sequence[str],
 ) -> list[NodeReason]:
-    """Return why each node is listed: what lowers the trust in its prediction most.
+    """Return the reason why each node is listed: what lowers the trust in its prediction most.
 
     >>> from gpn_scale import build_graph
     >>> half = np.full((3, 2), 0.5, np.float32)
@@ -136,7 +136,7 @@ def _reason(
             return NodeReason(STRANGE_SURROUNDINGS, _evidence_text(one, usual))
         return torn if probability < SURE else NodeReason(NOTHING_UNUSUAL, torn.detail)
     if by_part.startswith("torn between") or probability < np.sqrt(continued):
-        # By its energy a node can be strange to the opinion that is still sure of one class.
+        # A node can have a strange energy although the opinion is sure of one class.
         return torn if probability < SURE else NodeReason(LITTLE_SUPPORT, torn.detail)
     if by_part == "no label near":
         median = usual.label_evidence
