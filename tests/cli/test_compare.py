@@ -174,7 +174,7 @@ def test_what_cannot_be_compared_is_refused(folder, tmp_path, capsys):
     (tmp_path / "x.parquet").write_bytes((folder / "november.parquet").read_bytes()[:500])
     (tmp_path / "nothing").mkdir()
     for b, message in (
-        (tmp_path / "other.csv", "no table of predictions: it has no column 'node'"),
+        (tmp_path / "other.csv", "not a table of predictions: it has no column 'node'"),
         (tmp_path / "x.parquet", "cannot be read as a table of predictions"),
         (tmp_path / "nothing", "holds no run"),
     ):
@@ -186,7 +186,7 @@ def test_what_cannot_be_compared_is_refused(folder, tmp_path, capsys):
     assert_refused(capsys, "holds no predictions.parquet: the run is not finished")
     graphs = ["--graphs", "november", "october"]
     assert compare(folder / "run", table, *graphs) == 2
-    assert_refused(capsys, r"graph .october. is not the one of .*--graphs DATASET_A DATASET_B")
+    assert_refused(capsys, r"graph .october. is not the graph of .*--graphs DATASET_A DATASET_B")
     assert compare(folder / "run", table, "--graphs", "october", "absent") == 2
     assert_refused(capsys, "no dataset 'absent'")
 
