@@ -47,7 +47,7 @@ class SampleSizes:
     >>> sizes.has_calibration, sizes.has_temperature
     (True, False)
     >>> sizes.left_out
-    ('The temperature is not shown: it takes 50 validation nodes, and there are 17.',)
+    ('The temperature is not shown: it needs 50 validation nodes, and there are 17.',)
     """
 
     val: int

@@ -92,8 +92,8 @@ FAULTS = [
     ),
     (BY_ENTRY.replace('"Mine"', '"GPN"'), "replaces the model 'GPN', expected new names only"),
     (BY_CALL.replace("Mine+too", "Mine"), "'Mine' is already registered"),
-    (BY_FUNCTION.replace("Mine", "a,b"), "registered as 'a,b', expected letters"),
-    (BY_FUNCTION.replace("Mine", "../mine"), "registered as '../mine', expected letters"),
+    (BY_FUNCTION.replace("Mine", "a,b"), "the model name is 'a,b', expected letters"),
+    (BY_FUNCTION.replace("Mine", "../mine"), "the model name is '../mine', expected letters"),
     ("def register(models):\n    models['A'] = 3\n", "'A' is registered with int, expected an"),
 ]
 
