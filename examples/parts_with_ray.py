@@ -30,7 +30,7 @@ def compute_part(options: argparse.Namespace, index: int) -> str:
         part=(index, options.parts),
         resources=Resources(threads=THREADS, memory_bytes=MEMORY_BYTES),
     )
-    return f"part {plan.part} is there"
+    return f"part {plan.part} is complete"
 
 
 def main() -> None:

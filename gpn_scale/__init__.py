@@ -1,7 +1,7 @@
 """Graph Posterior Networks for graphs of any size: per node, a class and how certain it is.
 
-The names below are imported when they are first used, so that `import gpn_scale` costs next to
-nothing and a program that only reads stores or graphs never loads torch.
+The names below are imported on first use, so that `import gpn_scale` is fast and a program that
+only reads stores or graphs never loads torch.
 """
 
 from importlib import import_module

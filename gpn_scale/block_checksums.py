@@ -1,7 +1,7 @@
-"""Checksums of blocks of a file, by which a reader checks what it touches and no more.
+"""Checksums of the blocks of a file, so that a reader checks only the blocks that it reads.
 
-The hash is XXH3 with 64 bits: as fast as memory, so that checking costs next to nothing. It detects
-damage, not forgery.
+The hash is the 64-bit XXH3, which is as fast as memory, so that checks cost next to nothing. It
+detects damage, not forgery.
 """
 
 import os
@@ -52,7 +52,7 @@ def file_hash(path: Path) -> str:
     '3-78af5f94892f3950'
 
     Raises:
-        FileError: the path leads to something else than a regular file.
+        FileError: the path does not lead to a regular file.
         OSError: the file cannot be read.
     """
     digest, size = xxhash.xxh3_64(), 0
@@ -76,7 +76,7 @@ def has_hash(path: Path, wanted: str) -> bool:
     True
 
     Raises:
-        FileError: the path leads to something else than a regular file.
+        FileError: the path does not lead to a regular file.
         OSError: the file cannot be read.
     """
     size, _, digest = wanted.rpartition("-")

@@ -1,7 +1,7 @@
-"""JSON documents that hold a checksum of themselves, so that damage is noticed when they are read.
+"""JSON documents that contain their own checksum, so that readers detect damage.
 
-Documents of earlier versions have no checksum and are not checked; neither are those whose entry
-`checksum` was removed by somebody who has edited them.
+Documents without the entry `checksum` are not checked: earlier versions did not write it, and a
+user who edits a document may remove it.
 """
 
 import json
@@ -19,7 +19,7 @@ CHECKSUM = "checksum"
 
 
 def json_checksum(values: Mapping[str, Any]) -> str:
-    """Return the checksum of an object, whatever the order of its entries.
+    """Return the checksum of an object; the order of its entries does not matter.
 
     >>> json_checksum({"a": 1, "b": 2}) == json_checksum({"b": 2, "a": 1, "checksum": "f00d"})
     True
@@ -58,8 +58,8 @@ def read_checked_json(path: Path) -> dict[str, Any]:
     gpn_scale.errors.FileError: .../facts.json is damaged: its checksum is ..., expected ...
 
     Raises:
-        FileError: the file is no regular file or not JSON, does not hold an object, or its checksum
-            is wrong.
+        FileError: the file is not a regular file or not JSON, does not hold an object, or its
+            checksum is wrong.
         OSError: the file does not exist or cannot be read.
     """
     values = read_json(path)

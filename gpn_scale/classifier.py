@@ -1,4 +1,4 @@
-"""`AbstractClassifier`: what scikit-learn's users expect of a classifier, on graphs.
+"""`AbstractClassifier`: scikit-learn's interface of a classifier, for graphs.
 
 Shapes: N nodes, C classes, F feature columns.
 """
@@ -32,7 +32,7 @@ from gpn_scale.train.model_parts import ModelParts, NetworkSizes
 from gpn_scale.train.trainer import EpochRecord, Trainer
 
 ENDLESS_EPOCHS = 10_000
-"""Number of epochs above which a limit is never reached, so that progress shows no total."""
+"""Largest limit on epochs that progress shows as a total; larger ones are never reached."""
 
 
 class AbstractClassifier(AbstractPredictor):
@@ -63,18 +63,18 @@ class AbstractClassifier(AbstractPredictor):
         """Duration of the training of each part."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the arguments of the constructor as they were given; None where a recipe decides.
+        """Return the constructor's arguments as they were given; None where the recipe decides.
 
         Args:
-            deep: Without effect, for no argument has parameters of its own.
+            deep: Has no effect, because no argument has parameters of its own.
         """
         return dict(self._parameters)
 
     def set_params(self, **changes: Any) -> Self:
-        """Change arguments of the constructor for the next `fit`; a trained model stays as it is.
+        """Change constructor arguments for the next `fit`; a trained model does not change.
 
         Raises:
-            ConfigError: there is no such argument, or a value is not allowed.
+            ConfigError: an argument does not exist, or a value is not allowed.
         """
         unknown = [name for name in changes if name not in self._parameters]
         if unknown:
@@ -138,7 +138,7 @@ class AbstractClassifier(AbstractPredictor):
 
     @property
     def history_(self) -> dict[str, list[EpochRecord]]:
-        """The epochs of every part of the model; {} for a model that was loaded."""
+        """Records of all epochs, for each part of the model; {} for a loaded model."""
         assert self.trained is not None
         return self._history
 
@@ -155,21 +155,21 @@ class AbstractClassifier(AbstractPredictor):
                 a mark, or for all labelled nodes of a graph that has no split.
 
         Raises:
-            GraphError: there is no such node, or one has no label that the model knows.
+            GraphError: a node does not exist, or its label is not a class of the model.
         """
         graph = self.aligned(graph).graph
         ids = _scored_nodes(graph) if nodes is None else node_positions(graph, nodes)
         if len(ids) == 0 or (graph.labels[ids] == MISSING_LABEL).any():
             raise GraphError(
-                f"graph {graph.name!r} has no label of a class that the model knows at "
-                f"{'any test node' if nodes is None else 'some of the nodes'}, expected labelled "
+                f"graph {graph.name!r} has no labels of the model's classes at "
+                f"{'its test nodes' if nodes is None else 'some of the nodes'}, expected labelled "
                 "nodes to score",
                 arguments=("nodes",),
             )
         return accuracy(self.predict(graph).probabilities[ids], graph.labels[ids])
 
     def open_store(self, path: Path | str, graph: Graph) -> PPRStore:
-        """Return the opened store; its rows must fit this graph and the diffusion of predictions.
+        """Open a store, check that it matches the graph and the model's diffusion, and return it.
 
         Raises:
             StoreError: the store belongs to another graph or diffusion, or cannot be read.
@@ -177,7 +177,7 @@ class AbstractClassifier(AbstractPredictor):
         return open_rows(path, graph, self.predicts_with)
 
     def perturbed(self, graph: GraphLike) -> Perturbed:
-        """Return the model applied to `graph` with features or edges that can be changed."""
+        """Return the model applied to `graph`, whose features or edges can then be changed."""
         return Perturbed(self.trained, self.aligned(graph).graph)
 
     def state(self) -> dict[str, Tensor]:
@@ -192,7 +192,7 @@ class AbstractClassifier(AbstractPredictor):
         Args:
             graph: Graph with the features and classes of training.
             tensors: The tensors.
-            source: Where they are from, for messages.
+            source: Origin of the tensors, for messages.
 
         Raises:
             RunError: the tensors belong to another model.
@@ -203,21 +203,21 @@ class AbstractClassifier(AbstractPredictor):
         self._keep(ModelParts.restored(self.config, sizes, self.dtype, tensors, source))
 
     def saved_model(self) -> SavedModel:
-        """Return what `save` writes; its networks are those of this classifier."""
+        """Return the content of the file that `save` writes; the networks are not copied."""
         facts = (self.config, self.predicts_with, self._clusters_fingerprint, self.dtype)
         return SavedModel(self._parts, *facts, self.contract, self._surprise)
 
     @property
     def training_seconds(self) -> dict[str, float]:
-        """Duration of the training of each part of the model; {} for a model that was loaded."""
+        """Training time of each part of the model, in seconds; {} for a loaded model."""
         return dict(self._seconds)
 
     def _configuration(self) -> RunConfig:
-        """Return the configuration as far as it is known without a graph."""
+        """Return the configuration, as far as it does not depend on a graph."""
         return with_keywords(self._parameters["config"] or RunConfig(), self._parameters)
 
     def _configured_for(self, graph: GraphLike) -> Graph:
-        """Return the graph after taking all parameters as they are now, for a training on it."""
+        """Apply the current parameters for training on `graph`, and return it as a `Graph`."""
         given = as_graph(graph)
         self._use(configuration_for(given, self._parameters["config"], self._parameters))
         self._history, self._seconds = {}, {}
@@ -236,7 +236,7 @@ class AbstractClassifier(AbstractPredictor):
         return ProgressMeter(title, "epoch", total, done=trainer.state.epoch, silent=silent)
 
     def _is_stopped(self, answer: object) -> bool:
-        """Return whether an observer of any process has returned True, and not a mere value."""
+        """Return whether an observer in any process returned exactly True."""
         stop = isinstance(answer, bool | np.bool_) and bool(answer)
         return self.world.totals([float(stop)])[0] > 0
 

@@ -1,4 +1,4 @@
-"""What the command lines of all commands share: the format of messages, and errors of options."""
+"""Code shared by all commands: the option for the message format, errors and exit codes."""
 
 import argparse
 import os
@@ -24,20 +24,20 @@ from gpn_scale.messages import (
 )
 
 FAULT = 1
-"""Exit code of a fault of the program."""
+"""Exit code of a bug in the program."""
 BAD_INPUT = 2
 """Exit code of bad input, with one sentence on standard error."""
 SIGNALLED = 128
 """A command that signal n ended has this exit code plus n."""
 TRACEBACK_VARIABLE = "GPN_SCALE_TRACEBACK"
-"""Environment variable that makes commands print the traceback of a fault of the program."""
+"""Environment variable that makes commands print the traceback of a bug in the program."""
 _OPTION = "--log-format"
 _INSTALLED = "gpn-"
 _SHOWN_PLACES = 6
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser with the option `--log-format`, whose errors are messages in this format.
+    """A parser with the option `--log-format`, which also applies to its own error messages.
 
     >>> CommandParser(prog="report.py").parse_args(["--log-format", "json"]).log_format
     'json'
@@ -51,8 +51,8 @@ class CommandParser(argparse.ArgumentParser):
         self.add_argument_group("messages").add_argument(
             _OPTION,
             choices=FORMATS,
-            help="text for people, json for one JSON object per line (default: the environment "
-            f"variable {FORMAT_VARIABLE}, or text)",
+            help="format of messages: text for people, json for one JSON object per line (default: "
+            f"the environment variable {FORMAT_VARIABLE}, else text)",
         )
 
     def error(self, message: str) -> NoReturn:
@@ -94,9 +94,9 @@ def run_parsed(
     Returns:
         The exit code.
 
-    Every error ends here. What the user can do something about is one sentence with the exit code
-    2, a fault of the program is one with the exit code 1, and a reader of the results that has
-    gone, as in `gpn-report ... | head -1`, ends the command without a word.
+    All errors are handled here. An error that the user can fix prints one sentence and returns exit
+    code 2; a bug in the program prints one line and returns 1. If the reader of the results has
+    gone, as in `gpn-report ... | head -1`, the command ends without a message.
 
     Raises:
         SystemExit: the options cannot be used, or ask for help.
@@ -117,8 +117,8 @@ def _run_parsed(
 ) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     variable = os.environ.get(FORMAT_VARIABLE, FORMATS[0])
-    # Errors of options are printed before there are options, so the format is looked up first.
-    with formatted(_asked_format(arguments) or message_format()):
+    # Parsing may fail, so the format of its error messages is determined first.
+    with formatted(_requested_format(arguments) or message_format()):
         command = parser()
         if variable not in FORMATS:
             expected = " or ".join(FORMATS)
@@ -140,17 +140,17 @@ def _unknown_text(command: argparse.ArgumentParser, unknown: Sequence[str]) -> s
     return f"unrecognized arguments: {' '.join(unknown)}{hint}"
 
 
-def _asked_format(arguments: Sequence[str]) -> str | None:
-    """Return the last format among the arguments; None if there is none."""
-    asked = None
+def _requested_format(arguments: Sequence[str]) -> str | None:
+    """Return the last valid message format among the arguments, or None."""
+    requested = None
     for argument, following in pairwise([*arguments, ""]):
         value = following if argument == _OPTION else argument.partition(f"{_OPTION}=")[2]
-        asked = value if value in FORMATS else asked
-    return asked
+        requested = value if value in FORMATS else requested
+    return requested
 
 
 class _Outcome:
-    """The exit code of a block; turns errors into messages and exit codes."""
+    """Exit code of a block of code; turns errors into messages and exit codes."""
 
     def __init__(self) -> None:
         self.code = 0
@@ -180,28 +180,28 @@ class _Outcome:
 
 
 def say_fault(error: BaseException, where: str = "", **fields: Any) -> None:
-    """Print a fault of the program in one line, with how to report it.
+    """Print one line about a bug in the program, with instructions for reporting it.
 
     >>> say_fault(KeyError("epochs"))  # on standard error
 
     Args:
-        error: The fault.
+        error: The error that the bug has raised.
         where: Beginning of the message, such as the rank.
         fields: Further fields of the message.
     """
     trace = "".join(traceback.format_exception(error)).rstrip()
-    places = " > ".join(_places(error)) or "no place is known"
+    places = " > ".join(_places(error)) or "unknown location"
     text = " ".join(f"{type(error).__name__}: {error}".split())
     message = (
-        f"{where}{text} ({places}): this is a fault of gpn_scale; please report this line and the "
-        f"command to its maintainers ({TRACEBACK_VARIABLE}=1 shows more)"
+        f"{where}{text} ({places}): this is a bug in gpn_scale; please report this line and the "
+        f"command to its maintainers ({TRACEBACK_VARIABLE}=1 prints the traceback)"
     )
     shown = f"{trace}\nerror: {message}" if os.environ.get(TRACEBACK_VARIABLE) else None
     say("fault", message, level="error", text=shown, traceback=trace, **fields)
 
 
 def _places(error: BaseException) -> list[str]:
-    """Return the innermost places in files of this project that an error has passed."""
+    """Return the innermost locations in files of this project that an error has passed."""
     root = Path(__file__).parent.parent
     places = []
     for frame in traceback.extract_tb(error.__traceback__):
@@ -212,7 +212,7 @@ def _places(error: BaseException) -> list[str]:
 
 
 def _open_standard_streams() -> None:
-    """Open what the caller has closed, so that no file of ours takes the place of a stream."""
+    """Reopen closed standard streams on /dev/null, so that no other file gets their number."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -221,7 +221,7 @@ def _open_standard_streams() -> None:
 
 
 def flush_standard_streams() -> None:
-    """Write what the streams still hold; one that cannot be written leads nowhere from then on.
+    """Flush standard output and standard error; redirect one that fails to /dev/null.
 
     >>> flush_standard_streams()
     """

@@ -53,7 +53,7 @@ __all__ = [
 _FORMER_FIELDS = {"minibatch.order": "random", "minibatch.tail_walks": 8}
 """Fields that earlier versions had, with their defaults.
 
-Stored files may contain them, and fingerprints include their defaults, so that earlier runs and
+Stored files may contain them. Fingerprints include their defaults, so that earlier runs and
 results stay valid.
 """
 _LATER_FIELDS: dict[str, Any] = {
@@ -70,9 +70,10 @@ class RunConfig:
     """Configuration of a whole run; `gpn_scale.recipes` has the paper's settings."""
 
     model: Literal["GPN+", "GPN"] = "GPN+"
-    """`GPN+` joins feature evidence, opinion and label evidence; `GPN` is the paper's model."""
+    """`GPN+` combines feature evidence, opinion and label evidence; `GPN` is the paper's model."""
     mode: Literal["exact", "minibatch"] = "exact"
-    """`exact`: full-batch training by power iteration; `minibatch`: batches of roots."""
+    """`exact` trains on the full graph by power iteration; `minibatch` trains on batches of roots.
+    """
     data: DataConfig = field(default_factory=DataConfig)
     split: SplitConfig = field(default_factory=SplitConfig)
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
@@ -93,7 +94,7 @@ class RunConfig:
 
     @property
     def opinion_training(self) -> TrainConfig:
-        """How the opinion of GPN+ is trained: as the rest, but for its own fields."""
+        """Training settings of GPN+'s opinion: those of `train`, changed by fields of `opinion`."""
         return replace(
             self.train,
             epochs=min(self.train.epochs, self.opinion.epochs),
@@ -104,7 +105,7 @@ class RunConfig:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as nested dictionaries of plain values, for JSON; inf is a text."""
+        """Return all fields as nested dictionaries of plain values for JSON; inf becomes "inf"."""
         return {
             name: {key: "inf" if each == math.inf else each for key, each in value.items()}
             if isinstance(value, dict)
@@ -114,9 +115,9 @@ class RunConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "RunConfig":
-        """Return the configuration that `to_dict` turned into `values`; absent fields get defaults.
+        """Return the configuration that `values` describe, as in `to_dict`, filled with defaults.
 
-        Files without `model` were written before there was more than one, so they are of a GPN.
+        Files without `model` were written by versions that had only GPN, so they describe a GPN.
 
         >>> RunConfig.from_dict({"mode": "minibatch", "train": {"epochs": 3}}).train.epochs
         3
@@ -127,7 +128,7 @@ class RunConfig:
         return override(cls(), [("model", "GPN"), *assignments_of(values)])
 
     def fingerprinted(self) -> dict[str, Any]:
-        """Return the fields that results depend on; those that only GPN+ has are absent for others.
+        """Return the fields that results depend on; fields that only GPN+ uses are omitted for GPN.
 
         >>> "opinion" in RunConfig(model="GPN").fingerprinted()
         False
@@ -137,7 +138,7 @@ class RunConfig:
             section, _, name = key.partition(".")
             if values[section][name] == default:
                 del values[section][name]
-        if self.model == "GPN":  # as it was when there was no other model
+        if self.model == "GPN":  # as in versions that had no other model
             del values["model"], values["opinion"]
         return values
 
@@ -154,7 +155,7 @@ class RunConfig:
 def assignments_of(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return nested fields, as in `RunConfig.to_dict`, as pairs of a key and a text.
 
-    Fields that only earlier versions had are left out.
+    Fields that no longer exist are left out.
 
     >>> assignments_of({"mode": "exact", "train": {"epochs": 3}})
     [('mode', 'exact'), ('train.epochs', '3')]

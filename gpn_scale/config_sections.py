@@ -11,7 +11,7 @@ from gpn_scale.errors import ConfigError
 from gpn_scale.field_types import checks_fields, require
 
 FeatureScaling = Literal["none", "row_sum", "binary_row_sum"]
-"""`row_sum`: each row sums to 1; `binary_row_sum`: the same after setting nonzeros to 1."""
+"""`row_sum` scales each row to sum 1; `binary_row_sum` sets nonzeros to 1 first."""
 Normalisation = Literal["sym", "rw"]
 Steps = int | Literal["inf"]
 TailKind = Literal["clustered", "stationary", "renormalised", "truncated"]
@@ -19,11 +19,11 @@ TailKind = Literal["clustered", "stationary", "renormalised", "truncated"]
 
 _BATCH_SIZE = 1024
 LARGEST_SEED = (1 << 63) - 1
-"""Largest seed of a generator."""
+"""Largest seed of a random generator."""
 SMALLEST_TELEPORT, SMALLEST_TOLERANCE = 1e-6, 1e-12
-"""Below these, float64 sums of a diffusion no longer say anything."""
+"""Smallest values for which float64 sums of a diffusion are still meaningful."""
 MOST_STEPS, MOST_SWEEPS, MOST_CLUSTERS = 100_000, 10_000, 4096
-"""What ends within a day on small graphs; clusters are compared in pairs, 8 * (2 P)^2 bytes."""
+"""Limits within which small graphs take less than a day; pairs of clusters take 8 (2 P)^2 bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,12 +64,12 @@ class SplitConfig:
     kind: Literal["stratified", "public"] = "stratified"
     """`stratified` draws nodes of each class; `public` uses the split that came with the graph."""
     train: float = 0.05
-    """Fraction of each class for training (stratified); on your own graph 0.2 to 0.6, the more the
-    fewer labels there are.
+    """Fraction of each class for training (stratified). On your own graph, recipes use 0.2 to 0.6,
+    more if there are few labels.
     """
     val: float = 0.15
-    """Fraction of each class for validation (stratified), 0.2 on your own graph; the rest is for
-    testing.
+    """Fraction of each class for validation (stratified); on your own graph, recipes use 0.2. The
+    remaining nodes are for testing.
     """
     rng_seed: int = 1
     """Seed of the stratified split."""
@@ -94,15 +94,15 @@ class EncoderConfig:
     hidden: int = 64
     """Width of the hidden layers."""
     layers: int = 2
-    """Number of linear layers, the last one into the latent space."""
+    """Number of linear layers; the last one maps to the latent space."""
     latent: int = 16
-    """Dimension of the latent space, in which the flows estimate densities."""
+    """Dimension of the latent space, where the flows estimate densities."""
     dropout: float = 0.5
-    """Fraction of hidden units dropped in training."""
+    """Fraction of hidden units that are dropped in training."""
     batch_norm: bool = False
-    """Whether hidden layers are batch-normalised."""
+    """Use batch normalisation in hidden layers."""
     standardise: bool = False
-    """Whether feature columns are scaled to mean 0 and variance 1 (dense features only)."""
+    """Scale feature columns to mean 0 and variance 1 (dense features only)."""
 
     def __post_init__(self) -> None:
         require(self.hidden >= 1, "encoder.hidden", self.hidden, "at least 1")
@@ -123,11 +123,12 @@ class FlowConfig:
     radial_layers: int = 10
     """Number of radial layers in the flow of each class."""
     memory_mib: int = 512
-    """Scratch memory in MiB; larger passes run in chunks, which the backward pass recomputes. On a
-    GPU, it is a quarter of the GPU's memory instead.
+    """Scratch memory in MiB on a CPU; a GPU uses a quarter of its own memory. Larger passes run in
+    chunks, which the backward pass recomputes.
     """
     compiled: bool = False
-    """Whether `torch.compile` fuses the flows; it needs a C++ compiler, and a minute or two."""
+    """Compile the flows with `torch.compile`, which needs a C++ compiler and takes a minute or two.
+    """
 
     def __post_init__(self) -> None:
         require(self.radial_layers >= 0, "flow.radial_layers", self.radial_layers, "at least 0")
@@ -144,7 +145,8 @@ class EvidenceConfig:
     """
 
     budget: Literal["latent", "latent_classes", "one"] = "latent"
-    """Factor on densities: `latent` is sqrt(4 pi)^D, `latent_classes` C times this, `one` is 1."""
+    """Factor on densities: `latent` is sqrt(4 pi)^D, `latent_classes` is C times that, `one` is 1.
+    """
     log_limit: float = 30.0
     """Limit of the log-evidence, which is clamped to [-log_limit, log_limit]."""
 
@@ -170,11 +172,11 @@ class DiffusionConfig:
     `tolerance`.
     """
     tolerance: float = 1e-6
-    """With `steps=inf`, the fraction of the diffusion's mass that may stay undistributed."""
+    """With `steps=inf`, the fraction of the diffusion's mass that may remain undistributed."""
     self_loops: bool = True
-    """Whether every node also counts as its own neighbour."""
+    """Count every node as its own neighbour."""
     of: Literal["evidence", "log_evidence"] = "evidence"
-    """What is diffused; `log_evidence` is the paper's ablation GPN-LOG, in exact mode only."""
+    """What is diffused; `log_evidence` is the paper's ablation GPN-LOG, only for exact mode."""
 
     def __post_init__(self) -> None:
         teleport, tolerance, least = self.teleport, self.tolerance, SMALLEST_TELEPORT
@@ -192,13 +194,13 @@ class DiffusionConfig:
             raise ConfigError(
                 f"diffusion.steps is 'inf', which takes {steps:,} steps with a teleport of "
                 f"{teleport:g} and a tolerance of {tolerance:g}, expected at most {MOST_STEPS:,}: "
-                f"use a larger teleport or a number of steps",
+                "choose a larger teleport, or a number of steps",
                 arguments=("diffusion.teleport", "diffusion.steps"),
             )
 
     @property
     def store_parameters(self) -> dict[str, Any]:
-        """The parameters that the manifest of a store of this diffusion's rows holds."""
+        """Parameters of this diffusion as the manifest of a store holds them."""
         return {
             "teleport": self.teleport,
             "normalisation": self.normalisation,
@@ -228,12 +230,12 @@ class PPRConfig:
     k: int = 64
     """Maximum number of entries in a stored row."""
     clusters: int = 32
-    """Number of graph clusters, at most 4096, whose cut mass is stored with every row; 0 for none.
+    """Number of graph clusters, at most 4096; cut mass is stored per row and cluster. 0 for none.
     """
     method: Literal["auto", "sweep", "push"] = "auto"
     """`sweep` builds all rows from their neighbours' rows; `push` computes each root by itself."""
     keep: int = 0
-    """Number of entries of a row during sweeps, at least k; 0 for twice k."""
+    """Number of entries per row during sweeps, at least k; 0 for twice k."""
     sweeps: int = 0
     """Number of sweeps of an unlimited diffusion, at most 10,000; 0 to continue until
     `sweep_tolerance`.
@@ -259,7 +261,7 @@ class PPRConfig:
 
     @property
     def working_entries(self) -> int:
-        """Number of entries of a row during sweeps."""
+        """Number of entries per row during sweeps, with the default filled in."""
         return self.keep or 2 * self.k
 
 
@@ -275,7 +277,7 @@ class PPRConfig:
     rng_seed=LARGEST_SEED,
 )
 class TrainConfig:
-    """The optimisation of the parameters.
+    """Settings of the optimisation.
 
     >>> TrainConfig(epochs=30, schedule="cosine").learning_rate
     0.01
@@ -284,19 +286,19 @@ class TrainConfig:
     epochs: int = 100_000
     """Maximum number of epochs after the warm-up."""
     patience: int = 50
-    """Number of epochs without a better validation cross-entropy after which training stops."""
+    """Stop training after this number of epochs without a better validation cross-entropy."""
     warmup_steps: int = 5
-    """Number of first steps that update only the flows; in exact mode, an epoch is one step."""
+    """Number of initial steps that update only the flows; in exact mode, an epoch is one step."""
     learning_rate: float = 0.01
     """Learning rate of the Adam optimiser."""
     schedule: Literal["constant", "cosine"] = "constant"
-    """Learning rate over time: `cosine` lowers it with every step, to 0 at the end of `epochs`."""
+    """Schedule of the learning rate: `cosine` lowers it in every step, to 0 at the last epoch."""
     weight_decay: float = 0.001
     """Weight decay of the encoder's parameters; the flows have none."""
     entropy_weight: float = 1e-4
     """Weight of the posterior's entropy in the loss (lambda in the paper)."""
     rng_seed: int = 1
-    """Seed of initial values and dropout."""
+    """Seed of the initial weights and of dropout."""
 
     def __post_init__(self) -> None:
         require(self.rng_seed >= 0, "train.rng_seed", self.rng_seed, "at least 0")
@@ -313,22 +315,24 @@ class TrainConfig:
     "opinion", dropout=1, weight_decay=1_000_000, epochs=100_000_000, patience=100_000_000
 )
 class OpinionConfig:
-    """The opinion of GPN+: a perceptron beside GPN's encoder, whose logits are diffused.
+    """The opinion of GPN+: a second perceptron, next to GPN's encoder, whose logits are diffused.
 
     >>> OpinionConfig(patience=20)
     OpinionConfig(dropout=0.5, weight_decay=0.0001, epochs=100000, patience=20, schedule='constant')
     """
 
     dropout: float = 0.5
-    """Fraction of hidden units dropped in training."""
+    """Fraction of hidden units that are dropped in training."""
     weight_decay: float = 1e-4
     """Weight decay of all parameters; the loss is the mean over the training nodes."""
     epochs: int = 100_000
-    """Maximum number of epochs; `train.epochs` limits them as well."""
+    """Maximum number of epochs; `train.epochs` applies as well."""
     patience: int = 50
-    """Number of epochs without a better validation cross-entropy after which training stops."""
+    """Stop training after this number of epochs without a better validation cross-entropy."""
     schedule: Literal["constant", "cosine"] = "constant"
-    """`cosine` lowers the learning rate to 0 over all epochs, which averages out noise of steps."""
+    """Schedule of the learning rate: `cosine` lowers it to 0 over all epochs, which averages out
+    the noise of single steps.
+    """
 
     def __post_init__(self) -> None:
         require(0.0 <= self.dropout < 1.0, "opinion.dropout", self.dropout, "a fraction in [0, 1)")
@@ -347,20 +351,23 @@ class OpinionConfig:
     workers=256,
 )
 class MinibatchConfig:
-    """The batches of minibatch mode."""
+    """Settings of the batches in minibatch mode."""
 
     batch_size: int | Literal["auto"] = "auto"
     """Number of training nodes per step; `auto` is 1024, or all if there are fewer."""
     neighbours: int | Literal["all"] = "all"
-    """Neighbours drawn per node by comparison models with graph convolutions; not for GPN."""
+    """Number of neighbours per node that comparison models with graph convolutions draw; GPN does
+    not use it.
+    """
     tail: TailKind = "clustered"
-    """How the cut part of a row is estimated; `clustered` needs a store with clusters."""
+    """Estimate of the cut part of a row; `clustered` needs a store with clusters."""
     tail_nodes: int = 4096
     """Number of random nodes that each step adds to its estimate of the clusters' evidence."""
     tail_prior_mass: float = 1.0
-    """Weight of a cluster's mean relative to its kept mass, when `clustered` estimates the cut."""
+    """Weight of a cluster's mean relative to its kept mass in the estimate of `clustered`."""
     validation: Literal["auto", "rows", "exact"] = "auto"
-    """Validation from stored rows (`rows`) or by exact diffusion (`exact`); `auto`: the cheaper."""
+    """Validate from stored rows (`rows`) or by exact diffusion (`exact`); `auto` takes the cheaper.
+    """
     workers: int = 1
     """Number of background threads that assemble batches; 0 uses the trainer's own thread."""
 

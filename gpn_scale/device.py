@@ -1,4 +1,4 @@
-"""Choice of the device to compute on, and how work is divided there."""
+"""Choice of the device, and the rules by which work is divided on it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ SCRATCH_SHARE = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceRule:
-    """How training divides its work on a kind of device.
+    """Rules by which training divides its work on a kind of device.
 
     >>> CPU_RULE.whole_rows, GPU_RULE.whole_rows
     (False, True)
@@ -29,7 +29,7 @@ class DeviceRule:
     block of rows."""
     runs_ahead: bool
     """Whether the host queues steps ahead of the device: losses are read one step later, and the
-    optimiser refuses a loss that is not finite on the device."""
+    optimiser itself rejects a loss that is not finite, on the device."""
 
 
 CPU_RULE = DeviceRule(whole_rows=False, hashed_noise=False, runs_ahead=False)
@@ -64,9 +64,9 @@ def forced_rule(rule: DeviceRule) -> Iterator[None]:
 
 
 def scratch_bytes(device: torch.device) -> int:
-    """Return the memory that scratch arrays may take where all rows are computed at once.
+    """Return the memory for scratch arrays if all rows are computed at once.
 
-    It is a quarter of the device's memory (`SCRATCH_SHARE`).
+    This is a quarter of the device's memory (`SCRATCH_SHARE`).
 
     >>> scratch_bytes(torch.device("cpu")) == physical_bytes() // 4
     True

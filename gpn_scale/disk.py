@@ -1,7 +1,7 @@
 """`Disk`: the system calls that change files, in one object.
 
 Everything that gpn_scale writes goes through `gpn_scale/files.py` and `gpn_scale/growing_file.py`,
-which change nothing but by the methods of `system`. Tests replace it by an object whose calls fail
+which change files only by the methods of `system`. Tests replace it with an object whose calls fail
 or are recorded.
 """
 
@@ -83,4 +83,4 @@ class Disk:
 
 
 system = Disk()
-"""The disk that is used."""
+"""The disk in use."""

@@ -1,4 +1,4 @@
-"""Processes that train together, and sums over them; sole user of torch.distributed."""
+"""Processes that train together, and sums over them; the only module with torch.distributed."""
 
 import hashlib
 import os
@@ -70,10 +70,10 @@ class World:
         return summed
 
     def shared(self, own: Tensor) -> Tensor:
-        """Return the sum over all processes, each of which computes the same from it.
+        """Return the sum over all processes, from which all of them compute the same result.
 
-        The gradient passes unchanged: what a process adds moves the common result as much as it
-        moves the sum, and the others' gradients are the same, so that none must be added.
+        The gradient passes unchanged: a process's summand changes the common result exactly as much
+        as the sum, and the other processes have the same gradient, so nothing is summed.
         """
         if self.size == 1:
             return own
@@ -100,7 +100,7 @@ class World:
             flat[start : start + step] = piece.cpu().numpy()
 
     def barrier(self) -> None:
-        """Wait until every process has come here."""
+        """Wait until every process has reached this call."""
         self.totals([0.0])
 
     def from_first(self, text: str) -> str:
@@ -142,7 +142,7 @@ class World:
         return totals_S
 
     def require_same(self, **facts: str) -> None:
-        """Check that each text is equal in all processes; messages call it by its keyword.
+        """Check that each text is equal in all processes; its keyword names it in messages.
 
         Raises:
             RunError: in rank 0, if a text differs; the message names the rank and the text.
@@ -203,7 +203,7 @@ class World:
         began = time.monotonic()
         if self.device.type == "cpu":
             # A sleeping process wakes up late, by milliseconds on a virtual machine, and a step has
-            # six sums. So it stays awake for a while, but yields the core to gloo's threads.
+            # six sums. So the process stays awake a while, but yields the core to gloo's threads.
             while not work.is_completed() and time.monotonic() - began < _AWAKE_SECONDS:
                 os.sched_yield()
         work.wait()
@@ -253,7 +253,7 @@ def connected(device: torch.device, *, timeout_seconds: float) -> Iterator[World
             arguments=("device",),
         )
     try:
-        # After a restart by torchrun, its store still holds the addresses of the former ranks.
+        # After a restart, torchrun's store still holds the addresses of the previous ranks.
         limit = timedelta(seconds=timeout_seconds)
         rendezvous: Any = dist.rendezvous("env://", timeout=limit)  # type: ignore[attr-defined]
         base_store, rank, size = next(rendezvous)

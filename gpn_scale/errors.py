@@ -1,7 +1,7 @@
 """The exceptions that a caller may want to catch.
 
-A message says what is wrong, what was given, what is expected and what to do next, in terms of the
-arguments of a Python call. `arguments` names them, so that a command can add its own flags.
+A message states what is wrong, what was given, what is expected and what to do next, in terms of
+Python arguments. `arguments` lists these, so that a command can add its own flags.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class GpnScaleError(Exception):
 
     @property
     def sentence(self) -> str:
-        r"""The message for a terminal: line breaks of names that it shows are `\n` and `\r`."""
+        r"""The message on one line for a terminal; line breaks in names appear as `\n` and `\r`."""
         if self.is_table:
             return str(self)
         return str(self).replace("\n", "\\n").replace("\r", "\\r")
@@ -70,7 +70,7 @@ class StoreError(GpnScaleError, ValueError):
 
 
 class FileError(GpnScaleError, ValueError):
-    """A file is not what it should be: no regular file, too large, or not in its format.
+    """A file is not a regular file, is too large, or is not in the expected format.
 
     >>> from gpn_scale.reading import check_file
     >>> check_file("/dev/null")
@@ -81,7 +81,7 @@ class FileError(GpnScaleError, ValueError):
 
 
 class MachineError(GpnScaleError):
-    """The machine refused: a full disk, a missing right, too little memory.
+    """The machine refused an operation: the disk is full, permission is denied, memory runs out.
 
     >>> from gpn_scale.explained import as_user_error
     >>> str(as_user_error(MemoryError())).partition(":")[0]
@@ -112,7 +112,7 @@ class UnfittedError(RunError, ValueError, AttributeError):
 
 
 class ElsewhereError(GpnScaleError):
-    """Another process of the run has failed and reports the reason; this one only stops.
+    """Another process of the run has failed and reports the reason; this process only stops.
 
     >>> issubclass(ElsewhereError, GpnScaleError)
     True

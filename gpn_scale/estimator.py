@@ -57,7 +57,7 @@ class GPNClassifier(AbstractClassifier):
     >>> classifier.score(graph, nodes=[0, 1, 2]) >= 0.0
     True
 
-    Configurations, explanations, files:
+    Configurations, explanations and files:
 
     >>> from gpn_scale.ppr.example import EXAMPLE_DIFFUSION
     >>> from gpn_scale.config import RunConfig, TrainConfig
@@ -108,27 +108,28 @@ class GPNClassifier(AbstractClassifier):
     0
 
     Args:
-        config: What to build and how to train it; None for the recipe that `gpn-train` takes for a
-            graph of this name (`gpn_scale.recipes`). The keywords up to `random_state` change
-            single fields of it; None leaves a field as it is.
+        config: Configuration of the model and its training; None for the recipe that `gpn-train`
+            uses for a graph of this name (`gpn_scale.recipes`). The keywords up to `random_state`
+            override single fields; None keeps a field.
         model: `GPN+` or `GPN`.
         mode: `exact` or `minibatch`.
         epochs: Maximum number of epochs after the warm-up.
-        patience: Number of epochs without a better validation cross-entropy that end training.
+        patience: Number of epochs without a better validation cross-entropy after which training
+            stops.
         learning_rate: Learning rate of the Adam optimiser.
         weight_decay: Weight decay of the encoder's parameters.
         hidden: Width of the hidden layers.
-        layers: Number of linear layers, the last one into the latent space.
+        layers: Number of linear layers; the last one maps to the latent space.
         latent: Dimension of the latent space.
-        dropout: Fraction of hidden units of the encoder dropped in training.
+        dropout: Fraction of the encoder's hidden units that are dropped in training.
         teleport: Probability of returning to the root in the diffusion.
         steps: Number of diffusion steps, or `inf`.
-        random_state: Seed of initial values and dropout, at least 0.
+        random_state: Seed of the initial weights and of dropout, at least 0.
         verbose: Whether `fit` shows a progress bar for each part of the model.
-        predicts_with: Diffusion of predictions; None for that of training.
+        predicts_with: Diffusion of predictions; None for the diffusion of training.
         device: `auto`, `cpu`, `cuda`, ...
         dtype: Type of all real numbers; float64 is for tests and studies of round-off.
-        world: Processes that train and predict together, each making the same calls.
+        world: Processes that train and predict together; all of them must make the same calls.
 
     Raises:
         ConfigError: a value is not allowed, or the model cannot predict with `predicts_with`.
@@ -174,10 +175,10 @@ class GPNClassifier(AbstractClassifier):
         check_trainable(as_graph(graph))
 
     def trainer(self, graph: GraphLike, store: StoreLike | None = None) -> Trainer:
-        """Return a trainer of the feature evidence, which is all of a GPN, that has not started.
+        """Return a new trainer of the feature evidence, which is the only part of a GPN.
 
         Args:
-            graph: Graph with features and labels; gets the configured split if it has none.
+            graph: Graph with features and labels; without a split, it gets the configured one.
             store: Rows of the training and validation nodes, for `mode="minibatch"`.
 
         Raises:
@@ -193,7 +194,7 @@ class GPNClassifier(AbstractClassifier):
         *,
         warm_start: WarmStart | None = None,
     ) -> tuple[Trainer, ...]:
-        """Return trainers of all parts, for callers that drive or restore them themselves.
+        """Return trainers of all parts, for callers that run or restore them themselves.
 
         Pass each to `fit_trainer`, then call `calibrate`. Arguments and errors are those of
         `trainer` and `fit`.
@@ -208,7 +209,7 @@ class GPNClassifier(AbstractClassifier):
         observe: Observer | None = None,
         warm_start: "GPNClassifier | Path | str | None" = None,
     ) -> Self:
-        """Train on the graph's split, or on the configured one if it has none; return self.
+        """Train on the graph's split, or else on the configured one; return self.
 
         Args:
             graph: Graph with features and labels, or what `as_graph` makes one of: PyG `Data`, a
@@ -217,19 +218,19 @@ class GPNClassifier(AbstractClassifier):
             observe: Called after every epoch. If it returns True, the training of this part of the
                 model ends and its best weights so far are kept; further parts and the calibration
                 follow as usual. An exception from it ends `fit`, without a model.
-            warm_start: A trained classifier, or the file of one, whose weights training goes on
-                from; None for random ones. Its configuration must give them the same meaning, and
-                the graph must have its classes and features. Nodes that it was trained on should
-                be training nodes again (`EarlierNodes.grown_split_of` makes such a split).
+            warm_start: A trained classifier, or its file, whose weights training starts from; None
+                for random weights. Its architecture must match the configuration, and the graph
+                must have its classes and features. Nodes that it was trained on should be training
+                nodes again (`EarlierNodes.grown_split_of` makes such a split).
 
         Raises:
-            ConfigError: the weights of `warm_start` have no meaning in this configuration.
-            GraphError: the graph cannot be trained on, or not with `warm_start`.
+            ConfigError: the weights of `warm_start` do not match the configuration.
+            GraphError: the graph cannot be trained on, or does not match `warm_start`.
         """
         given = as_graph(graph)
         check_trainable(given)
         start = None if warm_start is None else _start_of(warm_start)
-        self._trained = None  # an earlier model would not fit the parameters any more
+        self._trained = None  # an earlier model would no longer match the parameters
         prepared = self._prepared(given, start)
         for trainer in self._trainers(prepared, store, start):
             self.fit_trainer(trainer, observe=observe)
@@ -238,7 +239,7 @@ class GPNClassifier(AbstractClassifier):
         return self
 
     def fit_trainer(self, trainer: Trainer, *, observe: Observer | None = None) -> Self:
-        """Train one part with its trainer, perhaps restored from a checkpoint; return self.
+        """Train one part with its trainer, new or restored from a checkpoint; return self.
 
         Args:
             trainer: The trainer, which knows its graph.
@@ -275,19 +276,19 @@ class GPNClassifier(AbstractClassifier):
         """Return which predictions to review and why, and which nodes to label next.
 
         Args:
-            graph: The graph of training with its split, or another one.
-            request: How many nodes to list, and the error rate to promise; None for the defaults.
+            graph: The training graph with its split, or another graph.
+            request: Lengths of the lists, and the error rate to promise; None for the defaults.
             rows: PPR store of the graph, for graphs that are too large for exact rows.
             memory_bytes: Memory budget of the prediction in addition to graph and model.
-            scratch: Directory for what does not fit into the budget; None for the system's default.
-            progress: Called with the number of nodes done and the name of the phase.
+            scratch: Directory for arrays that exceed the budget; None for the system's default.
+            progress: Called with the number of finished nodes and the name of the phase.
 
         Raises:
-            ConfigError: there are fewer nodes than requested, or the promise cannot be made.
+            ConfigError: more nodes are requested than exist, or the promise cannot be made.
             StoreError: the graph is too large for exact rows, and `rows` is None or does not fit.
         """
         graph, request = self.aligned(graph).graph, request or TriageRequest()
-        checked_lengths(graph, request)  # before the work of a prediction
+        checked_lengths(graph, request)  # fail before the costly prediction
         store = None if rows is None else open_rows(rows, graph, self.predicts_with)
         prediction, evidence = self.predict_with_evidence(
             graph, memory_bytes=memory_bytes, scratch=scratch, progress=progress
@@ -308,11 +309,11 @@ class GPNClassifier(AbstractClassifier):
     ) -> Report:
         """Write the report that `gpn-train` writes: `report.html`, `.md`, `.json`, and plots.
 
-        Without the extra `charts`, page and plots are left out with a `RuntimeWarning`.
+        Without the extra `charts`, page and plots are skipped with a `RuntimeWarning`.
 
         Args:
-            graph: Graph with a split; or the training graph, if training has split it.
-            path: Folder, which is made if needed; files of an earlier report are replaced.
+            graph: Graph with a split, or the training graph if training has drawn its split.
+            path: Folder, which is created if needed; files of an earlier report are replaced.
             store: Rows of minibatch mode, whose missing mass the page shows.
 
         Returns:
@@ -331,7 +332,7 @@ class GPNClassifier(AbstractClassifier):
         """Write weights, calibration, cluster means and configuration to one safetensors file.
 
         The file of a GPN+ also holds the surprise of the nodes of one graph, 4 bytes per node: the
-        graph of calibration, or the one whose nodes were last predicted one by one.
+        graph of the calibration, or the one whose single nodes were predicted last.
         """
         save_model(Path(path), self.saved_model())
 
@@ -340,7 +341,7 @@ class GPNClassifier(AbstractClassifier):
         """Return a classifier that predicts as the saved one did.
 
         Raises:
-            RunError: the file is missing, damaged, not a model file, or of another version.
+            RunError: the file is missing, damaged, not a model file, or from another version.
         """
         saved = load_model(Path(path))
         classifier = cls(
@@ -352,7 +353,7 @@ class GPNClassifier(AbstractClassifier):
         return classifier
 
     def _prepared(self, graph: GraphLike, start: WarmStart | None = None) -> Graph:
-        """Return the graph with a split, after taking the parameters for a training on it."""
+        """Apply the parameters for training on `graph`, and return it with a split."""
         given = self._configured_for(graph)
         check_trainable(given)
         self._split_of = given.fingerprint() if given.split is None else ""

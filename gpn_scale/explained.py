@@ -1,7 +1,7 @@
-"""Errors of the machine, of files and of other packages, in one sentence for the user.
+"""Explains errors of the machine, of files and of other packages in one sentence for the user.
 
-A full disk, a missing right, too little memory or a damaged file is no fault of the program. Its
-own faults stay what they are.
+A full disk, a missing permission, too little memory or a damaged file is not a bug in the program.
+Actual bugs keep their type and traceback.
 """
 
 import errno
@@ -17,16 +17,16 @@ _NEXT_STEPS = {
     errno.ENOSPC: "free space on this disk, or write to another one",
     errno.EDQUOT: "free space, or write to a disk with a larger quota",
     errno.EFBIG: "raise the limit on the size of files (ulimit -f), or write to another disk",
-    errno.EACCES: "give this user the right to it, or choose another path",
-    errno.EPERM: "give this user the right to it, or choose another path",
+    errno.EACCES: "give this user permission, or choose another path",
+    errno.EPERM: "give this user permission, or choose another path",
     errno.EROFS: "choose a folder that can be written",
     errno.ENAMETOOLONG: "choose a shorter name",
     errno.ENOENT: "check the path",
-    errno.ENOTDIR: "a file stands where a folder is expected: move it, or choose another path",
-    errno.EISDIR: "a folder stands where a file is expected: move it, or choose another path",
-    errno.EEXIST: "something of this name exists: move it, or choose another path",
-    errno.ENOTEMPTY: "the folder holds files: move them, or choose another path",
-    errno.ELOOP: "its links lead in a circle: replace them",
+    errno.ENOTDIR: "it is a file, but a folder is expected: move it, or choose another path",
+    errno.EISDIR: "it is a folder, but a file is expected: move it, or choose another path",
+    errno.EEXIST: "the name is already taken: move the file, or choose another path",
+    errno.ENOTEMPTY: "the folder is not empty: move its files, or choose another path",
+    errno.ELOOP: "its symbolic links form a cycle: replace them",
     errno.EMFILE: "raise the limit on open files (ulimit -n)",
     errno.ENFILE: "close other programs, which have too many files open",
     errno.EIO: "check the disk, which fails to read or write",
@@ -46,13 +46,13 @@ _ALLOCATION = (
     "malloc of size",
     "invalid buffer size",
 )
-"""Parts of the messages with which torch, NumPy and Arrow refuse to allocate memory."""
+"""Parts of the messages of torch, NumPy and Arrow when memory cannot be allocated."""
 _LONGEST_REASON = 300
 _SYSTEM_ERROR = re.compile(r"\(os error ([0-9]+)\)")
 
 
 def as_user_error(error: BaseException) -> GpnScaleError | None:
-    """Return an error that the user can do something about as one sentence; None for a fault.
+    """Return an error that the user can fix as a `GpnScaleError`; None for a bug.
 
     >>> print(as_user_error(OSError(errno.ENOSPC, "No space left on device", "run/model")))
     run/model: No space left on device: free space on this disk, or write to another one
@@ -62,7 +62,7 @@ def as_user_error(error: BaseException) -> GpnScaleError | None:
     if isinstance(error, GpnScaleError):
         return error
     if isinstance(error, BrokenPipeError) and error.filename is None:
-        return None  # the reader of standard output has gone, which is no error
+        return None  # the reader of standard output has gone, which is not an error
     reason = _reason(error)
     if isinstance(error, MemoryError) or _is_about_memory(error):
         return MachineError(
@@ -76,7 +76,7 @@ def as_user_error(error: BaseException) -> GpnScaleError | None:
     if _is_from(error, "safetensors", "SafetensorError"):
         return MachineError(_tensor_sentence(error, reason))
     if isinstance(error, ValueError) and "embedded null" in reason:
-        return MachineError("a path holds a zero byte, which no path may hold: choose another one")
+        return MachineError("a path contains a zero byte, which is not allowed: choose another one")
     if isinstance(error, UnicodeError):
         return MachineError(f"a name or a text is not valid UTF-8 ({reason})")
     if isinstance(error, RuntimeError) and "Symlink loop" in reason:  # of Path.resolve
@@ -85,13 +85,14 @@ def as_user_error(error: BaseException) -> GpnScaleError | None:
         return MachineError("the data is nested too deeply to be read")
     if isinstance(error, BrokenExecutor):
         return MachineError(
-            f"a process of this command was ended from outside, perhaps for its memory ({reason})"
+            "a process of this command was killed from outside, perhaps because memory ran out "
+            f"({reason})"
         )
     return None
 
 
 class Explained:
-    """Raises errors within a block as `as_user_error` explains them; faults stay what they are.
+    """Replaces errors within a block by those of `as_user_error`; bugs are raised unchanged.
 
     >>> with Explained():
     ...     raise MemoryError("8 TiB")  # doctest: +ELLIPSIS
@@ -125,12 +126,12 @@ def _sentence(path: str, number: int, reason: str) -> str:
 
 
 def _noted_path(error: BaseException) -> str:
-    """Return the path that `files.replacing` has noted; "" if there is none."""
+    """Return the path that `files.replacing` has added as a note, or ""."""
     return "".join(getattr(error, "__notes__", [])[:1])
 
 
 def _tensor_sentence(error: BaseException, reason: str) -> str:
-    """Return what is wrong with a file of tensors; safetensors gives system errors as text."""
+    """Return a sentence about a file of tensors; safetensors reports system errors as text."""
     path = _noted_path(error)
     number = _SYSTEM_ERROR.search(reason)
     if number is not None:
@@ -146,7 +147,7 @@ def _is_about_memory(error: BaseException) -> bool:
 
 
 def _is_from(error: BaseException, package: str, name: str) -> bool:
-    """Return whether an error is of a class of a package, which is not imported for this."""
+    """Return whether an error has a class of a package, without importing the package."""
     kind = getattr(sys.modules.get(package), name, None)
     return kind is not None and isinstance(error, kind)
 

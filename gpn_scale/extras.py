@@ -1,4 +1,4 @@
-"""The packages that only some commands need, by the extra that installs them."""
+"""Optional packages that only some commands need, by the extra that installs them."""
 
 import warnings
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "serve": ("fastapi", "jinja2", "prometheus_client", "uvicorn"),
     "tensorboard": ("tensorboard",),
 }
-"""Names under which the packages of each extra are imported."""
+"""Import names of the packages of each extra."""
 
 
 def check_extra(extra: str, purpose: str) -> None:
@@ -26,11 +26,11 @@ def check_extra(extra: str, purpose: str) -> None:
         purpose: What needs the packages, as the subject of a sentence.
 
     Raises:
-        MissingExtraError: one is missing, or cannot be imported.
+        MissingExtraError: a package is missing or cannot be imported.
     """
     for package in EXTRAS[extra]:
         try:
-            with warnings.catch_warnings():  # of other packages about their own requirements
+            with warnings.catch_warnings():  # packages warn about their own requirements
                 warnings.simplefilter("ignore")
                 import_module(package)
         except ImportError as error:

@@ -1,4 +1,4 @@
-"""Fields of configuration dataclasses by their type: checks, and values from texts.
+"""Types of configuration fields: checks of values, and conversion from text.
 
 A field is an int, a float, a bool, a text, a `Literal`, or a union of these.
 """
@@ -19,11 +19,11 @@ _SHOWN = 80
 
 
 def checks_fields(section: str = "", **most: float) -> Callable[[type[T]], type[T]]:
-    """Return a class decorator that makes a dataclass refuse values that its fields exclude.
+    """Return a class decorator that makes a dataclass reject values that its fields do not allow.
 
-    Refused are values that a `Literal` does not have, numbers of another type, and numbers above
-    the upper bound that every numeric field has. Types are checked first in `__post_init__`, upper
-    bounds last. Put the decorator below `@dataclass`.
+    It rejects values that a `Literal` does not list, numbers of the wrong type, and numbers above
+    the field's upper bound, which every numeric field has. Types are checked before the class's own
+    `__post_init__`, upper bounds after it. Put the decorator below `@dataclass`.
 
     >>> from dataclasses import dataclass
     >>> @dataclass
@@ -42,7 +42,7 @@ def checks_fields(section: str = "", **most: float) -> Callable[[type[T]], type[
 
     Args:
         section: Name of the section of `RunConfig` that the class stands for, used in messages.
-        most: The largest value of each numeric field: what a machine can hold, or what ends.
+        most: Largest allowed value of each numeric field, for which runs still fit and finish.
     """
 
     def decorate(cls: type[T]) -> type[T]:
@@ -69,7 +69,7 @@ def checks_fields(section: str = "", **most: float) -> Callable[[type[T]], type[
 
 @cache
 def _checked_fields(cls: Any) -> dict[str, Any]:
-    """Return the types of the fields that are a number, a `Literal`, or one of both."""
+    """Return the types of the fields that are a number, a `Literal`, or a union of both."""
     hints = get_type_hints(cls)
     return {f.name: hints[f.name] for f in fields(cls) if _is_checked(hints[f.name])}
 
@@ -102,7 +102,7 @@ def require(condition: bool, name: str, value: object, expected: str) -> None:
         condition: Whether the value is allowed.
         name: The field, or several joined by ` + ` if `value` is their sum.
         value: What was given.
-        expected: What is allowed, as the end of a sentence.
+        expected: The allowed values, as the end of a sentence.
     """
     if not condition:
         arguments = name.split(" + ")
@@ -110,7 +110,7 @@ def require(condition: bool, name: str, value: object, expected: str) -> None:
 
 
 def shown(value: object) -> str:
-    """Return a value for a message; one with thousands of characters is cut.
+    """Return a value as text for a message, shortened if it is very long.
 
     >>> shown("inf"), shown(10**100)
     ("'inf'", '100000000000000000000000000000... (101 characters)')
@@ -185,7 +185,7 @@ def parse_assignments(assignments: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def unknown_field(key: str, known: Sequence[str]) -> str:
-    """Return a message that the configuration has no field `key`; it names similar fields.
+    """Return a message about the unknown configuration field `key`, with similar fields.
 
     >>> unknown_field("train.epoch", ["mode", "train.epochs"])
     "the configuration has no field 'train.epoch'; did you mean train.epochs?"

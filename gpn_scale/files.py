@@ -1,8 +1,8 @@
-"""The gate through which files are changed: atomic writes, appends, removals, folders and locks.
+"""The only code that changes files: atomic writes, removals, folders and locks.
 
-A reader sees the old file or the new one, never a part of it, also after a full disk, a killed
-process or a loss of power. Locks divide work on the same files among processes that know nothing of
-each other. All system calls that change anything are those of `disk.system`.
+A reader sees either the old file or the new one, never a partial one, even after a full disk, a
+killed process or a power failure. Locks coordinate independent processes that work on the same
+files. All system calls that change anything go through `disk.system`.
 """
 
 import errno
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9]+\.tmp", re.DOTALL)
-"""Name of a temporary file; `name` is that of the file which it becomes."""
+"""Pattern of the names of temporary files; `name` is the final name of the file."""
 NO_LOCKS = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
-"""Errors of file systems that have no locks."""
+"""Error numbers of file systems that do not support locks."""
 _BUFFER_BYTES = 1 << 17
 _NAME_BYTES = 200
-"""Longest name that `file_name` leaves as it is; suffixes and temporary names need the rest."""
+"""Longest name that `file_name` keeps; suffixes and temporary names need the rest."""
 _NAME_START = 120
 _PROCESS = int.from_bytes(os.urandom(4), "little")
-"""Tells processes with the same id apart, such as those of two containers on one volume."""
+"""Distinguishes processes with the same id, such as those of two containers on one volume."""
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Yield a new file, which takes the place of `path` when the block ends without an error.
+    """Yield a new file, which replaces `path` when the block ends without an error.
 
-    It is flushed to disk before it gets its name, and its name before this function returns. On an
-    error it is removed, and `path` keeps its content. A file that a killed process has left is
-    removed by the next call for the same path.
+    The content is flushed to disk before the file is renamed, and the new name before this function
+    returns. On an error, the new file is removed and `path` keeps its content. A file left by a
+    killed process is removed by the next call for the same path.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -57,7 +57,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             yield file
             if not file.closed:
                 file.flush()
-            if raw.failure is not None:  # which a library may have kept to itself
+            if raw.failure is not None:  # a library may have swallowed the error
                 raise raw.failure
         finally:
             raw.is_finished = True
@@ -75,7 +75,7 @@ def temporary_path(path: Path) -> Path:
 
 @contextmanager
 def replacing_map(path: Path, num_bytes: int) -> Iterator[mmap.mmap]:
-    """Yield a map of a new file of zeros, which takes the place of `path` as in `replacing`.
+    """Yield a memory map of a new file of zeros, which replaces `path` as in `replacing`.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -86,13 +86,13 @@ def replacing_map(path: Path, num_bytes: int) -> Iterator[mmap.mmap]:
     b'abc'
     """
     with _replacement(path) as descriptor:
-        # A write to a block that a full disk does not have would kill the process.
+        # On a full disk, writing to a block that is not allocated would kill the process.
         disk.system.allocate(descriptor, num_bytes)
         yield disk.system.map(descriptor, num_bytes)
 
 
 def scratch_map(folder: Path | None, num_bytes: int) -> mmap.mmap:
-    """Return a map of zeros in a file without a name (None: in the system's default folder).
+    """Return a memory map of zeros in an unnamed file in `folder` (None: the system's default).
 
     >>> len(scratch_map(None, 3))
     3
@@ -146,7 +146,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def file_name(text: str) -> str:
-    """Return a text as the name of one file or folder, different for different texts.
+    """Return a text as a valid name of a file or folder; different texts get different names.
 
     Most texts stay as they are. Others, such as paths, get their separators and leading dots
     replaced by `%` and two digits, and very long ones end in a hash.
@@ -168,7 +168,7 @@ def file_name(text: str) -> str:
 
 
 def make_folder(path: Path, *, exist_ok: bool = True) -> None:
-    """Make a folder and those that it is in, durably.
+    """Create a folder and its missing parents, and flush their names to disk.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -192,7 +192,7 @@ def make_folder(path: Path, *, exist_ok: bool = True) -> None:
 
 
 def remove(*paths: Path) -> None:
-    """Remove files, durably; those that do not exist are passed over.
+    """Remove files, and flush the removal to disk; missing files are ignored.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -224,7 +224,7 @@ def remove_folder(path: Path) -> None:
 
 
 def rename(source: Path, target: Path) -> None:
-    """Give a file or folder another name, durably; what is in it must be on the disk already.
+    """Rename a file or folder, and flush the new name to disk; its content must be there already.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -238,7 +238,7 @@ def rename(source: Path, target: Path) -> None:
 
 
 def remove_left_over(folder: Path, is_own: Callable[[str], bool]) -> None:
-    """Remove temporary files that ended processes have left; those of living ones stay.
+    """Remove temporary files of processes that have ended; those of running ones are kept.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -249,18 +249,18 @@ def remove_left_over(folder: Path, is_own: Callable[[str], bool]) -> None:
 
     Args:
         folder: The folder.
-        is_own: Whether a temporary file that was to become this name may be removed.
+        is_own: Returns whether temporary files with this final name may be removed.
     """
     names = os.listdir(folder) if folder.is_dir() else []
     for name in names:
         match = TEMPORARY.fullmatch(name)
         if match is not None and is_own(match["name"]):
-            with suppress(OSError):  # what cannot be removed now is in nobody's way
+            with suppress(OSError):  # a file that cannot be removed does no harm
                 _remove_unless_locked(folder / name)
 
 
 def sync_folder(path: Path) -> None:
-    """Wait until the names in a folder are on the disk.
+    """Flush the names in a folder to disk.
 
     >>> sync_folder(Path("."))
     """
@@ -272,10 +272,10 @@ def sync_folder(path: Path) -> None:
 
 
 class _NewFile(io.RawIOBase):
-    """A file that is being written; what is written to it after a failure is dropped.
+    """A file that is being written; writes after a failure are ignored.
 
-    Libraries finish what they write also after a failure, which must not fail again. The file has
-    no number, so that nothing writes around the gate.
+    Libraries keep writing after a failure, and these writes must not fail again. The object has no
+    file number, so that nothing can write to the file without this module.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -305,7 +305,7 @@ class _NewFile(io.RawIOBase):
 
 @contextmanager
 def _replacement(path: Path) -> Iterator[int]:
-    """Yield the descriptor of a temporary file that becomes `path` if the block ends well."""
+    """Yield the descriptor of a temporary file that becomes `path` if the block succeeds."""
     temporary = temporary_path(path)
     try:
         remove_left_over(path.parent, lambda name: name == path.name)
@@ -322,12 +322,12 @@ def _replacement(path: Path) -> Iterator[int]:
             os.close(descriptor)
         sync_folder(path.parent)
     except BaseException as error:
-        error.add_note(str(path))  # errors of writing name no file, or the temporary one
+        error.add_note(str(path))  # write errors name no file, or the temporary one
         raise
 
 
 def _open_temporary(path: Path) -> int:
-    """Return a new file, locked: the lock tells `remove_left_over` that its process is alive."""
+    """Return a new, locked file: the lock shows `remove_left_over` that its process is running."""
     while True:
         descriptor = disk.system.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         try:
@@ -358,7 +358,7 @@ def _is_same_file(descriptor: int, path: Path) -> bool:
 
 
 def _remove_unless_locked(path: Path) -> None:
-    """Remove a temporary file unless a living process has locked it."""
+    """Remove a temporary file unless a running process has locked it."""
     descriptor = disk.system.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     try:
         if has_lock(descriptor, wait=False):

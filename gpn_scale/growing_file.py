@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class GrowingFile(io.RawIOBase):
-    """A file that is read and appended to; unbuffered, and made if it is missing.
+    """A file that is read and appended to; unbuffered, and created if it is missing.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder, GrowingFile(Path(folder) / "lines") as file:
@@ -47,7 +47,7 @@ class GrowingFile(io.RawIOBase):
         """Write all bytes at the end of the file.
 
         Raises:
-            OSError: not all were written; those that were are removed if that is possible.
+            OSError: not all bytes could be written; a partial write is undone if possible.
         """
         size, rest = os.fstat(self._descriptor).st_size, memoryview(content)
         try:

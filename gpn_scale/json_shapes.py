@@ -1,9 +1,10 @@
 """Checks that a JSON value has the shape that its reader expects.
 
-A shape is a type (`str`, `int`, `float`, `bool`, `dict`, `list`), or a tuple of shapes of which one
-must fit; None stands for null. A list with one shape has any number of elements of this shape, one
-with several shapes has exactly these. A dictionary with the key `str` has the shape of all values,
-others have the shapes of single entries, which may be missing if their names end in `?`.
+A shape is a type (`str`, `int`, `float`, `bool`, `dict`, `list`), None for null, or a tuple of
+alternative shapes. A list with one shape stands for any number of elements of that shape; a list
+with several shapes stands for exactly these elements. A dictionary with the key `str` gives the
+shape of all values; other dictionaries give the shapes of single entries, which are optional if
+their names end in `?`.
 """
 
 from typing import Any
@@ -16,7 +17,7 @@ _NAMES |= {dict: "an object", list: "a list"}
 
 
 def check_shape(value: Any, shape: Any, name: str) -> None:
-    """Refuse a value of another shape.
+    """Raise a `FileError` if a value does not have the given shape.
 
     >>> check_shape({"seconds": {"train": 2.5}, "more": 1}, {"seconds": {str: float}}, "report")
     >>> check_shape({"seconds": [2.5]}, {"seconds": {str: float}}, "report")
@@ -30,8 +31,8 @@ def check_shape(value: Any, shape: Any, name: str) -> None:
 
     Args:
         value: A value that was read from JSON.
-        shape: What it should be, see above; further entries of objects are allowed.
-        name: What it is called in messages.
+        shape: The expected shape, see above; objects may have additional entries.
+        name: Name of the value in messages.
 
     Raises:
         FileError: the value, or one inside of it, has another shape.

@@ -22,11 +22,11 @@ KEYWORDS = {
     "steps": "diffusion.steps",
     "random_state": "train.rng_seed",
 }
-"""The field of `RunConfig` that each keyword sets, by its key."""
+"""Key of the `RunConfig` field that each keyword sets."""
 
 
 def with_keywords(config: RunConfig, keywords: Mapping[str, Any]) -> RunConfig:
-    """Return `config` with the fields of all keywords changed that are not None.
+    """Return `config` with the fields of all keywords that are not None replaced.
 
     >>> with_keywords(RunConfig(), {"epochs": 3, "latent": None}).train.epochs
     3
@@ -41,9 +41,9 @@ def with_keywords(config: RunConfig, keywords: Mapping[str, Any]) -> RunConfig:
 def configuration_for(
     graph: Graph, config: RunConfig | None, keywords: Mapping[str, Any]
 ) -> RunConfig:
-    """Return the configuration of a training: the given one or the graph's recipe, and keywords.
+    """Return the given configuration, or else the graph's recipe, overridden by keywords.
 
-    The recipe is the one that `gpn-train` takes for a dataset of the graph's name.
+    The recipe is the one that `gpn-train` uses for a dataset of the graph's name.
 
     >>> from gpn_scale import build_graph
     >>> graph = build_graph([0, 1], [1, 2], features=[[0.5], [2.0], [-1.0]], name="mine")
@@ -53,7 +53,7 @@ def configuration_for(
     Args:
         graph: Graph to train on.
         config: Configuration to start from; None for the recipe.
-        keywords: Values of `KEYWORDS`; None or missing for those that stay.
+        keywords: Values of `KEYWORDS`; fields whose keyword is None or missing are kept.
 
     Raises:
         ConfigError: a value is not allowed.
@@ -66,7 +66,7 @@ def configuration_for(
 
 
 def changed_fields(config: RunConfig) -> str:
-    """Return Python code that makes `config`, with the fields that differ from the default.
+    """Return Python code that creates `config`, with only the fields that differ from defaults.
 
     >>> from gpn_scale.config import TrainConfig
     >>> changed_fields(RunConfig(model="GPN", train=TrainConfig(epochs=3)))

@@ -1,4 +1,4 @@
-"""Locks on files, between processes that know nothing of each other; they end with the process."""
+"""Locks on files between independent processes; a lock ends with its process."""
 
 import os
 import weakref
@@ -28,7 +28,7 @@ def claimed(path: Path, *, wait: bool) -> Iterator[bool]:
             process holds the lock.
     """
     make_folder(path.parent)
-    # Opening a pipe without O_NONBLOCK would wait until somebody reads from it.
+    # Opening a pipe without O_NONBLOCK would block until a process reads from it.
     descriptor = disk.system.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK)
     try:
         yield has_lock(descriptor, wait=wait)
@@ -37,7 +37,7 @@ def claimed(path: Path, *, wait: bool) -> Iterator[bool]:
 
 
 class InUse:
-    """A mark of this process on a file, which `is_in_use` sees; it ends with the object or process.
+    """A mark that this process uses a file, for `is_in_use`; it ends with the object or process.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -73,7 +73,7 @@ class InUse:
 
 
 def is_in_use(path: Path) -> bool:
-    """Return whether any process has an `InUse` mark on the file `path`, or it cannot be told.
+    """Return whether any process has an `InUse` mark on `path`; True if this cannot be determined.
 
     >>> is_in_use(Path("no_file"))
     False

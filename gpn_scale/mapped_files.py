@@ -1,8 +1,8 @@
-"""What happens when a file that is mapped into memory can no longer be read or written.
+"""Handling of memory-mapped files that can no longer be read or written.
 
-If a mapped file is cut short, or the disk of one that grows is full, the next touch of its map
-raises the signal SIGBUS, which would end the process without a word. No Python code can catch it:
-the same instruction would raise it again for ever. So a handler of the C library prints one
+If a mapped file is truncated, or the disk of a growing one is full, the next access to its map
+raises the signal SIGBUS, which would end the process without a message. Python code cannot handle
+it: the same instruction would raise it again forever. So a handler of the C library prints one
 sentence and ends the process.
 """
 
@@ -18,7 +18,7 @@ _HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_int)
 
 @contextmanager
 def bus_errors_explained(say: Callable[[str], None], exit_code: int) -> Iterator[None]:
-    """End the process with a sentence where a mapped file fails within the block.
+    """Within the block, end the process with a message if a mapped file fails.
 
     >>> with bus_errors_explained(print, exit_code=2):
     ...     sum(bytes(3))
@@ -79,7 +79,7 @@ def _sentence() -> str:
         paths = []
     if paths:
         return (
-            f"{paths[0]} was cut short while it was in use: restore it, and keep other programs "
+            f"{paths[0]} was truncated while it was in use: restore it, and keep other programs "
             "from changing files in use"
         )
     return (

@@ -1,4 +1,4 @@
-"""How much memory this process uses, and how to make it use less."""
+"""Measures the memory of this process, and makes it use less."""
 
 import contextlib
 import ctypes
@@ -24,7 +24,7 @@ def resident_bytes() -> tuple[int, int]:
 
 
 def physical_bytes() -> int:
-    """Return the memory of this machine, whether it is free or not.
+    """Return the total memory of this machine, free or not.
 
     >>> physical_bytes() > 1 << 28
     True
@@ -42,7 +42,7 @@ def peak_rss_bytes() -> int:
 
 
 def forget_peak() -> None:
-    """Let the peak of this process's resident memory begin anew; does nothing but on Linux.
+    """Reset the peak of this process's resident memory; has no effect except on Linux.
 
     >>> before = peak_rss_bytes()
     >>> forget_peak()
@@ -54,7 +54,7 @@ def forget_peak() -> None:
 
 
 def anonymous_bytes() -> int:
-    """Return the resident memory that no file backs, so that the system cannot reclaim it.
+    """Return the resident memory that is not backed by a file, which cannot be reclaimed.
 
     >>> anonymous_bytes() > 0
     True

@@ -1,4 +1,4 @@
-"""What commands print: lines of text for people, or JSON lines for programs.
+"""Output of commands: lines of text for people, or JSON lines for programs.
 
 Results go to standard output, everything else to standard error. In the format `json`, every line
 is an object with at least `time`, `level`, `event` and `message`; numbers are fields of their own.
@@ -23,7 +23,7 @@ FORMAT_VARIABLE = "GPN_SCALE_LOG_FORMAT"
 _CONTROLS = {
     code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"
 }
-"""Characters of names and paths that would command a terminal, and how they are shown."""
+"""Control characters that names and paths may contain, with the escapes that replace them."""
 
 Level = Literal["info", "warning", "error"]
 
@@ -82,10 +82,10 @@ def say(
     Args:
         event: What happened, in one word.
         message: The message in one sentence.
-        level: How serious it is; text has it in front of warnings and errors.
-        text: What the format `text` shows; the message by default.
-        result: Whether it is a result, for standard output.
-        stream: Where to write; None for standard output or standard error.
+        level: Severity; the format `text` shows it in front of warnings and errors.
+        text: Text for the format `text`; the message by default.
+        result: Whether the message is a result, which goes to standard output.
+        stream: Stream to write to; None for standard output or standard error.
         fields: Further fields of the JSON object; NaN and infinity become null.
     """
     if stream is None:
@@ -101,15 +101,15 @@ def say(
 def write_line(stream: TextIO | None, line: str) -> None:
     """Write one line to a stream of this process, which may be closed or full.
 
-    Work goes on without a standard error that cannot be written. A standard output that cannot be
-    written is an error, since results would be lost; a closed one is left alone.
+    If standard error cannot be written, the program continues without it. If standard output cannot
+    be written, results would be lost, so this is an error; a closed one is ignored.
 
     >>> write_line(sys.stdout, "written: a.csv")
     written: a.csv
 
     Raises:
-        BrokenPipeError: nobody reads standard output any more.
-        OSError: standard output cannot be written, such as one that goes to a full disk.
+        BrokenPipeError: the reader of standard output has gone.
+        OSError: standard output cannot be written, for example to a full disk.
     """
     if stream is None or stream.closed:
         return
@@ -131,7 +131,7 @@ def write_line(stream: TextIO | None, line: str) -> None:
 
 
 def silence(stream: TextIO) -> None:
-    """Let a stream of this process lead nowhere, also for what it still holds.
+    """Redirect a stream of this process to /dev/null, including its buffered content.
 
     >>> with open(os.devnull, "w") as stream:
     ...     silence(stream)
@@ -152,7 +152,7 @@ def json_line(event: str, message: str, *, level: Level = "info", **fields: Any)
     Args:
         event: What happened, in one word.
         message: The message in one sentence.
-        level: How serious it is.
+        level: Severity.
         fields: Further fields.
     """
     time = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -161,7 +161,7 @@ def json_line(event: str, message: str, *, level: Level = "info", **fields: Any)
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it: plain numbers, texts, lists and objects."""
+    """Convert a value for JSON: to plain numbers, texts, lists and objects."""
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, str | bool | int | None):
@@ -184,5 +184,5 @@ def _say_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Print a warning of Python as a message; replaces `warnings.showwarning`."""
+    """Print a Python warning as a message; replaces `warnings.showwarning`."""
     say("warning", str(message), level="warning", category=category.__name__, stream=file)

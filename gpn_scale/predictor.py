@@ -50,7 +50,7 @@ from gpn_scale.train.task import checked_split
 
 
 class AbstractPredictor:
-    """What a `GPNClassifier` does once it is trained.
+    """The methods of a trained `GPNClassifier`.
 
     >>> from gpn_scale import GPNClassifier
     >>> issubclass(GPNClassifier, AbstractPredictor)
@@ -74,15 +74,15 @@ class AbstractPredictor:
         self._contract: DataContract | None = None
         self._surprise: GraphSurprise | None = None
         self._clusters_fingerprint = ""
-        """Fingerprint of the graph and clusters that the network's cluster evidence belongs to."""
+        """Fingerprint of the graph and clusters to which the network's cluster evidence belongs."""
         self._split_of = ""
-        """Fingerprint of the graph without split that was split for training; empty if none."""
+        """Fingerprint of the graph for which training drew a split; empty if it drew none."""
 
     def _configure(
         self, config: RunConfig, diffusion: DiffusionConfig | None, world: World | None, device: str
     ) -> None:
         self.config, self.predicts_with = config, diffusion or config.diffusion
-        replace(config, diffusion=self.predicts_with)  # refuses what the model cannot diffuse
+        replace(config, diffusion=self.predicts_with)  # raises if the model does not support it
         self.world = world or World()
         self.device = pick_device(device) if self.world.size == 1 else self.world.device
 
@@ -91,7 +91,7 @@ class AbstractPredictor:
         """The trained model.
 
         Raises:
-            UnfittedError: there is none yet.
+            UnfittedError: the classifier has not been trained.
         """
         if self._trained is None:
             raise UnfittedError("this classifier has no model yet: call fit or load first")
@@ -105,13 +105,13 @@ class AbstractPredictor:
         return self._contract
 
     def aligned(self, graph: GraphLike) -> AlignedGraph:
-        """Return the graph with the model's columns, by name, and its classes; and what changed.
+        """Match a graph's columns and classes with the model's by name; return it with notes.
 
-        All methods that take a graph do this by themselves. The graph of training that had no split
-        gets the one that training has drawn.
+        All methods that take a graph do this themselves. If training drew a split for this graph,
+        the graph gets it.
 
         Raises:
-            GraphError: it is no graph, or feature columns are missing, or their number differs.
+            GraphError: it is not a graph, or feature columns are missing or differ in number.
         """
         graph = as_graph(graph)
         if graph.split is None and self._split_of and self._split_of == graph.fingerprint():
@@ -133,8 +133,8 @@ class AbstractPredictor:
 
         Args:
             graph: Graph with a split.
-            prediction: Prediction of all nodes that is not calibrated, whose probabilities are
-                changed in place; None to compute it.
+            prediction: Uncalibrated prediction of all nodes, whose probabilities are changed in
+                place; None to compute it.
             memory_bytes: Memory budget in addition to graph and model.
 
         Returns:
@@ -167,19 +167,19 @@ class AbstractPredictor:
     ) -> Prediction:
         """Return class probabilities and uncertainty of every node, by exact diffusion.
 
-        The graph may differ from that of training, but must have the same feature columns.
+        The graph may differ from the training graph, but must have the same feature columns.
 
         Args:
-            graph: Graph with features, or what `as_graph` makes one of.
+            graph: Graph with features, or any input of `as_graph`.
             store: Rows of the graph; cluster evidence for `predict_nodes` and `predict_new` is
                 then collected too, and saved with the model.
             memory_bytes: Memory budget in addition to graph and model.
-            scratch: Directory for what does not fit into the budget; None for the system's default.
-            progress: Called with the number of nodes done and the name of the phase.
+            scratch: Directory for arrays that exceed the budget; None for the system's default.
+            progress: Called with the number of finished nodes and the name of the phase.
 
         Raises:
-            GraphError: the graph has a different number of feature columns from that of training.
-            ConfigError: the budget is too small; the message says what would suffice.
+            GraphError: the number of feature columns differs from that of the training graph.
+            ConfigError: the budget is too small; the message names one that suffices.
         """
         graph = self.aligned(graph).graph
         raw = self._predict(graph, None, store, memory_bytes, scratch, progress)
@@ -195,7 +195,7 @@ class AbstractPredictor:
         progress: ProgressCallback | None = None,
         calibrate: bool = False,
     ) -> tuple[Prediction, EvidenceSummary]:
-        """Return the prediction of every node and the feature evidence that it was made from.
+        """Return the prediction of every node, and the feature evidence on which it is based.
 
         Arguments and errors are those of `predict`; with `calibrate`, the model is calibrated on
         this graph first, with this prediction. Pass the evidence to `explain` to avoid computing
@@ -218,12 +218,12 @@ class AbstractPredictor:
 
         Args:
             graph: Graph with features.
-            nodes: Nodes with rows, by position or by name, (B,).
+            nodes: Nodes by position or by name, (B,); each needs a row in the store.
             rows: PPR store of the graph.
-            explain: Number of contributors to name for each node.
+            explain: Number of contributors to list for each node.
 
         Raises:
-            GpnScaleError: a node is not in the graph or has no row, or the store does not fit.
+            GpnScaleError: a node is not in the graph or has no row, or the store does not match.
         """
         graph = self.aligned(graph).graph
         require_evidence_diffusion(self.predicts_with, "predicting single nodes from rows")
@@ -264,12 +264,12 @@ class AbstractPredictor:
         Args:
             graph: Graph of the existing nodes.
             features: Feature rows of the new nodes, with the columns of training.
-            neighbours: Ids of the neighbours of each new node; N + j is the j-th new node.
+            neighbours: Positions of the neighbours of each new node; N + j is the j-th new node.
             edge_weights: Weights of these edges; None for 1.
-            tolerance: Amounts of mass below this are not followed further; 0 is exact.
+            tolerance: Mass below this amount is not diffused further; 0 is exact.
 
         Raises:
-            GraphError: the new nodes do not fit the graph or the model.
+            GraphError: the new nodes do not match the graph or the model.
         """
         graph = self.aligned(graph).graph
         require_evidence_diffusion(self.predicts_with, "predicting new nodes")
@@ -295,13 +295,13 @@ class AbstractPredictor:
 
         Args:
             graph: Graph with features.
-            nodes: A node, or several: positions, or names out of `Graph.node_names`.
+            nodes: One node or several, by position or by name (`Graph.node_names`).
             rows: PPR store of the graph, for graphs that are too large for exact rows.
-            count: Number of contributors to name for each node.
+            count: Number of contributors to list for each node.
             evidence: Evidence from `predict_with_evidence` of this graph; None to compute it.
 
         Raises:
-            ConfigError: the model diffuses logarithms of evidence, which have no shares.
+            ConfigError: the model diffuses logarithms of evidence, for which shares do not exist.
             StoreError: the graph is too large for exact rows, and `rows` is None or does not fit.
         """
         graph = self.aligned(graph).graph
@@ -371,9 +371,9 @@ class AbstractPredictor:
         return self.trained.finished(raw, average)
 
     def surprise_of(self, graph: Graph) -> NDArray[np.float32] | None:
-        """Return the surprise of the graph's nodes, (N,); predict them all unless it is known.
+        """Return the surprise of the graph's nodes, (N,), or None for a model without p-values.
 
-        None for a model without p-values.
+        Unless it is known already, all nodes are predicted.
         """
         if self.trained.calibration is None or not self.trained.calibration.scores:
             return None

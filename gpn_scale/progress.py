@@ -10,7 +10,7 @@ from gpn_scale.messages import message_format, say
 
 
 class ProgressMeter:
-    """Shows how much of a task is done. Use as a context manager.
+    """Shows the progress of a task; used as a context manager.
 
     >>> from io import StringIO
     >>> with ProgressMeter("train", "epoch", total=10, stream=(lines := StringIO())) as meter:
@@ -23,11 +23,11 @@ class ProgressMeter:
 
     Args:
         what: Name of the task, e.g. `train`.
-        unit: What is counted, e.g. `epoch`.
+        unit: Unit that is counted, e.g. `epoch`.
         total: Upper limit of the count; None if unknown.
-        done: Count that an earlier run has reached.
+        done: Count at the start, if an earlier run is continued.
         seconds: Minimum time between two lines.
-        stream: Where to write; standard error by default.
+        stream: Stream to write to; standard error by default.
         silent: Show nothing (for all ranks but the first).
     """
 

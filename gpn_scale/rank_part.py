@@ -1,4 +1,4 @@
-"""The part of some work that one process of several does."""
+"""The part of the work that one of several processes does."""
 
 from dataclasses import dataclass
 

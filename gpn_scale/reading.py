@@ -1,8 +1,8 @@
-"""The gate through which files are read: regular files only, of bounded size and depth.
+"""The only code that opens files for reading: regular files of bounded size and depth.
 
-What a file holds is never trusted. A pipe, a device, a socket or a folder where a file is expected
-is refused at once instead of being waited for, and so is a text, a JSON document or an archive that
-would take more memory than such a file needs.
+The content of a file is never trusted. A pipe, a device, a socket or a folder in place of a file is
+refused at once, without waiting for it. So is a text, a JSON document or an archive that would take
+more memory than a file of its kind needs.
 """
 
 import gzip
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 TEXT_BYTES = 1 << 30
-"""Most bytes of a text file that is read at once."""
+"""Largest size in bytes of a text file that is read as a whole."""
 JSON_BYTES = 64 << 20
-"""Most bytes of a JSON document."""
+"""Largest size in bytes of a JSON document."""
 JSON_DEPTH = 64
-"""Most objects and lists inside of each other in a JSON document."""
+"""Largest depth of nested objects and lists in a JSON document."""
 UNPACKED_BYTES = 256 << 20
-"""A compressed file may always hold so many bytes."""
+"""Number of unpacked bytes that any compressed file may hold."""
 UNPACKED_FACTOR = 200
-"""A larger compressed file may hold so many times its own size; zip bombs hold a thousand times."""
+"""Largest ratio of unpacked to packed size beyond this limit; zip bombs have about 1000."""
 
 _PADDING_BYTES = 1 << 16
-"""Gzip allows zero bytes at the end of a file; so many are no padding, and take hours to skip."""
+"""Number of zero bytes at the end of a gzip file that is too large for legitimate padding."""
 
 _KINDS = {
     stat.S_IFDIR: "a folder",
@@ -43,7 +43,7 @@ _KINDS = {
 
 
 def open_file(path: Path | str) -> io.BufferedReader:
-    """Return the regular file `path`, opened for reading bytes; never waits.
+    """Open the regular file `path` for reading bytes; never blocks.
 
     >>> from tempfile import NamedTemporaryFile
     >>> with NamedTemporaryFile() as file, open_file(file.name) as opened:
@@ -51,7 +51,7 @@ def open_file(path: Path | str) -> io.BufferedReader:
     b''
 
     Raises:
-        FileError: the path leads to something else than a regular file, or cannot be a path.
+        FileError: the path does not lead to a regular file, or is not a valid path.
         OSError: the file does not exist or cannot be opened.
     """
     try:
@@ -68,7 +68,7 @@ def open_file(path: Path | str) -> io.BufferedReader:
 
 
 def check_file(path: Path | str) -> None:
-    """Refuse a path that leads to no regular file; for readers of other packages.
+    """Refuse a path that does not lead to a regular file, before another package reads it.
 
     >>> check_file("/dev/null")
     Traceback (most recent call last):
@@ -99,7 +99,7 @@ def file_size(path: Path | str) -> int:
 
 
 def read_bytes(path: Path | str, limit: int) -> bytes:
-    """Return the content of the file `path`, of at most `limit` bytes.
+    """Return the content of the file `path`, which may have at most `limit` bytes.
 
     >>> from tempfile import NamedTemporaryFile
     >>> with NamedTemporaryFile() as file:
@@ -109,7 +109,7 @@ def read_bytes(path: Path | str, limit: int) -> bytes:
     b'12345'
 
     Raises:
-        FileError: the file is larger, or no regular file.
+        FileError: the file is larger, or not a regular file.
         OSError: the file does not exist or cannot be read.
     """
     with open_file(path) as file:
@@ -123,7 +123,7 @@ def read_bytes(path: Path | str, limit: int) -> bytes:
 
 
 def read_text(path: Path | str, limit: int = TEXT_BYTES) -> str:
-    """Return the text of the file `path` in UTF-8, of at most `limit` bytes.
+    """Return the text of the UTF-8 file `path`, which may have at most `limit` bytes.
 
     >>> from tempfile import NamedTemporaryFile
     >>> with NamedTemporaryFile() as file:
@@ -131,7 +131,7 @@ def read_text(path: Path | str, limit: int = TEXT_BYTES) -> str:
     ''
 
     Raises:
-        FileError: the file is larger, not UTF-8, or no regular file.
+        FileError: the file is larger, not UTF-8, or not a regular file.
         OSError: the file does not exist or cannot be read.
     """
     content = read_bytes(path, limit)
@@ -155,14 +155,15 @@ def read_json(path: Path | str, limit: int = JSON_BYTES, *, allow_nan: bool = Fa
     {'epochs': 30}
 
     Raises:
-        FileError: the file is larger than `limit` bytes, no regular file, or not such a document.
+        FileError: the file is larger than `limit` bytes, not a regular file, or not such a
+            document.
         OSError: the file does not exist or cannot be read.
     """
     return parse_json(read_text(path, limit), str(path), allow_nan=allow_nan)
 
 
 def parse_json(text: str | bytes, what: str, *, allow_nan: bool = False) -> Any:
-    """Return the value of a JSON document that may hold anything.
+    """Return the value of a JSON document whose content is not trusted.
 
     >>> parse_json('{"epochs": 30}', "config")
     {'epochs': 30}
@@ -173,8 +174,8 @@ def parse_json(text: str | bytes, what: str, *, allow_nan: bool = False) -> Any:
 
     Args:
         text: The document.
-        what: Its name in messages.
-        allow_nan: Whether NaN, Infinity and numbers beyond all floating-point numbers are allowed.
+        what: Name of the document in messages.
+        allow_nan: Whether NaN, Infinity and numbers too large for float64 are allowed.
 
     Raises:
         FileError: the text is not JSON, nested too deeply, or holds a number that is not allowed.
@@ -194,7 +195,7 @@ def parse_json(text: str | bytes, what: str, *, allow_nan: bool = False) -> Any:
 
 
 def open_gzip(path: Path | str) -> io.BufferedReader:
-    """Return the unpacked content of a gzip file as a stream that refuses to grow without end.
+    """Return the unpacked content of a gzip file as a stream of bounded size.
 
     >>> from tempfile import NamedTemporaryFile
     >>> with NamedTemporaryFile() as file:
@@ -205,8 +206,8 @@ def open_gzip(path: Path | str) -> io.BufferedReader:
     b'1,2'
 
     Raises:
-        FileError: the path leads to something else than a regular file; reading raises it where the
-            content exceeds `UNPACKED_BYTES` and `UNPACKED_FACTOR` times the file's size.
+        FileError: the path does not lead to a regular file. Reading the stream raises it too, if
+            the content exceeds both `UNPACKED_BYTES` and `UNPACKED_FACTOR` times the file's size.
         OSError: the file does not exist or cannot be opened.
     """
     packed = open_file(path)
@@ -219,8 +220,8 @@ def open_gzip(path: Path | str) -> io.BufferedReader:
         if is_padded:
             packed.close()
             raise FileError(
-                f"{path} ends in more than {_PADDING_BYTES:,} zero bytes, so it was never written "
-                "to its end: write it again"
+                f"{path} ends with more than {_PADDING_BYTES:,} zero bytes, so it was never "
+                "completely written: write it again"
             )
     return io.BufferedReader(_BoundedGzip(packed, limit, str(path)), 1 << 20)
 
@@ -235,7 +236,7 @@ def unpacked_limit(packed_bytes: int) -> int:
 
 
 class _BoundedGzip(io.RawIOBase):
-    """Unpacks a gzip file up to `limit` bytes, and raises a `FileError` beyond them."""
+    """Stream that unpacks a gzip file, and raises a `FileError` beyond `limit` bytes."""
 
     def __init__(self, packed: BinaryIO, limit: int, path: str) -> None:
         self._packed = packed
@@ -267,7 +268,7 @@ def _check_kind(facts: os.stat_result, path: Path | str) -> None:
         kind = _KINDS.get(stat.S_IFMT(facts.st_mode), "no regular file")
         step = ""
         if stat.S_ISFIFO(facts.st_mode):  # such as <(...) of a shell
-            step = ": write what comes out of it to a file, and name that file"
+            step = ": write its output to a file, and name that file"
         raise FileError(f"{path} is {kind}, expected a regular file{step}")
 
 

@@ -39,17 +39,17 @@ LEFT_OUT_CLASSES = {
 }
 """Number of left-out classes per dataset in the paper's experiments (table of dataset details)."""
 MOST_TRAINING, LEAST_TRAINING = 0.6, 0.2
-"""Largest and smallest fraction of each class that trains a model on your own graph."""
+"""Largest and smallest fraction of each class for training on your own graph."""
 VALIDATION = 0.2
 """Fraction of each class for validation on your own graph."""
 ENOUGH_TRAINING_NODES = 120
-"""Training nodes of the smallest class above which the training fraction shrinks."""
+"""Number of training nodes in the smallest class above which the training fraction shrinks."""
 MINIBATCH_EPOCHS = 30
-"""Maximum number of epochs when an epoch has several steps; see docs/performance.md."""
+"""Maximum number of epochs if an epoch has several steps; see docs/performance.md."""
 OPINION_EPOCHS = 12
-"""Maximum number of epochs of the opinion when an epoch has several steps."""
+"""Maximum number of epochs of the opinion if an epoch has several steps."""
 MINIBATCH: dict[str, Any] = {"batch_size": 512, "tail_nodes": 2048}
-"""Fields of `MinibatchConfig` when an epoch has several steps; see docs/performance.md."""
+"""Fields of `MinibatchConfig` if an epoch has several steps; see docs/performance.md."""
 
 
 def amazon(dataset: str) -> RunConfig:
@@ -132,7 +132,7 @@ _RECIPE_OF = {
 
 
 def is_own_graph(dataset: str) -> bool:
-    """Return whether `dataset` is neither one of the paper, nor a variant, nor `synthetic`.
+    """Return whether `dataset` is a user's graph: not the paper's, nor a variant, nor `synthetic`.
 
     >>> is_own_graph("mine"), is_own_graph("CoraML"), is_own_graph("synthetic:nodes=100")
     (True, False, False)
@@ -141,9 +141,9 @@ def is_own_graph(dataset: str) -> bool:
 
 
 def paper_dataset(dataset: str) -> str | None:
-    """Return the dataset of the paper that `dataset` is, or is a variant of; None if there is none.
+    """Return the paper's dataset that `dataset` is or is a variant of, or None.
 
-    A variant of X is called X, a hyphen and any text. If several X fit, the longest counts.
+    The name of a variant of X is X, a hyphen and any text. If several X match, the longest counts.
 
     >>> paper_dataset("CoraML"), paper_dataset("ogbn-arxiv-small"), paper_dataset("mine")
     ('CoraML', 'ogbn-arxiv', None)
@@ -155,10 +155,10 @@ def paper_dataset(dataset: str) -> str | None:
 def split_for(graph: Graph) -> SplitConfig:
     """Return the split of your own graph, which follows the number of labels in its smallest class.
 
-    Up to 200 labelled nodes, 60 % of each class are for training, 20 % for validation and 20 % for
-    testing. With more, training gets the fraction that leaves the smallest class 120 training
-    nodes, but at least 20 %, and the rest makes the test more precise. Marked nodes do not count,
-    since they are never trained on. A graph that comes with a split keeps it.
+    If the smallest class has up to 200 labelled nodes, 60 % of each class are for training, 20 %
+    for validation and 20 % for testing. If it has more, the training fraction is chosen to give it
+    120 training nodes, but is at least 20 %; the rest makes the test more precise. Marked nodes do
+    not count, since they are never trained on. A graph that comes with a split keeps it.
 
     >>> from gpn_scale import build_graph
     >>> few, many = ([0, 1] * count for count in (30, 400))
@@ -178,10 +178,10 @@ def split_for(graph: Graph) -> SplitConfig:
 def recipe_for(dataset: str, graph: Graph) -> RunConfig:
     """Return the paper's setting for its datasets and their variants, else one that fits the graph.
 
-    Your own graph keeps the split it came with; without one, `split_for` chooses fractions that
-    follow the number of labels. Features that a preparation has made of raw columns are used as
-    they are. Others count as bags of words if they are sparse and not negative, and are
-    standardised if not.
+    Your own graph keeps its split; without one, `split_for` chooses fractions that depend on the
+    number of labels. Features that a preparation has made from raw columns are used unchanged.
+    Other features count as bags of words if they are sparse and not negative, and are standardised
+    otherwise.
 
     >>> from gpn_scale import build_graph
     >>> graph = build_graph([0, 1], [1, 2], features=[[0.5], [2.0], [-1.0]])
@@ -189,7 +189,7 @@ def recipe_for(dataset: str, graph: Graph) -> RunConfig:
     True
 
     Args:
-        dataset: Name of the dataset; variants are explained at `paper_dataset`.
+        dataset: Name of the dataset; see `paper_dataset` for variants.
         graph: The dataset itself.
     """
     name = paper_dataset(dataset)
@@ -246,7 +246,8 @@ def left_out_count(dataset: str, count: str) -> int:
     (3, 2)
 
     Raises:
-        ConfigError: `count` is neither, or the paper has no number for the dataset.
+        ConfigError: `count` is neither a number nor `paper`, or the paper has no number for the
+            dataset.
     """
     if count == "paper":
         name = paper_dataset(dataset)

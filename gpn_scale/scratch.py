@@ -33,9 +33,9 @@ def scratch_array(
 
     Args:
         shape: Shape of the array.
-        directory: Where the file is.
+        directory: Folder of the file.
         dtype: Type of the elements.
-        advice: What to do if there is too little space.
+        advice: What the error suggests if there is too little space.
 
     Raises:
         ConfigError: the directory does not exist, is not writable or has too little space.
@@ -58,8 +58,8 @@ class GrowingArray:
 
     Args:
         dtype: Type of the elements.
-        directory: Where the file is; None for the system's default.
-        memory_bytes: Size above which there is a file.
+        directory: Folder of the file; None for the system's default.
+        memory_bytes: Size above which the vector moves to a file.
     """
 
     def __init__(

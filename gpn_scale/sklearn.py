@@ -27,9 +27,9 @@ _SEEDS = 2**31
 class NodeEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier of nodes with `fit(nodes, y)` and `predict(nodes)`, for scikit-learn's tools.
 
-    Samples are nodes of one graph, which all of them stay part of; only the labels of the nodes in
-    `fit` are seen. A part of these nodes is held out for early stopping and calibration. Without a
-    graph, samples are rows of features, each a node without edges.
+    Samples are nodes of one graph. All nodes stay in the graph, but only the labels passed to `fit`
+    are used. A part of these nodes is held out for early stopping and calibration. Without a graph,
+    samples are rows of features, each a node without edges.
 
     >>> import numpy as np
     >>> from sklearn.model_selection import StratifiedKFold, cross_val_score
@@ -48,31 +48,31 @@ class NodeEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     (200,)
 
     Args:
-        graph: Graph whose nodes are the samples, or what `as_graph` makes one of; its own labels,
-            split and marks are not used. None for samples that are rows of features.
+        graph: Graph whose nodes are the samples, or any input of `as_graph`; its own labels, split
+            and marks are not used. None for samples that are rows of features.
         validation_fraction: Fraction of the nodes of each class in `fit` that is held out, in
             (0, 1); at least one node.
-        config: As in `GPNClassifier`, like all arguments up to `verbose`.
-        model: See there.
-        mode: Only `exact` can be used, since rows are not stored for every fold.
-        epochs: See there.
-        patience: See there.
-        learning_rate: See there.
-        weight_decay: See there.
-        hidden: See there.
-        layers: See there.
-        latent: See there.
-        dropout: See there.
-        teleport: See there.
-        steps: See there.
-        random_state: Seed of initial values, dropout and the nodes that are held out; or a
+        config: Configuration of the model and its training, as in `GPNClassifier`.
+        model: As in `GPNClassifier`.
+        mode: Only `exact` is supported, since rows are not stored for every fold.
+        epochs: As in `GPNClassifier`.
+        patience: As in `GPNClassifier`.
+        learning_rate: As in `GPNClassifier`.
+        weight_decay: As in `GPNClassifier`.
+        hidden: As in `GPNClassifier`.
+        layers: As in `GPNClassifier`.
+        latent: As in `GPNClassifier`.
+        dropout: As in `GPNClassifier`.
+        teleport: As in `GPNClassifier`.
+        steps: As in `GPNClassifier`.
+        random_state: Seed of the initial weights, of dropout and of the held-out nodes, or a
             `RandomState` to draw it from. None for the configuration's seed, which is fixed.
-        verbose: See there.
+        verbose: As in `GPNClassifier`.
 
     Attributes:
         classes_: The classes, (C,).
         classifier_: The fitted `GPNClassifier`.
-        graph_: The graph that it was fitted on, with the labels and the split of `fit`.
+        graph_: The training graph, with the labels and the split of `fit`.
         prediction_: With a graph, the `Prediction` of all its nodes.
         n_features_in_: Without a graph, the number of feature columns.
     """
@@ -125,7 +125,7 @@ class NodeEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Raises:
             ConfigError: a parameter has a value that is not allowed.
-            GraphError: there is no such node, a node has two classes, or a class is missing.
+            GraphError: a node does not exist or has two classes, or a class is missing.
         """
         graph, nodes, y = self._samples(X, y)
         check_classification_targets(y)
@@ -154,12 +154,12 @@ class NodeEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable class of nodes, (S,); `X` is like that of `fit`."""
+        """Return the most probable class of each sample, (S,); `X` is as in `fit`."""
         probability_SC = self.predict_proba(X)
         return np.asarray(self.classes_[probability_SC.argmax(1)])
 
     def predict_proba(self, X: Any) -> NDArray[np.float32]:
-        """Return the class probabilities of nodes, (S, C), in the order of `classes_`."""
+        """Return the class probabilities of each sample, (S, C), in the order of `classes_`."""
         check_is_fitted(self)
         if self.graph is not None:
             return np.asarray(self.prediction_.probabilities[self._nodes(self.graph_, X)])

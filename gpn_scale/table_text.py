@@ -1,7 +1,7 @@
-"""Text from data in CSV and Markdown, where it must stay text.
+"""Escapes text from data for CSV and Markdown.
 
-Names of graphs, models and classes may hold anything: formulas, tags, bars, marks that turn
-the direction of writing.
+Names of graphs, models and classes may contain anything: formulas, tags, bars, or marks that
+reverse the direction of writing.
 """
 
 import csv
@@ -13,7 +13,7 @@ _DIRECTION = {
     code: f"[U+{code:04X}]"
     for code in (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 }
-"""Marks of the direction of writing, which would move the rest of a line, as visible text."""
+"""Direction marks, which would reorder the rest of a line, with their visible replacements."""
 _MARKDOWN = _DIRECTION | {
     ord("&"): "&amp;",
     ord("<"): "&lt;",
@@ -25,7 +25,7 @@ _MARKDOWN = _DIRECTION | {
 
 
 def csv_text(rows: Iterable[Sequence[object]]) -> str:
-    r"""Return rows as CSV; a text that a spreadsheet would take for a formula gets an apostrophe.
+    r"""Return rows as CSV; text that a spreadsheet would read as a formula gets an apostrophe.
 
     >>> csv_text([["name", "difference"], ["=1+1", "-0.5"]])
     "name,difference\n'=1+1,-0.5\n"
@@ -46,7 +46,7 @@ def from_csv_cell(text: str) -> str:
 
 
 def markdown_text(text: str) -> str:
-    r"""Return a text for one line of Markdown, in which it makes neither tags, cells nor links.
+    r"""Escape a text for one line of Markdown, so that it contains no tags, cells or links.
 
     >>> markdown_text("<script>|a"), markdown_text("[a](b)")
     ('&lt;script&gt;\\|a', '[a]\\(b)')
@@ -55,7 +55,7 @@ def markdown_text(text: str) -> str:
 
 
 def markdown_row(cells: Iterable[str]) -> str:
-    r"""Return a row of a Markdown table; the cells are texts from data or of our own.
+    r"""Return a row of a Markdown table with escaped cells.
 
     >>> markdown_row(["a|b", "1.0"])
     '| a\\|b | 1.0 |'

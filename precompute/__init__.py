@@ -1,6 +1,6 @@
 """Builds stores of approximate top-k personalised-PageRank rows from graphs.
 
-`topk_ppr` returns such rows as arrays, without a store. It is imported when it is first used.
+`topk_ppr` returns such rows as arrays, without a store. It is imported on first use.
 """
 
 from importlib import import_module

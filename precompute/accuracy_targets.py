@@ -1,7 +1,7 @@
-"""Choice of k or of the accuracy that reaches a target, from the rows of a sample of roots.
+"""Choice of k, or of the accuracy, that reaches a target on a sample of roots.
 
-A sample of roots is pushed once. Sample and choices depend only on graph, configuration and seed;
-measured times are used for estimates and nothing else.
+The sample is pushed once. The sample and the choice depend only on graph, configuration and seed;
+measured times are only used for estimates.
 """
 
 import time
@@ -22,13 +22,13 @@ from precompute.row_kernels import PaddedRows
 from precompute.scratch_memory import new_rows, new_work
 
 SAMPLE_ROOTS, FEWEST_ROOTS = 64, 32
-"""Number of sampled roots, and the number below which it does not fall for a finer tolerance."""
+"""Number of sampled roots, and its lower limit when fewer roots would allow a finer tolerance."""
 MAX_K = 4096
-"""Largest k that a target mass may lead to."""
+"""Largest k that is chosen for a target mass."""
 TOLERANCES = (1e-4, 3e-5, 1e-5, 3e-6, 1e-6, 3e-7, 1e-7)
-"""Tolerances of sampled pushes, coarse to fine."""
+"""Tolerances of sampled pushes, from coarse to fine."""
 PLAN_WORK, TARGET_WORK = 1e8, 1e9
-"""Bounds on the edges that sampled pushes visit: about a second, or ten to reach a target."""
+"""Bounds on the edges that sampled pushes visit: about one second, or ten to reach a target."""
 SWEEP_LOSS = 0.025
 """Mass that sweeps lose besides the cut at k, as a fraction of it (0.013 to 0.025 on one graph)."""
 
@@ -68,7 +68,7 @@ class SampledChoice:
     """
 
     config: PPRConfig
-    """Settings with k, keep and accuracy as they will be used."""
+    """Final settings, with the chosen k, keep and accuracy."""
     num_sampled: int
     """Number of sampled roots."""
     kept_mass: NDArray[np.float64]
@@ -89,7 +89,7 @@ def choose_settings(
     sample_roots: int = SAMPLE_ROOTS,
     rng_seed: int = 0,
 ) -> SampledChoice:
-    """Return the settings that reach the target, chosen by pushes from a sample of the roots.
+    """Choose settings that reach the target, by pushing a sample of the roots.
 
     >>> from gpn_scale import build_graph
     >>> from gpn_scale.diffusion.transition import transition_matrix
@@ -109,7 +109,7 @@ def choose_settings(
         rng_seed: Seed of the sample.
 
     Raises:
-        ConfigError: `MAX_K` entries do not reach the target mass.
+        ConfigError: even `MAX_K` entries do not reach the target mass.
     """
     config, kind = engine.config, None if target is None else target.kind
     num_roots = engine.num_nodes if roots is None else len(roots)
@@ -187,24 +187,24 @@ def smallest_k(kept_mass: NDArray[np.float64], target: float) -> int:
     2
 
     Raises:
-        ConfigError: no k does.
+        ConfigError: no k reaches the target.
     """
     reached = np.flatnonzero(kept_mass >= target)
     if not len(reached):
         largest = kept_mass[-1] if len(kept_mass) else 0.0
         raise ConfigError(
-            f"the target mass {target} cannot be reached: {len(kept_mass)} entries keep a mean "
-            f"mass of {largest:.3f}; choose a smaller target, or pass k and let clusters account "
-            "for the mass that is cut (clusters=32)",
+            f"the target mass {target} cannot be reached: even {len(kept_mass)} entries per row "
+            f"keep a mean mass of only {largest:.3f}; choose a smaller target, or set k and let "
+            "clusters account for the cut mass (clusters=32)",
             arguments=("target", "k", "clusters"),
         )
     return int(reached[0]) + 1
 
 
 def accuracy_for_recall(config: PPRConfig, recall: float) -> PPRConfig:
-    """Return settings of sweeps for a recall, which a sample of roots cannot determine.
+    """Return sweep settings for a target recall, which a sample of roots cannot determine.
 
-    This is a cautious rule: on a graph of ogbn-arxiv's size, sweeps with the default tolerance that
+    The rule is cautious: on a graph of ogbn-arxiv's size, sweeps with the default tolerance that
     keep 2 k entries find 0.96 of the exact top 32 (benchmarks/results/ppr_2cores_202611.md).
 
     >>> config = accuracy_for_recall(PPRConfig(k=32), recall=0.99)
@@ -233,7 +233,7 @@ def mean_recall(rows: PaddedRows, exact: PaddedRows, k: int) -> float:
 
 
 class RootSample:
-    """Sorted rows of some roots, by pushes in one thread; computed once per tolerance.
+    """Sorted rows of some roots, pushed in one thread and computed once per tolerance.
 
     >>> from gpn_scale import build_graph
     >>> from gpn_scale.diffusion.transition import transition_matrix
@@ -250,7 +250,7 @@ class RootSample:
         self._entries = min(engine.num_nodes, max(MAX_K, engine.config.k))
         self._work = new_work(engine.num_nodes, 1, push=True)
         for array in self._work:
-            array.fill(0)  # pages are mapped before the clock runs
+            array.fill(0)  # map the pages before the clock starts
         self._done: dict[float, tuple[PaddedRows, float]] = {}
         self._push(self._roots[:1], 0.1)  # compiles the kernel
 

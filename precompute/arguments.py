@@ -1,4 +1,4 @@
-"""Options of `gpn-precompute`: their parser, and the arguments of a build that they set."""
+"""Options of `gpn-precompute`: the parser, and the arguments of a build that they set."""
 
 import argparse
 import re
@@ -34,15 +34,17 @@ def ppr_parser() -> argparse.ArgumentParser:
     parser = CommandParser(
         prog="gpn-precompute",
         description="Compute the largest entries of every node's personalised-PageRank row and "
-        "write them to a store on disk, which `gpn-train --mode minibatch --ppr STORE` reads."
-        " Run it with mpiexec to divide the work among several ranks, or with --part in processes "
-        "that know nothing of each other.",
+        "write them to a store on disk, for `gpn-train --mode minibatch --ppr STORE`. Use "
+        "mpiexec to divide the work among several ranks, or --part to divide it among independent "
+        "processes.",
         epilog="Further commands: `gpn-precompute info STORE` describes a store, "
         "`gpn-precompute verify STORE` checks all of its files, "
-        "`gpn-precompute finish STORE` completes a store whose parts are all computed, "
-        "`gpn-precompute update STORE --dataset NEW` follows a graph that has changed, "
-        "`gpn-precompute compact STORE` folds its updates, "
-        "`gpn-precompute repair STORE` computes damaged shards again.",
+        "`gpn-precompute finish STORE` completes a store after all of its parts are "
+        "computed, "
+        "`gpn-precompute update STORE --dataset NEW` updates a store after its graph has "
+        "changed, "
+        "`gpn-precompute compact STORE` folds all updates into one generation, "
+        "`gpn-precompute repair STORE` recomputes damaged shards.",
     )
     _add_graph_options(parser.add_argument_group("graph and store"))
     _add_diffusion_options(parser.add_argument_group("diffusion"))
@@ -64,9 +66,9 @@ def _add_graph_options(group: argparse._ArgumentGroup) -> None:
         type=Path,
         default=Path("data"),
         metavar="DIR",
-        help="directory of the datasets (default: %(default)s)",
+        help="folder that graphs are read from and downloaded to (default: %(default)s)",
     )
-    add("--out", type=Path, required=True, metavar="STORE", help="directory of the store")
+    add("--out", type=Path, required=True, metavar="STORE", help="directory of the store to write")
     existing = group.add_mutually_exclusive_group()
     existing.add_argument(
         "--resume",
@@ -80,16 +82,17 @@ def _add_graph_options(group: argparse._ArgumentGroup) -> None:
         "--roots",
         default="all",
         metavar="all|labelled|train|FILE",
-        help="nodes that get a row; train stands for what training needs, the training and "
-        "validation nodes of the split; a file has one node id per line (default: %(default)s)",
+        help="nodes that get a row: all nodes, all labelled ones, the training and validation "
+        "nodes of the split (train, enough for training), or the nodes in a file with one id per "
+        "line (default: %(default)s)",
     )
     add(
         "--split-seed",
         type=int,
         default=1,
         metavar="S",
-        help="seed of the split for `--roots train`, if the graph has none: that of the training "
-        "(default: %(default)s)",
+        help="seed of the random split for `--roots train`, if the graph comes without a split; "
+        "use the same seed as for training (default: %(default)s)",
     )
 
 
@@ -100,7 +103,7 @@ def _add_diffusion_options(group: argparse._ArgumentGroup) -> None:
         type=float,
         default=defaults.teleport,
         metavar="T",
-        help="probability of returning to the root in each step, from 1e-6 to below 1 "
+        help="probability of returning to the root in each step, at least 1e-6 and below 1 "
         "(default: %(default)s)",
     )
     add(
@@ -113,14 +116,14 @@ def _add_diffusion_options(group: argparse._ArgumentGroup) -> None:
         "--steps",
         default=str(defaults.steps),
         metavar="K|inf",
-        help="number of steps, at most 100000, or inf for personalised PageRank, which needs a "
-        "teleport of at least 0.0002 (default: %(default)s)",
+        help="number of diffusion steps, at most 100000, or inf for personalised PageRank, which "
+        "needs a teleport probability of at least 0.0002 (default: %(default)s)",
     )
     add(
         "--self-loops",
         choices=["on", "off"],
         default="on",
-        help="whether every node counts as its own neighbour (default: %(default)s)",
+        help="count every node as its own neighbour (default: %(default)s)",
     )
 
 
@@ -130,7 +133,7 @@ def _add_row_options(group: argparse._ArgumentGroup) -> None:
         "--k",
         type=int,
         metavar="K",
-        help="largest number of entries of a row, at most the number of nodes "
+        help="largest number of entries to keep per row, at most the number of nodes "
         f"(default: {defaults.k})",
     )
     add(
@@ -138,14 +141,14 @@ def _add_row_options(group: argparse._ArgumentGroup) -> None:
         type=int,
         default=defaults.clusters,
         metavar="P",
-        help="number of graph clusters by which the cut mass of a row is stored, at most 4096; 0 "
-        "for none (default: %(default)s)",
+        help="number of graph clusters, at most 4096; the cut mass of each row is stored per "
+        "cluster; 0 for no clusters (default: %(default)s)",
     )
     add(
         "--target-mass",
         type=float,
         metavar="M",
-        help="choose k so that rows keep this fraction of their mass on average",
+        help="choose k so that rows keep this fraction of their mass on average, instead of --k",
     )
     add(
         "--target-recall",
@@ -163,15 +166,15 @@ def _add_engine_options(group: argparse._ArgumentGroup) -> None:
         "--method",
         choices=["auto", "sweep", "push"],
         default=defaults.method,
-        help="sweep computes all rows from their neighbours' rows, push each root by itself; auto "
-        "pushes for few roots (default: %(default)s)",
+        help="sweep computes all rows together, from their neighbours' rows; push computes each "
+        "root by itself; auto chooses push if there are few roots (default: %(default)s)",
     )
     add(
         "--keep",
         type=int,
         default=defaults.keep,
         metavar="N",
-        help="number of entries of a row during sweeps, from k to twice the number of nodes; 0 for "
+        help="number of entries per row during sweeps, from k to twice the number of nodes; 0 for "
         "twice k (default: %(default)s)",
     )
     add(
@@ -179,38 +182,37 @@ def _add_engine_options(group: argparse._ArgumentGroup) -> None:
         type=int,
         default=defaults.sweeps,
         metavar="N",
-        help="number of sweeps with `--steps inf`, at most 10000; 0 to stop at --sweep-tolerance "
-        "(default: %(default)s)",
+        help="number of sweeps with `--steps inf`, at most 10000; 0 to continue until "
+        "--sweep-tolerance (default: %(default)s)",
     )
     add(
         "--sweep-tolerance",
         type=float,
         default=defaults.sweep_tolerance,
         metavar="E",
-        help="sweeps end when further ones would add less than this, from 1e-12 to below 1, to the "
-        "mean mass of a row "
-        "(default: %(default)s)",
+        help="stop sweeping when further sweeps would add less than E to the mean mass of a row; "
+        "at least 1e-12 and below 1 (default: %(default)s)",
     )
     add(
         "--push-tolerance",
         type=float,
         default=defaults.push_tolerance,
         metavar="E",
-        help="pushes end when no node has a residual above this, from 1e-12 to below 1, times its "
-        "number of edges "
-        "(default: %(default)s)",
+        help="stop a push when no node's residual exceeds E times its number of edges; at least "
+        "1e-12 and below 1 (default: %(default)s)",
     )
     add(
         "--part",
         metavar="I/N",
-        help="push and write the shards of part I of N alone, such as 3/16; parts count from 1, "
-        "may be computed in any order, anywhere and again, and are joined by the command `finish`",
+        help="push and write only the shards of part I of N, such as 3/16. Parts are numbered from "
+        "1 and may be computed in any order, on any machine and repeatedly; the command `finish` "
+        "joins them",
     )
     add_machine_options(group)
 
 
 def add_machine_options(group: argparse._ActionsContainer) -> None:
-    """Add the options of threads and memory, which `resources_of` reads.
+    """Add the options for threads and memory, which `resources_of` reads.
 
     >>> parser = argparse.ArgumentParser()
     >>> add_machine_options(parser)
@@ -223,7 +225,7 @@ def add_machine_options(group: argparse._ActionsContainer) -> None:
         "--memory-budget",
         type=float,
         metavar="GB",
-        help="scratch memory per rank, at most a million (default: 80 %% of the free memory)",
+        help="scratch memory per rank in GB, at most a million (default: 80 %% of the free memory)",
     )
 
 
@@ -271,16 +273,20 @@ def target_of(options: argparse.Namespace) -> Target | None:
     """
     mass, recall = options.target_mass, options.target_recall
     if mass is not None and recall is not None:
-        raise ConfigError("--target-mass and --target-recall exclude each other, got both")
+        raise ConfigError(
+            "--target-mass and --target-recall are both given, expected at most one of them"
+        )
     if mass is not None:
         if options.k is not None:
-            raise ConfigError(f"--target-mass chooses k, but --k {options.k} was given too")
+            raise ConfigError(
+                f"--target-mass chooses k, but --k {options.k} is given too: omit one of them"
+            )
         return Target("mass", mass)
     return None if recall is None else Target("recall", recall)
 
 
 def resources_of(options: argparse.Namespace, comm: AbstractComm) -> Resources:
-    """Return the threads and memory that the options allow; by default an equal part per rank.
+    """Return the threads and memory that the options allow; by default, ranks get equal parts.
 
     >>> from precompute.mpi import SingleProcess
     >>> flags = ["--threads", "2", "--memory-budget", "4", "--out", "store"]
@@ -311,13 +317,13 @@ def resources_of(options: argparse.Namespace, comm: AbstractComm) -> Resources:
 
 
 def part_of(options: argparse.Namespace) -> tuple[int, int] | None:
-    """Return the part of `--part`, if one was given.
+    """Return the part number and the number of parts of `--part`, if it was given.
 
     >>> part_of(ppr_parser().parse_args(["--part", "3/16", "--out", "store"]))
     (3, 16)
 
     Raises:
-        ConfigError: the text is not two whole numbers.
+        ConfigError: the text does not consist of two whole numbers.
     """
     if options.part is None:
         return None
@@ -331,7 +337,7 @@ def part_of(options: argparse.Namespace) -> tuple[int, int] | None:
 
 
 def existing_of(options: argparse.Namespace) -> Existing:
-    """Return what `--resume` or `--overwrite` says about a store that exists already.
+    """Return how `--resume` and `--overwrite` treat an existing store.
 
     >>> existing_of(ppr_parser().parse_args(["--resume", "--out", "store"]))
     'resume'
@@ -362,7 +368,7 @@ def teleport_note(dataset: str, graph: Graph, teleport: float) -> str:
 def chosen_roots(graph: Graph, dataset: str, selection: str, split_seed: int) -> NodeIds | None:
     """Return the roots of `--roots`: None for all nodes, otherwise sorted node ids.
 
-    The training nodes are those of the split that the dataset's recipe has.
+    For `train`, the split is that of the dataset's recipe.
 
     >>> from gpn_scale import build_graph
     >>> graph = build_graph([0, 1], [1, 2], labels=[0, -1, 1])
@@ -384,7 +390,7 @@ def chosen_roots(graph: Graph, dataset: str, selection: str, split_seed: int) ->
     try:
         roots = read_id_list(selection)
     except FileError as error:
-        raise ConfigError(f"--roots {error}, or all, labelled or train") from error
+        raise ConfigError(f"--roots {error}; other choices are all, labelled and train") from error
     unique, counts = np.unique(roots, return_counts=True)
     if (counts > 1).any():
         raise ConfigError(

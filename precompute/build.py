@@ -27,11 +27,11 @@ from precompute.scratch_memory import plan_slots
 from precompute.shard_builder import BuildClock, Say, ShardBuilder
 
 ENGINE_VERSION = 6
-"""Part of a store's parameters; increased when the same parameters give different bytes."""
+"""Format version in a store's parameters; increased when the same parameters give other bytes."""
 
 
 def store_parameters(config: PPRConfig, method: str) -> dict[str, Any]:
-    """Return everything that the rows depend on besides the graph, for the manifest.
+    """Return the parameters, besides the graph, that determine the rows, for the manifest.
 
     >>> store_parameters(PPRConfig(k=32), "sweep")["keep"]
     64
@@ -66,7 +66,7 @@ def plan_store(
     target: Target | None = None,
     part: tuple[int, int] | None = None,
 ) -> Plan:
-    """Return the plan of a build, but write nothing; arguments and errors as in `build_store`.
+    """Return the plan of a build without writing anything; arguments as in `build_store`.
 
     >>> from gpn_scale import build_graph
     >>> plan = plan_store(build_graph([0, 1], [1, 2]), PPRConfig(k=2, clusters=0))
@@ -94,7 +94,7 @@ def build_store(
 ) -> Plan:
     """Compute the rows of `roots`, write them to the directory `out`, and return the plan.
 
-    Shards of `out` that are intact already are not computed again when a build is resumed.
+    A resumed build keeps the shards of `out` that are intact.
 
     Args:
         graph: The graph, the same in all ranks.
@@ -102,16 +102,16 @@ def build_store(
         out: Directory of the store.
         roots: Sorted node ids; None for all nodes.
         comm: The ranks that share the work; None for this process alone.
-        resources: Threads and memory; None for this machine's free ones.
-        existing: What to do with a store in `out`: `refuse`, `resume` or `overwrite` it.
-        say: Called with the plan and other messages; None for silence.
+        resources: Threads and memory to use; None for all that this machine has free.
+        existing: What to do with an existing store in `out`: `refuse`, `resume` or `overwrite`.
+        say: Called with the plan and other messages; None prints nothing.
         target: A target that replaces k or the accuracy of `config`.
-        part: (i, n) to push and write the shards of part i of n alone, counted from 1; then any
-            number of processes may write to `out`, and `precompute.parts.finish_store` completes
+        part: (i, n) to push and write only the shards of part i of n, numbered from 1. Any number
+            of processes may then write to `out`, and `precompute.parts.finish_store` completes
             the store. A part of the same build is always resumed.
 
     Raises:
-        ConfigError: the configuration does not fit the graph, memory, target or part.
+        ConfigError: the configuration is not possible with this graph, memory, target or part.
         GraphError: ranks have different graphs.
         StoreError: the directory cannot be used.
 
@@ -179,9 +179,9 @@ def _prepare(
         graph.num_nodes, resources.threads, resources.memory_bytes, push=method == "push"
     ).slots
     if slots < resources.threads:
-        say(f"scratch memory allows {slots} of {resources.threads} threads")
+        say(f"using {slots} of {resources.threads} threads, since scratch memory is limited")
     if not compiled_before(method):
-        say("compiling the kernels; this takes about half a minute, once only")
+        say("compiling the kernels; this takes about half a minute, only the first time")
     diffusion = config.diffusion
     transition = transition_matrix(graph, diffusion.normalisation, diffusion.self_loops)
     engine = RowEngine(transition, config, comm, threads=slots)
@@ -216,7 +216,7 @@ def _write_part(
     say: Say,
     began: float,
 ) -> None:
-    """Write the shards of a part that are missing or damaged, and what finishing needs."""
+    """Write the missing or damaged shards of a part, and the arrays that `finish_store` needs."""
     if progress.is_over:
         say(f"part {progress.part} has nothing to compute")
         return
@@ -276,7 +276,7 @@ def _open_writer(
 
 
 def _unfinished(writer: StoreWriter, comm: AbstractComm) -> list[int]:
-    """Return the shards to compute; every rank checks some, and all get the whole list."""
+    """Return the shards to compute; each rank checks some of them, and all get the full list."""
     own = [
         index
         for index in range(comm.rank, writer.num_shards, comm.size)

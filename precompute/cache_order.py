@@ -1,7 +1,7 @@
-"""An order of the nodes that is kind to caches, in which rows and cluster masses are computed.
+"""A cache-friendly order of the nodes, in which rows and cluster masses are computed.
 
-Neighbours get places close to each other, so that what one row is made of is often in the cache
-already. Shapes: N nodes.
+Neighbours get places close to each other, so that the rows which a new row is computed from are
+often still in the cache. Shapes: N nodes.
 """
 
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ from precompute.row_kernels import PaddedRows
 
 Weight = TypeVar("Weight", np.float32, np.float64)
 MOST_ENTRIES = 2**31 - 1
-"""Larger matrices stay in their order: scipy would copy all their arrays."""
+"""Larger matrices keep their order, because scipy would copy all of their arrays."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CacheOrder:
-    """The order of Cuthill and McKee, reversed: neighbours have places close to each other.
+    """The reverse Cuthill-McKee order, in which neighbours have places close to each other.
 
     >>> indptr, indices = np.array([0, 1, 2, 4]), np.array([2, 2, 0, 1], np.int32)  # 0 - 2 - 1
     >>> order = CacheOrder.of(indptr, indices)
@@ -95,7 +95,7 @@ def _reverse_cuthill_mckee(
     matrix = scipy.sparse.csr_matrix(
         (ones, indices, indptr.astype(np.int32)), shape=(num_nodes, num_nodes)
     )
-    # The order of a directed graph follows its out-edges, which are what a row is made of.
+    # The order of a directed graph follows its out-edges, along which rows are computed.
     order_N = csgraph.reverse_cuthill_mckee(matrix, symmetric_mode=True)
     return np.ascontiguousarray(order_N, np.int32)
 

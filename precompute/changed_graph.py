@@ -1,4 +1,4 @@
-"""The graph after a table of changes, saved as a folder that other commands read."""
+"""Applies a table of edge changes to a graph, and saves the result for other commands."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +13,10 @@ from gpn_scale.reading import read_json
 
 
 def changed_graph(graph: Graph, changes: Path, folder: Path, *, plan_only: bool = False) -> Graph:
-    r"""Return the graph after a table of changes, and save it in a new folder.
+    r"""Apply a table of changes to a graph, save the result in a new folder, and return it.
 
-    A folder that holds this very graph is used again, so that an update that was stopped can be
-    repeated. How the old graph was imported is recorded beside the new one as well.
+    A folder that already holds the resulting graph is reused, so that an interrupted update can be
+    repeated. The record of the old graph's import is copied to the new folder.
 
     >>> from tempfile import TemporaryDirectory
     >>> from gpn_scale import build_graph
@@ -28,14 +28,15 @@ def changed_graph(graph: Graph, changes: Path, folder: Path, *, plan_only: bool 
     Graph('new', nodes=3, edges=6, features=0, classes=0)
 
     Args:
-        graph: The graph as it was.
-        changes: The table; see `graph_with_changes`.
-        folder: Where the changed graph is saved.
-        plan_only: Write nothing.
+        graph: The graph before the changes.
+        changes: File of the table; see `graph_with_changes`.
+        folder: Folder of the changed graph.
+        plan_only: Return the graph without writing anything.
 
     Raises:
-        TableFaults: changes are impossible; it lists all of them, and nothing is written.
-        ConfigError: the folder holds something else.
+        TableFaults: some changes are impossible; the message lists all of them, and nothing is
+            written.
+        ConfigError: the folder holds anything else.
         GraphError: the folder cannot be written.
     """
     changed = replace(graph_with_changes(graph, changes), name=folder.resolve().name)
@@ -48,7 +49,8 @@ def changed_graph(graph: Graph, changes: Path, folder: Path, *, plan_only: bool 
             _copy_record(Path(graph.source), folder)
     except OSError as error:
         raise GraphError(
-            f"{folder} cannot be written ({error.strerror})", arguments=("write_graph",)
+            f"{folder} cannot be written ({error.strerror}): choose another folder",
+            arguments=("write_graph",),
         ) from error
     return changed
 
@@ -59,7 +61,7 @@ def _copy_record(source: Path, folder: Path) -> None:
 
 
 def _holds(folder: Path, graph: Graph) -> bool:
-    """Return whether a folder holds this graph already; refuse one that holds anything else."""
+    """Return whether a folder already holds this graph; refuse one that holds anything else."""
     if not folder.exists() or (folder.is_dir() and is_unfinished(folder)):
         return False
     try:
@@ -68,6 +70,7 @@ def _holds(folder: Path, graph: Graph) -> bool:
     except GraphError:
         pass
     raise ConfigError(
-        f"{folder} exists and does not hold the graph after the changes: choose a new folder",
+        f"{folder} already exists and does not hold the graph after the changes: choose a new "
+        "folder",
         arguments=("write_graph",),
     )

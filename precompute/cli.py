@@ -1,4 +1,4 @@
-"""Command line of precompute: `ppr` (the default) and commands for a store; it loads no torch."""
+"""Command line of precompute: builds a store, or runs a command on one; never loads torch."""
 
 import argparse
 import signal
@@ -43,7 +43,7 @@ COMMANDS = ("ppr", "finish", "update", "compact", "repair", "verify", "info")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; return 0 if done, 1 for a damaged store, 2 for bad input, 130 for Ctrl-C.
+    """Run a command; return 0 on success, 1 for a damaged store, 2 for bad input, 130 for Ctrl-C.
 
     >>> main(["--dataset", "synthetic:nodes=200", "--plan-only", "--out", "store"])
     0
@@ -127,13 +127,17 @@ def _graph_line(graph: Graph) -> str:
 
 def _update(options: argparse.Namespace) -> int:
     if world().size > 1:
-        raise ConfigError("an update runs in one process with several threads, got several ranks")
+        raise ConfigError(
+            "an update runs in a single process, but several MPI ranks were started: use --threads"
+        )
 
     def say_rows(text: str) -> None:
         say("rows", text)
 
     if (options.changes is None) != (options.write_graph is None):
-        raise ConfigError("--changes FILE and --write-graph DIR/NEW belong together: give both")
+        raise ConfigError(
+            "--changes FILE and --write-graph DIR/NEW need each other: give both or neither"
+        )
     graph = load_graph(options.dataset, options.data_dir)
     if options.changes is not None:
         graph = changed_graph(
@@ -171,7 +175,7 @@ def _compact(path: Path) -> int:
     size = store_bytes(path)
     message = f"{path}: one generation, {size / 2**20:,.1f} MiB"
     if left:
-        message += f"; still read by other processes, remove later: {', '.join(left)}"
+        message += f"; still read by other processes, so not removed yet: {', '.join(left)}"
     say("compacted", message, result=True, path=path, bytes=size, left=left)
     return 0
 
@@ -197,8 +201,8 @@ def _say_part(path: Path, plan: Plan) -> None:
     start, stop = plan.rows
     say(
         "part",
-        f"{path}: part {plan.part} is there, {stop - start:,} of {plan.num_roots:,} rows; when all "
-        f"parts are, complete the store with: gpn-precompute finish {path}",
+        f"{path}: part {plan.part} is complete, {stop - start:,} of {plan.num_roots:,} rows; when "
+        f"all parts are, finish the store with: gpn-precompute finish {path}",
         result=True,
         path=path,
         part=str(plan.part),
@@ -253,7 +257,7 @@ def _info(path: Path) -> int:
 
 
 def _history_lines(store: PPRStore) -> list[str]:
-    """Return a line about the updates of a store, and one about how far its rows may have moved."""
+    """Return lines on the updates of a store and on how far its rows may have moved since."""
     if not (history := store.history):
         return []
     added, removed = (sum(record.get(key, 0) for record in history) for key in COUNTED)
@@ -288,13 +292,13 @@ def store_parser(command: str) -> argparse.ArgumentParser:
     'store'
     """
     description = {
-        "finish": "Check that all parts of a store are there, and complete it.",
+        "finish": "Check that all parts of a store have been computed, and complete the store.",
         "verify": "Check the checksums of all files of a store.",
-        "info": "Print size, parameters and missing mass of a store.",
-        "repair": "Compute damaged or missing shards of a complete store again, from the graph "
-        "that it holds.",
+        "info": "Print the size, parameters and missing mass of a store.",
+        "repair": "Recompute the damaged or missing shards of a complete store from the graph that "
+        "it contains.",
         "compact": "Fold the generations that updates have added into one, and remove the old "
-        "ones, apart from those that a process still reads.",
+        "ones, except those that a process is still reading.",
     }[command]
     parser = CommandParser(prog=f"gpn-precompute {command}", description=description)
     parser.add_argument("store", type=Path, metavar="STORE", help="directory of the store")

@@ -1,4 +1,4 @@
-"""Clusters of nodes: those of METIS, merged where they have the densest ties."""
+"""Clusters of nodes: METIS clusters, of which the most densely connected are merged."""
 
 import logging
 
@@ -20,12 +20,12 @@ def partition_nodes(graph: Graph, num_clusters: int) -> NDArray[np.int32]:
     """Divide the graph into clusters that cut few edges; return the cluster of each node, (N,).
 
     METIS makes twice as many balanced clusters, and those with the densest ties are merged. The
-    results may differ in size, which costs nothing here, and need not join distant regions as
-    balanced ones do (on AmazonPhotos the rank correlation of alpha_0 from two-level rows rose from
-    .993 to .996). Graphs that are too large for METIS are coarsened first. Edge weights and
-    directions are ignored. Isolated nodes fill up the smaller clusters, and some clusters may stay
-    empty. The same graph gives the same clusters. Without pymetis, the clusters are blocks of
-    consecutive nodes, and a warning is logged.
+    merged clusters may differ in size, which costs nothing here. Unlike balanced clusters, they do
+    not have to join distant regions: on AmazonPhotos, the rank correlation of alpha_0 from
+    two-level rows rose from .993 to .996. Graphs that are too large for METIS are coarsened first.
+    Edge weights and directions are ignored. Isolated nodes fill up the smaller clusters, and some
+    clusters may stay empty. The same graph gives the same clusters. Without pymetis, the clusters
+    are blocks of consecutive nodes, and a warning is logged.
 
     >>> from gpn_scale import build_graph
     >>> triangles = build_graph([0, 0, 1, 3, 3, 4, 2], [1, 2, 2, 4, 5, 5, 3])  # joined by one edge
@@ -61,10 +61,11 @@ def partition_nodes(graph: Graph, num_clusters: int) -> NDArray[np.int32]:
 
 
 def clusters_of_new_nodes(graph: Graph, cluster_of_node: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return the clusters of a graph that has grown: old nodes keep theirs, (N,).
+    """Return the clusters of a graph that has grown, (N,); old nodes keep their clusters.
 
-    A new node joins the cluster of most of its neighbours, and the smallest of several; nodes that
-    have only new neighbours follow when these have joined. Nodes out of reach join cluster 0.
+    A new node joins the cluster of most of its neighbours; if several clusters tie, the one with
+    the smallest number. Nodes that have only new neighbours join after those neighbours. Nodes
+    that no old node reaches join cluster 0.
 
     >>> from gpn_scale import build_graph
     >>> graph = build_graph([0, 1, 3, 4], [1, 3, 4, 5], num_nodes=7)
@@ -101,7 +102,7 @@ def clusters_of_new_nodes(graph: Graph, cluster_of_node: NDArray[np.int32]) -> N
 def _merged(
     indptr: NDArray[np.int64], indices: NDArray[np.int32], cluster: NDArray[np.int32], wanted: int
 ) -> NDArray[np.int32]:
-    """Return a new number in [0, wanted) for every cluster: pairs with the densest ties are merged.
+    """Merge the pairs with the densest ties; return each cluster's new number in [0, wanted).
 
     The tie of two clusters is the sum of 1 / sqrt(d_u d_v) over the edges between them, per pair of
     nodes.

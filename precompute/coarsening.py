@@ -1,4 +1,4 @@
-"""Partition of graphs that are too large for METIS: they are coarsened first, refined afterwards.
+"""Partition of graphs that are too large for METIS: coarsened first, refined afterwards.
 
 Shapes: N nodes, E edge directions, C coarse nodes, P clusters.
 """
@@ -19,7 +19,7 @@ from precompute.coarsening_kernels import (
 )
 
 METIS_EDGES = 10_000_000
-"""Largest number of edge directions that METIS gets, if coarsening can reach it."""
+"""Largest number of edge directions that is passed to METIS, if coarsening can reach it."""
 
 _METIS_BYTES, _METIS_SECONDS, _SECONDS = 120, 5e-7, 1e-6  # per edge: bytes fitted, seconds rough
 
@@ -125,7 +125,7 @@ def partition_seconds(num_edges: int) -> float:
 
 
 def fill_up(cluster: NDArray[np.int32], weight: NDArray[np.int32], num_clusters: int) -> None:
-    """Put nodes of cluster -1 into the smaller clusters, in order, each up to the mean weight.
+    """Distribute nodes of cluster -1 to the smaller clusters, filling each up to the mean weight.
 
     >>> cluster = np.array([0, 0, -1, -1], np.int32)
     >>> fill_up(cluster, np.ones(4, np.int32), num_clusters=2)
@@ -167,8 +167,8 @@ def coarsened(
 ) -> tuple[WeightedGraph, NDArray[np.int32]]:
     """Return a coarse graph, and the coarse node of every node, (N,).
 
-    Level by level, neighbours are joined into coarse nodes of at most weight `heaviest`, until the
-    graph has at most `wanted_edges` edge directions or hardly shrinks.
+    Level by level, neighbours are joined into coarse nodes of weight `heaviest` at most, until the
+    graph has at most `wanted_edges` edge directions or hardly shrinks any more.
 
     >>> pairs = unweighted(np.array([0, 1, 2, 3, 4]), np.array([1, 0, 3, 2], np.int32))
     >>> coarse, coarse_of_node = coarsened(pairs, heaviest=2, wanted_edges=0)
@@ -187,7 +187,7 @@ def coarsened(
 
 
 def joined_neighbours(graph: WeightedGraph, heaviest: int) -> NDArray[np.int32]:
-    """Return the group of every node, numbered by first nodes; (N,). Isolated nodes stay alone.
+    """Return the group of every node, (N,), in the order of first nodes; isolated nodes stay alone.
 
     Label propagation with a bound on the weight of a group (Meyerhenke, Sanders & Schulz, 2014).
     A node joins the group with the largest w^2 / m, where w is the weight of its edges to the group

@@ -1,4 +1,4 @@
-"""`compact`: fold the generations of an updated store into one, and remove what nobody reads."""
+"""`compact`: fold the generations of an updated store into one, and remove the unused ones."""
 
 import time
 from dataclasses import replace
@@ -26,12 +26,11 @@ _ROWS_AT_A_TIME = 1 << 16
 
 
 def compact_store(path: Path | str) -> list[str]:
-    """Write all rows of a store to one generation, and remove the others; return what is left.
+    """Fold all rows of a store into one generation; return the old folders that are still in use.
 
-    Rows, bounds and history stay as they are. Since these rows were computed on several graphs,
-    `repair_store` cannot compute them again. Generations that a process has opened stay on disk
-    until the next call; their folders are returned. A killed call leaves the store as it was, and
-    the next one continues.
+    Rows, bounds and history do not change. Since these rows were computed on several graphs,
+    `repair_store` cannot recompute them afterwards. Generations that a process has open stay on
+    disk until the next call. A killed call leaves the store unchanged, and the next call continues.
 
     >>> from tempfile import TemporaryDirectory
     >>> from gpn_scale import build_graph
@@ -57,7 +56,7 @@ def compact_store(path: Path | str) -> list[str]:
         store = PPRStore.open(directory)
         if len(listed_generations(store.manifest)) > 1:
             _fold(store)
-        del store  # which counts as a reader of what was folded
+        del store  # it counts as a reader of the folded generations
         return _remove_unlisted(directory)
 
 
@@ -85,7 +84,7 @@ def _fold(store: PPRStore) -> None:
 
     try:
         writer = begin("resume")
-    except StoreError:  # the rest of something else
+    except StoreError:  # left over from a different operation
         writer = begin("overwrite")
     if store.cluster_of_node is not None:
         writer.write_clusters(store.cluster_of_node)
@@ -102,7 +101,7 @@ def _fold(store: PPRStore) -> None:
 
 
 def _stored_rows(rows: Rows) -> Rows:
-    """Return rows as shards hold them, with cut masses in float16, which they had before."""
+    """Return rows in the types of shards: their cut masses were float16 before."""
     return replace(rows, ids=rows.ids.astype(np.int32), cut_mass=rows.cut_mass.astype(np.float16))
 
 

@@ -1,4 +1,4 @@
-"""`graph_of_edges`: a graph from edges in any of the forms that arrays have.
+"""`graph_of_edges`: builds a graph from edges in any of the usual array forms.
 
 Shapes: N nodes, E edges.
 """
@@ -15,7 +15,7 @@ from gpn_scale.data.scipy_graph import graph_from_scipy
 from gpn_scale.errors import GraphError
 
 EdgesLike: TypeAlias = Any
-"""An array (2, E), a tuple (indptr, indices), a matrix of `scipy.sparse`, or a `Graph`."""
+"""An array (2, E), a tuple (indptr, indices), a `scipy.sparse` matrix, or a `Graph`."""
 
 _NAME = "edges"
 
@@ -27,7 +27,7 @@ def graph_of_edges(
     edge_weight: ArrayLike | None = None,
     directed: bool = True,
 ) -> Graph:
-    """Return the graph of `edges`, without its loops; repeated edges become one.
+    """Return the graph of `edges`; loops are dropped, and repeated edges become one.
 
     >>> graph_of_edges([[0, 1], [1, 2]])
     Graph('edges', nodes=3, edges=2, features=0, classes=0)
@@ -72,8 +72,8 @@ def _refuse_more(**arguments: object) -> None:
     for name, value in arguments.items():
         if value is not None:
             raise GraphError(
-                f"{name} is given for edges that have it already, expected it for an array (2, E) "
-                f"only: omit {name}",
+                f"{name} is given, but the edges already define it, expected {name} only with an "
+                f"array (2, E): omit {name}",
                 arguments=(name,),
             )
 
@@ -84,8 +84,8 @@ def _of_ends(edges: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
     if ends.ndim != 2 or ends.shape[0] != 2:
         hint = ": pass edges.T" if ends.ndim == 2 and ends.shape[1] == 2 else ""
         raise GraphError(
-            f"edges have shape {ends.shape}, expected (2, E), sources and targets, a tuple "
-            f"(indptr, indices) or a matrix of scipy.sparse{hint}",
+            f"edges have shape {ends.shape}, expected (2, E) with sources and targets, a tuple "
+            f"(indptr, indices) or a scipy.sparse matrix{hint}",
             arguments=("edges",),
         )
     return ends[0], ends[1]
@@ -102,9 +102,9 @@ def _of_compressed_rows(edges: tuple[Any, ...]) -> tuple[NDArray[Any], NDArray[A
     rises = len(indptr) > 0 and indptr[0] == 0 and bool((np.diff(indptr) >= 0).all())
     if not rises or indptr[-1] != len(indices):
         raise GraphError(
-            f"edges are a tuple whose first array is not the indptr of the {len(indices)} indices "
-            f"in the second, expected an array that rises from 0 to {len(indices)}: pass "
-            "np.stack([source, target]) for sources and targets",
+            f"edges are a tuple whose first array is not an indptr for the {len(indices)} indices "
+            f"in the second, expected an array that rises from 0 to {len(indices)}: to give "
+            "sources and targets, pass np.stack([source, target])",
             arguments=("edges",),
         )
     num_nodes = len(indptr) - 1

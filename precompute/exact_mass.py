@@ -1,4 +1,4 @@
-"""Exact sums of diffusion rows: their mass on each cluster, and their joint mass on each node.
+"""Exact sums of diffusion rows: the mass of each row per cluster, and of all rows per node.
 
 Shapes: N nodes, P columns or clusters, B columns diffused at a time.
 """
@@ -67,11 +67,12 @@ def mass_by_cluster(
     """Return the mass of every node's full row on each cluster; (N, P), stored by cluster.
 
     This is `diffused_columns` of the one-hot cluster matrix, rounded up to float32. The columns are
-    divided among the ranks. All ranks call it and get the same numbers; within a machine, in shared
-    memory. A row sums to the total mass of the node's row, which is 1 for a row-stochastic S.
+    divided among the ranks. All ranks must call it and get the same numbers, in memory that the
+    ranks of a machine share. Each row sums to the total mass of the node's diffusion row, which is
+    1 for a row-stochastic S.
 
-    With `nodes`, which a single process may give, only their R rows are kept, (R, P). All rows are
-    diffused in any case, since within a few steps they depend on each other.
+    With `nodes`, which only a single process may pass, only their R rows are kept, (R, P). All rows
+    are diffused in any case, since they depend on each other within a few steps.
 
     >>> from precompute.mpi import SingleProcess
     >>> pair = np.array([0, 1, 2]), np.array([1, 0], np.int32), np.ones(2)
@@ -104,7 +105,7 @@ def mass_by_cluster(
 def summed_columns(columns: NDArray[np.float32]) -> NDArray[np.float64]:
     """Return the sum of each row of (N, P) numbers, added in the order of the columns.
 
-    NumPy's own sum has another order for a single row than for several.
+    NumPy's own sum adds in a different order for a single row than for several.
 
     >>> summed_columns(np.array([[0.5, 0.25], [1.0, 2.0]], np.float32))
     array([0.75, 3.  ])

@@ -1,4 +1,4 @@
-"""What changed between two graphs: their edges, and the rows of their transition matrices.
+"""Differences between two graphs: their edges, and the rows of their transition matrices.
 
 Shapes: N nodes of the new graph, of which the first ones are the nodes of the old one; Z changed
 entries.
@@ -18,7 +18,7 @@ from precompute.difference_kernels import count_row_differences, row_differences
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeCounts:
-    """How many nodes and edges came, went, or got another weight.
+    """Numbers of nodes and edges that were added, removed, or given another weight.
 
     >>> EdgeCounts(nodes_added=0, added=3, removed=1, reweighted=0).summary
     '3 edges added, 1 edge removed'
@@ -36,7 +36,7 @@ class EdgeCounts:
 
     @property
     def summary(self) -> str:
-        """The changes in words."""
+        """One line that describes the changes."""
         clauses = [_counted(self.nodes_added, "node", "added")] if self.nodes_added else []
         edges = {"added": self.added, "removed": self.removed, "reweighted": self.reweighted}
         clauses += [_counted(count, "edge", name) for name, count in edges.items() if count]

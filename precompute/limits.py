@@ -1,6 +1,6 @@
 """Limits of a build that depend on its graph, checked before compiled code sees any number.
 
-`gpn_scale.config` has the ranges that are the same for all graphs.
+`gpn_scale.config` checks the limits that are the same for all graphs.
 """
 
 from gpn_scale.config import PPRConfig
@@ -18,7 +18,7 @@ def check_row_sizes(config: PPRConfig, num_nodes: int, *, k_is_given: bool = Tru
     Args:
         config: Settings of the build.
         num_nodes: Number of nodes of the graph.
-        k_is_given: Whether k counts, which a target may replace.
+        k_is_given: Whether k is checked; a target may replace it.
 
     Raises:
         ConfigError: `k` or `keep` is too large.

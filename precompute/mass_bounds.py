@@ -1,4 +1,4 @@
-"""Upper bounds on the mass of full rows, from sums that were rounded and cut short.
+"""Upper bounds on the mass of full rows, from sums that are rounded and truncated.
 
 docs/certificate.md proves them. Shapes: N nodes, R rows, P clusters.
 """
@@ -24,7 +24,7 @@ _WORD = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MassBounds:
-    """How far exact sums may lie above the computed ones.
+    """Bounds on how far exact sums may lie above the computed ones.
 
     >>> bounds = MassBounds(
     ...     relative=0.0,
@@ -40,11 +40,11 @@ class MassBounds:
     relative: float
     """Relative error of every sum."""
     absolute_N: NDArray[np.float64]
-    """Mass that sums of an unlimited diffusion may lack in addition, (N,)."""
+    """Additional mass that the sums of an unlimited diffusion may lack, (N,)."""
     largest_N: NDArray[np.float64]
     """Mass that no row exceeds, (N,); at most sqrt(N), so that float16 can hold it."""
     absorbing_N: NDArray[np.bool_]
-    """Nodes whose row is the node itself, exactly, (N,)."""
+    """Nodes whose row has all its mass on the node itself, (N,)."""
     within_reach: "ClustersInReach | None"
     """Clusters that the lacking mass may reach; None without clusters or without such mass."""
 
@@ -195,7 +195,7 @@ def _absorbing(engine: RowEngine) -> NDArray[np.bool_]:
 
 @njit(cache=True, nogil=True)
 def _root_of(node: int, root_N: NDArray[np.int64]) -> int:
-    """Return the root of a node's tree, and shorten the way to it."""
+    """Return the root of a node's tree, and shorten the path to it."""
     while root_N[node] != node:
         root_N[node] = root_N[root_N[node]]
         node = root_N[node]

@@ -40,9 +40,9 @@ class MemoryEstimate:
     mass_by_cluster: int
     """Mass of every node's full row per cluster."""
     partition: int
-    """Peak while clusters are computed and diffused, before there are rows."""
+    """Peak while clusters are computed and diffused, before rows are computed."""
     freed: int = 0
-    """Part of `present` that is freed before there are rows."""
+    """Part of `present` that is freed before rows are computed."""
 
     @property
     def peak(self) -> int:

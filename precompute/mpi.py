@@ -1,7 +1,7 @@
 """The ranks of a build: one process, or several under an MPI launcher.
 
-No other module uses mpi4py. It is loaded only in a process that a launcher started as one of
-several, so everything else works on a machine without an MPI library.
+No other module uses mpi4py. It is only loaded if a launcher started this process as one of several
+ranks, so everything else works on a machine without an MPI library.
 """
 
 import os
@@ -271,7 +271,7 @@ def world() -> AbstractComm:
 
     Raises:
         ConfigError: a launcher started several ranks, but mpi4py cannot be loaded or belongs to
-            another MPI library, so that the ranks would not know each other.
+            another MPI library, so that the ranks could not communicate.
     """
     launched = _launched_ranks()
     if launched == 1:
@@ -300,8 +300,8 @@ def check_same_graph(graph: Graph, comm: AbstractComm) -> None:
     if other:
         raise GraphError(
             f"rank {other[0]} has a different graph from rank 0 (fingerprints "
-            f"{fingerprints[other[0]]} and {fingerprints[0]}), expected the same: give all ranks "
-            "the same files"
+            f"{fingerprints[other[0]]} and {fingerprints[0]}), expected the same graph: give all "
+            "ranks the same files"
         )
 
 
@@ -309,8 +309,9 @@ def check_same_graph(graph: Graph, comm: AbstractComm) -> None:
 def abort_all_ranks_on_error(comm: AbstractComm) -> Iterator[None]:
     """End all ranks if this one fails, so that the others do not wait for it forever.
 
-    The exit code is 2 with one line for a `GpnScaleError`, that of a `SystemExit` without a
-    message, and 1 with one line for anything else. In a single process nothing is caught.
+    The exit code is 2 with a one-line message for a `GpnScaleError`, the given code without a
+    message for a `SystemExit`, and 1 with a one-line message for anything else. In a single
+    process nothing is caught.
 
     >>> with abort_all_ranks_on_error(SingleProcess()):
     ...     ranks = SingleProcess().gather("text")

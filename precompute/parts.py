@@ -1,6 +1,6 @@
-"""Parts of a build: consecutive shards that any process computes, and how they are joined.
+"""Parts of a build: ranges of shards that independent processes compute, and their joining.
 
-Pushes are independent of each other, so a part needs nothing of the other parts. docs/parts.md
+Pushes are independent of each other, so a part needs nothing from the other parts. docs/parts.md
 explains how to run them.
 """
 
@@ -52,7 +52,7 @@ class Part:
         if not 1 <= self.index <= self.count:
             raise ConfigError(
                 f"part is {self}, expected a number from 1/{self.count} to "
-                f"{self.count}/{self.count}: parts count from 1",
+                f"{self.count}/{self.count}: parts are numbered from 1",
                 arguments=("part",),
             )
 
@@ -76,22 +76,22 @@ class Part:
 def checked_part(
     part: tuple[int, int] | None, config: PPRConfig, existing: Existing, ranks: int
 ) -> tuple[Part | None, PPRConfig, Existing]:
-    """Return the part, and the settings that a part has: it pushes, and shares its directory.
+    """Return the part, and settings that suit a part: it pushes and shares its directory.
 
     >>> part, config, existing = checked_part((3, 16), PPRConfig(), "refuse", ranks=1)
     >>> part, config.method, existing
     (Part(index=3, count=16), 'push', 'share')
 
     Raises:
-        ConfigError: there is no such part, or the settings do not allow parts.
+        ConfigError: the part does not exist, or the settings do not allow parts.
     """
     if part is None:
         return None, config, existing
     own = Part(*part)
     if config.method == "sweep":
         raise ConfigError(
-            f"part is {own}, but method is 'sweep', which computes every row from all others: "
-            "parts need the method 'push' or 'auto'",
+            f"part is {own}, but method is 'sweep', which computes rows from each other: parts "
+            "need the method 'push' or 'auto'",
             arguments=("part", "method"),
         )
     if existing == "overwrite":
@@ -111,7 +111,7 @@ def checked_part(
 
 @dataclass(frozen=True, slots=True)
 class PartProgress:
-    """What is done of one part, and how long it took.
+    """Progress of one part: the shards that are left, and the time spent so far.
 
     >>> from tempfile import TemporaryDirectory
     >>> from gpn_scale.ppr.example import example_store
@@ -132,14 +132,14 @@ class PartProgress:
 
     @property
     def is_over(self) -> bool:
-        """Whether there is nothing to write: no shard, nor anything that finishing needs."""
+        """Whether nothing is left to write: neither shards nor the arrays that finishing needs."""
         if self.writer.num_shards and not self.part.shards(self.writer.num_shards):
             return True
         return self.writer.is_complete and not self.todo
 
     @property
     def build_seconds(self) -> float:
-        """Time that the part has taken so far, in this and in former processes."""
+        """Time that the part has taken so far, in this process and earlier ones."""
         files = PartFiles.of(self.writer.path)
         return files.seconds(self.part.index, self.part.count)
 
@@ -153,10 +153,10 @@ class PartProgress:
         clusters: Callable[[], NDArray[np.int32]],
         total_mass: Callable[[], NDArray[np.float64]],
     ) -> None:
-        """Write the arrays of nodes that finishing needs, unless another part did.
+        """Write the node arrays that finishing needs, unless another part has written them.
 
         They are computed only if they are missing or damaged. A finished store that lacks some of
-        this part's shards counts as unfinished from then on.
+        this part's shards is marked as unfinished.
 
         Args:
             clusters: Computes the cluster of every node, (N,).
@@ -175,9 +175,9 @@ class PartProgress:
 
 
 def finish_store(path: Path | str) -> None:
-    """Check that all parts of a store are in `path`, and complete it.
+    """Check that all parts of the store in `path` have been computed, and complete the store.
 
-    It needs neither the graph nor the settings. A store that is complete already stays as it is.
+    This needs neither the graph nor the settings. A store that is already complete is not changed.
 
     >>> from tempfile import TemporaryDirectory
     >>> from gpn_scale import PPRStore, build_graph
@@ -191,8 +191,8 @@ def finish_store(path: Path | str) -> None:
     [0, 1]
 
     Raises:
-        StoreError: there are no parts in `path`, or some are missing, damaged, or of another graph
-            or other settings; the message names the parts to compute again.
+        StoreError: there are no parts in `path`, or some are missing, damaged, or belong to another
+            graph or other settings; the message names the parts to compute again.
     """
     directory = Path(path)
     if not (directory / BUILD).exists():
@@ -238,7 +238,7 @@ def _total_mass(files: PartFiles) -> NDArray[np.float64] | None:
 
 
 def _check_graph(files: PartFiles) -> None:
-    """Check the graph that parts have stored: the manifest will say that its files are intact."""
+    """Check the graph that parts have stored, since the manifest will vouch for its files."""
     directory, build, names = files.directory, files.build, graph_files(files.build.graph)
     try:
         listed = {name: {"checksum": file_checksum(directory / name)} for name in names}
@@ -254,7 +254,7 @@ def _unfinished(files: PartFiles, reason: object) -> StoreError:
     some = Part(1, _usual_count(files))
     return StoreError(
         f"{files.directory} cannot be finished ({reason}): compute any part again, such as part "
-        f"{some}, which writes what is missing",
+        f"{some}, to write the missing files",
         arguments=(f"part={some}",),
     )
 
@@ -275,14 +275,14 @@ def _check_shards(files: PartFiles, clusters: str | None) -> None:
     parts = [Part(index, count) for index in range(1, count + 1)]
     again = [part for part in parts if bad.keys() & set(part.shards(num_shards))]
     raise StoreError(
-        f"{files.directory} cannot be finished, with {len(bad)} of {num_shards} shards not as "
-        f"expected ({_some(names)}): compute part {_numbers(again)} of {count}, then finish",
+        f"{files.directory} cannot be finished, because {len(bad)} of {num_shards} shards are not "
+        f"usable ({_some(names)}): compute part {_numbers(again)} of {count}, then finish",
         arguments=tuple(f"part={part}" for part in again[:_MOST_NAMES]),
     )
 
 
 def _problem(files: PartFiles, index: int, clusters: str | None) -> str:
-    """Return what is wrong with a shard, as the end of a sentence; empty if nothing is."""
+    """Return what is wrong with a shard, as the end of a sentence, or an empty text."""
     path = files.directory / shard_name(index)
     if not path.exists():
         return "missing"
@@ -300,7 +300,7 @@ def _problem(files: PartFiles, index: int, clusters: str | None) -> str:
 
 
 def _usual_count(files: PartFiles) -> int:
-    """Return the number of parts that most parts have named; without any, one part per shard."""
+    """Return the number of parts that most parts have recorded, or else one part per shard."""
     counts = Counter(files.counts)
     if not counts:
         return max(files.build.num_shards, 1)
@@ -320,7 +320,7 @@ def _shard_names(indices: list[int]) -> str:
 
 
 def _numbers(parts: list[Part]) -> str:
-    """Return the numbers of parts, such as 3,5-9, as job arrays take them."""
+    """Return the numbers of parts in the syntax of job arrays, such as 3,5-9."""
     ends = [(run[0], run[-1]) for _, run in _runs({part.index: "" for part in parts})]
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ends)
 

@@ -26,13 +26,13 @@ class Plan:
     """
 
     config: PPRConfig
-    """Settings with k, keep and accuracy as they will be used."""
+    """Final settings, with the chosen k, keep and accuracy."""
     method: Method
     """How rows are computed."""
     num_roots: int
     """Number of rows."""
     sampled_roots: int
-    """Number of roots from which the plan was made."""
+    """Number of sampled roots on which the estimates are based."""
     mean_kept_mass: float
     """Mean fraction of its full mass that a row keeps."""
     seconds: float
@@ -94,7 +94,7 @@ class Plan:
         num_shards = -(-self.num_roots // self.rows_per_shard)
         shards = self.part.shards(num_shards)
         text = f"{self.part}: {stop - start:,} rows in {len(shards)} of {num_shards} shards"
-        return [("part", f"{text}; the lines below are of this part")]
+        return [("part", f"{text}; the lines below describe this part")]
 
     def _accuracy(self) -> str:
         config = self.config
@@ -102,7 +102,7 @@ class Plan:
             return f"tolerance {config.push_tolerance:g}"
         if config.sweeps or config.diffusion.steps != "inf":
             return f"{expected_sweeps(config):.0f} sweeps"
-        return f"sweeps until {config.sweep_tolerance:g} of the mass is missing"
+        return f"sweeps until less than {config.sweep_tolerance:g} of the mass is missing"
 
 
 def plan_build(
@@ -117,7 +117,7 @@ def plan_build(
     structure_bytes: int = 0,
     sample_roots: int = SAMPLE_ROOTS,
 ) -> Plan:
-    """Return chosen settings of a build, with its predicted kept mass, time, memory and disk space.
+    """Choose the settings of a build, and estimate its kept mass, time, memory and disk space.
 
     >>> from gpn_scale import build_graph
     >>> from gpn_scale.diffusion.transition import transition_matrix

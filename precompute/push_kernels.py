@@ -1,4 +1,4 @@
-"""Compiled kernels that compute the row of one root by itself; they never raise.
+"""Compiled kernels that compute the row of one root from its edges; they never raise.
 
 As in `row_kernels`, parallel kernels take their output as plain arrays and pass tuples on to serial
 ones. No node is listed twice in `touched`, even where a product underflows to 0.

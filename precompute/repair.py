@@ -1,4 +1,4 @@
-"""Repair of a store: damaged shards are computed again from the graph that the store holds."""
+"""Repair of a store: damaged shards are recomputed from the graph that the store contains."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,10 +27,10 @@ from precompute.stored_settings import FOLDED, settings_of
 def repair_store(
     path: Path | str, *, resources: Resources | None = None, say: Say | None = None
 ) -> list[Path]:
-    """Compute the damaged and missing shards of a store again; return their paths.
+    """Recompute the damaged and missing shards of a store; return their paths.
 
-    A complete store needs nothing but itself for this, whether it was updated or not: it holds its
-    graph, and the same rows have the same bytes. Processes may go on reading the whole shards.
+    This needs nothing but the store, whether it was updated or not: it contains its graph, and
+    recomputed rows have the same bytes. Processes may keep reading the intact shards meanwhile.
 
     >>> from tempfile import TemporaryDirectory
     >>> from gpn_scale import build_graph
@@ -44,12 +44,12 @@ def repair_store(
 
     Args:
         path: The store.
-        resources: Threads and memory; None for this machine's free ones.
-        say: Called with messages; None for silence.
+        resources: Threads and memory to use; None for all that this machine has free.
+        say: Called with messages; None prints nothing.
 
     Raises:
-        StoreError: the store is unfinished or being updated, another file than a shard is damaged,
-            a damaged generation was folded, or this version of the program computes other rows.
+        StoreError: the store is unfinished or being updated, a file other than a shard is damaged,
+            a damaged generation was folded, or this version of the library computes other rows.
     """
     directory, repaired = Path(path), []
     manifest = read_manifest(directory)
@@ -67,7 +67,7 @@ def repair_store(
 
 
 class _Repairer(StoreWriter):
-    """Writes shards of a generation again, which stays complete meanwhile."""
+    """Replaces shards of a generation, which stays complete meanwhile."""
 
     def __init__(self, path: Path, manifest: Mapping[str, Any]) -> None:
         super().__init__(path, Build.of(manifest))
@@ -80,11 +80,11 @@ class _Repairer(StoreWriter):
         return [index for index in range(self.num_shards) if not self.is_done(index)]
 
     def repair(self, todo: list[int], resources: Resources, say: Say) -> None:
-        """Compute shards again, from the graph, roots and clusters of the generation."""
+        """Recompute shards from the graph, roots and clusters of the generation."""
         build, files = self._build, self._manifest["files"]
         if build.parameters.get(FOLDED):
             raise StoreError(
-                f"{self.path / shard_name(todo[0])} is damaged, and cannot be repaired, since its "
+                f"{self.path / shard_name(todo[0])} is damaged and cannot be repaired, because its "
                 f"rows were computed on several graphs before they were folded: {REBUILD}",
                 arguments=REBUILD_ARGUMENTS,
             )
@@ -111,13 +111,13 @@ class _Repairer(StoreWriter):
         ShardBuilder(engine, method, totals, graph, self, roots, say, clock).write(todo)
 
     def write_shard(self, index: int, rows: Rows, *, shared: bool = False) -> None:
-        """Write a shard in place of a damaged one, if it is the one that the manifest lists."""
+        """Replace a damaged shard, if the new one is identical to the one in the manifest."""
         assert not shared
         listed = self._manifest["shards"][index]
         self._write(index, rows)
         if shard_entry(index, read_shard_info(self.path / shard_name(index))) != listed:
             raise StoreError(
-                f"{self.path / shard_name(index)} cannot be repaired: this version of the program "
-                f"computes other rows than those that were stored; {REBUILD}",
+                f"{self.path / shard_name(index)} cannot be repaired: this version of gpn_scale "
+                f"computes rows that differ from the stored ones; {REBUILD}",
                 arguments=REBUILD_ARGUMENTS,
             )

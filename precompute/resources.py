@@ -1,4 +1,4 @@
-"""Threads and memory of a build, and how much of them this machine has."""
+"""Threads and memory that a build may use, and the amounts that this machine offers."""
 
 import os
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ def thread_limit() -> int:
 def default_resources(ranks_per_machine: int = 1) -> Resources:
     """Return one rank's part of this machine's cores, and of 80 % of its free memory.
 
-    There are no more threads than numba allows.
+    The number of threads does not exceed what numba allows.
 
     >>> default_resources(ranks_per_machine=1024).threads
     1

@@ -32,17 +32,17 @@ from precompute.row_kernels import PaddedRows, Work, sweep_block_into
 from precompute.scratch_memory import new_rows, new_work
 
 Method = Literal["sweep", "push"]
-"""`sweep`: all rows from their neighbours' rows; `push`: each root by itself."""
+"""`sweep` computes all rows from their neighbours' rows; `push` computes each root by itself."""
 _Matrix = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
 ProgressCallback = Callable[[int, str], None]
 """Called with the number of finished steps and a short text."""
 
 SWEEP_FROM = 0.25
-"""Fraction of all nodes from which sweeping all of them is cheaper than pushing each root."""
+"""Fraction of nodes that are roots, above which sweeping all nodes is cheaper than pushing."""
 MAX_SWEEPS = 500
 """Largest number of sweeps of an unlimited diffusion."""
 MAX_EXACT_STEPS = 32
-"""Number of steps up to which rounding takes less than 4e-6 of a weight: 2^-23 in each step."""
+"""Number of steps up to which rounding, 2^-23 per step, costs less than 4e-6 of a weight."""
 UNLIMITED = -1
 """Value of `steps` that stands for an unlimited diffusion in the kernels."""
 
@@ -59,7 +59,7 @@ def chosen_method(config: PPRConfig, num_roots: int, num_nodes: int) -> Method:
 
 
 def compiled_before(method: Method) -> bool:
-    """Return whether numba's cache has the compiled kernels, or none are compiled at all.
+    """Return whether numba's cache has the compiled kernels, or compilation is switched off.
 
     >>> compiled_before("sweep") in (True, False)
     True
@@ -128,11 +128,10 @@ class RowEngine:
     def sweep(self, progress: ProgressCallback) -> SweptRows:
         """Return unordered rows of all nodes, in memory that the ranks of a machine share.
 
-        Rows have up to `working_entries` entries and are computed in an order that is kind to
-        caches. In an unlimited diffusion, blocks of nodes are
-        updated one after the other (Gauss-Seidel between blocks, Jacobi within), forward and
-        backward in turn, until the mean mass of a row hardly grows. K steps are K rounds over all
-        nodes, each from the rows of the previous round.
+        Rows have up to `working_entries` entries and are computed in a cache-friendly order. In an
+        unlimited diffusion, blocks of nodes are updated one after the other (Gauss-Seidel between
+        blocks, Jacobi within), alternating forward and backward, until the mean mass of a row
+        hardly grows. K steps are K rounds over all nodes, each from the rows of the previous round.
         """
         matrix = self.cache_order.matrix(self.indptr, self.indices, self.weight)
         rows = self._shared_rows()
@@ -248,7 +247,7 @@ class RowEngine:
         *,
         swept_roots: NodeIds | None = None,
     ) -> Rows:
-        """Return the rows cut to k entries and sorted, with the mass that is missing from them.
+        """Return the rows cut to k entries and sorted, together with their missing mass.
 
         Missing and cut masses are rounded up.
 
@@ -258,9 +257,9 @@ class RowEngine:
             cluster_of_node: Cluster of every node, (N,); None without clusters.
             mass_by_cluster: Upper bound on the mass of each full row per cluster, (R, P); None
                 without clusters.
-            swept_roots: The roots of rows that come from `sweep`, (R,). Rows of few steps that keep
-                every node within reach have then lost nothing but rounding errors, which are
-                relative to the kept weights, so that they have no missing mass.
+            swept_roots: The roots, if the rows come from `sweep`, (R,). Rows of few steps that keep
+                every node within reach have then lost only rounding errors, which are relative to
+                the kept weights, so their missing mass is 0.
         """
         finish_rows_into(self.config.k, *rows)
         missing = np.maximum(totals - row_sums(rows), 0.0)

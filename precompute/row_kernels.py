@@ -7,9 +7,10 @@ Parallel kernels take their output as plain arrays: inside `prange`, a write to 
 passed in a tuple may be lost without an error (numba 0.68). They pass tuples on to serial kernels,
 where such writes are safe.
 
-A slot of scratch memory belongs to one thread. A sweep lists the nodes that it touches, each once,
-and sums their mass beside the list; `place` (N,), which is zero between calls, tells where. This
-stays in the cache, which float64 sums by node would not, and no list can outgrow its array.
+A slot of scratch memory belongs to one thread. A sweep lists each node that it touches once and
+sums its mass beside the list, at the position that `place` (N,) holds; `place` is zero between
+calls. This list stays in the cache, unlike float64 sums for all nodes, and it cannot outgrow its
+array.
 
 Sums are float64. Rows are rounded down to float32, so that they stay lower bounds
 (docs/certificate.md).
@@ -71,7 +72,7 @@ class Work(NamedTuple):
 
 @njit(cache=True, nogil=True, inline="always")
 def is_absorbing(node, indptr, indices, weight):
-    """Return whether a node's only edge is a loop of weight 1: its row is itself, without rounding.
+    """Return whether a node's only edge is a loop of weight 1, so that its row is exact.
 
     >>> alone = np.array([0, 1]), np.array([0], np.int32), np.ones(1, np.float32)
     >>> is_absorbing(0, *alone)

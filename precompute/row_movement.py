@@ -1,4 +1,4 @@
-"""How far the rows of a diffusion can have moved when its graph changed: one column bounds all.
+"""Bounds on how far the rows of a diffusion moved when its graph changed, from one column.
 
 docs/certificate.md proves the bound. Shapes: N nodes of the new graph.
 """
@@ -13,7 +13,7 @@ from gpn_scale.diffusion.transition import Transition, steps_to_tolerance
 from precompute.graph_changes import transition_difference, with_isolated_nodes
 
 _UNDISTRIBUTED = 1e-12
-"""Mass that the sums of an unlimited diffusion leave out; it is bounded and added."""
+"""Mass that the sums of an unlimited diffusion leave out; the bounds include it."""
 _SLACK = 1e-6
 """Far above the relative errors of the sums, which have non-negative terms only."""
 
@@ -81,7 +81,7 @@ def _of_unlimited(
         mass_N = _diffused(before, mass_N, teleport, steps) + _UNDISTRIBUTED * largest
     source_N = difference_NN @ mass_N
     moved_N = _diffused(after, source_N, teleport, steps)
-    # What the sum leaves out can lie anywhere in a component that has changed.
+    # The mass that the sum leaves out can lie anywhere in a component that has changed.
     component_N = csgraph.connected_components(after, directed=True, connection="weak")[1]
     changed = np.zeros(component_N.max() + 1, np.bool_)
     changed[component_N[source_N > 0.0]] = True

@@ -1,4 +1,4 @@
-"""Sums of an engine's full rows, exact up to rounding: per root, and per node over all roots."""
+"""Exact sums, up to rounding, of an engine's full rows: per root, and per node over all roots."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ def sum_steps(engine: RowEngine) -> int:
 
 
 def row_totals(engine: RowEngine) -> NDArray[np.float64]:
-    """Return the sum of every node's full row, (N,): 1 for `rw`, the diffused ones for `sym`.
+    """Return the sum of every node's full row, (N,); it is 1 for `rw` and is computed for `sym`.
 
     >>> from gpn_scale import build_graph
     >>> from gpn_scale.config import PPRConfig

@@ -31,7 +31,7 @@ class SlotPlan:
 
 
 def plan_slots(num_nodes: int, threads: int, budget_bytes: int, *, push: bool) -> SlotPlan:
-    """Return as many slots as there are threads, or as fit into the budget.
+    """Return one slot per thread, or as many as fit into the budget.
 
     >>> plan_slots(1000, threads=8, budget_bytes=50_000, push=False)
     SlotPlan(slots=3, bytes_per_slot=16000)
@@ -43,8 +43,8 @@ def plan_slots(num_nodes: int, threads: int, budget_bytes: int, *, push: bool) -
     fitting = min(threads, budget_bytes // max(per_slot, 1))
     if fitting < 1:
         raise ConfigError(
-            f"memory_bytes leaves {budget_bytes >> 20} MiB for scratch memory, expected at least "
-            f"{(per_slot >> 20) + 1} MiB for one thread: allow more, or use a smaller graph",
+            f"memory_bytes leaves {budget_bytes >> 20} MiB for scratch memory, but one thread "
+            f"needs {(per_slot >> 20) + 1} MiB: allow more memory, or use a smaller graph",
             arguments=("memory_bytes",),
         )
     return SlotPlan(int(fitting), per_slot)

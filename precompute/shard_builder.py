@@ -1,4 +1,4 @@
-"""Computation of the rows of shards, and of the masses that account for what was cut.
+"""Computes the rows of shards, and the masses that account for the cut entries.
 
 Shapes: N nodes.
 """
@@ -25,11 +25,11 @@ Say = Callable[[str], None]
 
 
 _SECONDS_BETWEEN_RECORDS = 1.0
-"""Every record waits for the disk, which takes longer than a small shard."""
+"""Minimum time between records: each one waits for the disk, longer than a small shard takes."""
 
 
 class BuildClock:
-    """Records the time of a build or part, on top of that of former, stopped processes.
+    """Records the time of a build or part, including earlier, interrupted processes.
 
     >>> from tempfile import TemporaryDirectory
     >>> from gpn_scale.ppr.example import example_store
@@ -46,7 +46,7 @@ class BuildClock:
         self._recorded = began
 
     def record(self) -> None:
-        """Record the time until now, if this rank is the one that records."""
+        """Record the time until now, if it is this rank's task."""
         if self._active:
             self._recorded = time.monotonic()
             self._record.record_seconds(self._former_seconds + self._recorded - self._began)
@@ -78,8 +78,8 @@ class ShardBuilder:
         roots: The roots of all shards, sorted; None for all nodes.
         say: Called with messages for the user.
         clock: Records the time.
-        part_rows: The first position and the one after the last of the roots of a part, whose
-            shards other processes may write as well; None for a whole build.
+        part_rows: First position of the roots of a part, and the one after its last; other
+            processes may write the same shards. None for a whole build.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Settings of a build, from what a store says about it."""
+"""Settings of a build, read back from the parameters in its store."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -28,18 +28,18 @@ def settings_of(build: Build, **others: Any) -> tuple[PPRConfig, Method]:
 
     Args:
         build: The record of a build.
-        others: Settings that the store does not hold, since its rows did not need them.
+        others: Settings that the store does not contain, because they did not affect its rows.
 
     Raises:
-        StoreError: a setting is missing, or is none that a build may have.
+        StoreError: a setting is missing or has a value that no build allows.
     """
     try:
         return _settings_of(build, others)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else error
         raise StoreError(
-            f"the store says that its rows were computed with settings that no build has "
-            f"({reason}), so it is damaged or made up: {REBUILD}",
+            f"the store records settings that no build can have ({reason}), so its manifest is "
+            f"damaged or made up: {REBUILD}",
             arguments=REBUILD_ARGUMENTS,
         ) from error
 

@@ -74,7 +74,7 @@ def seconds_per_entry(engine: RowEngine, keep: int) -> float:
     """Return the measured seconds of a sweep per edge and kept entry, in one thread.
 
     The measurement covers up to 2,000 nodes with degrees of the graph (at most 256), whose rows are
-    full and random, from a table of 4 MiB: in the order of sweeps, neighbours are near each other.
+    full and random, in a table of 4 MiB, since neighbours are close to each other in sweep order.
 
     >>> from gpn_scale import build_graph
     >>> from gpn_scale.diffusion.transition import transition_matrix

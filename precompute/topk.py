@@ -1,4 +1,4 @@
-"""`topk_ppr`: certified top-k personalised PageRank, arrays in and arrays out.
+"""`topk_ppr`: certified top-k personalised PageRank, from arrays to arrays.
 
 Shapes: N nodes, E edges, B roots, k entries per row.
 """
@@ -30,7 +30,7 @@ from precompute.row_sums import row_totals, sum_steps
 from precompute.scratch_memory import plan_slots
 
 NO_NODE = -1
-"""Id in the unused places of a row that has fewer than k entries."""
+"""Id that fills the unused places of a row with fewer than k entries."""
 
 _NORMALISATIONS: dict[str, Normalisation] = {"row": "rw", "sym": "sym"}
 
@@ -42,11 +42,11 @@ class TopKRows:
     Every row is certified. With pi the exact row of its root,
 
     - `weights` never exceed the exact ones: 0 <= weight of u <= pi(u);
-    - what a row does not hold is bounded: sum of pi - sum of `weights` <= `missing_mass`. So a kept
-      weight is too small by at most `missing_mass`, and no node outside the row weighs more.
+    - `missing_mass` bounds what is missing: sum of pi - sum of `weights` <= `missing_mass`. So a
+      kept weight is too small by at most `missing_mass`, and no node outside the row weighs more.
 
-    Both hold for the numbers as they are returned, up to the rounding of float64 sums (1e-12 of a
-    weight) and to 4e-6 of a swept row of few `steps` that has lost nothing else.
+    Both statements hold for the returned numbers, up to the rounding of float64 sums (1e-12 of a
+    weight), and up to 4e-6 of a swept row of few `steps` that has lost nothing else.
     docs/certificate.md proves them.
 
     >>> rows = topk_ppr([[0, 1, 2, 3], [1, 2, 3, 0]], k=2, teleport=0.5, tolerance=1e-6)
@@ -67,7 +67,7 @@ class TopKRows:
     weights: NDArray[np.float32]
     """Weights of these nodes, (B, k); 0 in unused places."""
     missing_mass: NDArray[np.float32]
-    """Upper bound on the mass of the exact row that the row does not hold, (B,)."""
+    """Upper bound on the mass of the exact row that is missing from the returned one, (B,)."""
     num_nodes: int
     """Number N of nodes of the graph."""
 
@@ -80,8 +80,8 @@ class TopKRows:
     def is_certain(self) -> NDArray[np.bool_]:
         """Whether an entry is certainly one of the k largest of the exact row, (B, k).
 
-        No node outside the row weighs more than `missing_mass`, so that an entry with at least this
-        weight has at most k - 1 nodes above it. Ties count as being among the largest.
+        No node outside the row weighs more than `missing_mass`, so at most k - 1 nodes weigh more
+        than an entry with at least this weight. Ties count as being among the largest.
         """
         enough = self.weights >= self.missing_mass[:, None]
         return np.asarray(enough & (self.ids != NO_NODE))
@@ -114,11 +114,11 @@ def topk_ppr(
 ) -> TopKRows:
     """Return the k largest entries of personalised-PageRank rows, with a certificate.
 
-    The row of a root v is that of Pi = t (I - (1 - t) S)^-1: the probability that a walk from v,
+    The row of a root v is row v of Pi = t (I - (1 - t) S)^-1: the probability that a walk from v,
     which stops with probability t before every step, stops at each node. `TopKRows` states what is
-    certified about a row. Neither the number of threads nor the other roots change a row, but the
-    method does. Memory grows with N, E and B k; `gpn-precompute` writes rows
-    of larger graphs to disk. The first call compiles the kernels, which takes half a minute.
+    certified about a row. A row depends on the method, but neither on the number of threads nor on
+    the other roots. Memory grows with N, E and B k; for larger graphs, `gpn-precompute` writes
+    rows to disk. The first call compiles the kernels, which takes half a minute.
 
     >>> rows = topk_ppr(np.array([[0, 1, 2], [1, 2, 3]]), roots=[3, 0], k=2, directed=False)
     >>> rows.ids
@@ -132,20 +132,21 @@ def topk_ppr(
             sparse matrix (N, N) of scipy, whose entry (u, v) is the weight of u -> v; or a `Graph`.
             Loops are dropped, and repeated edges become one, whose weight is their sum.
         roots: Node ids in any order, (B,); None for all nodes.
-        k: Number of entries of a row; on a smaller graph, rows have one for every node.
+        k: Number of entries per row, or the number of nodes if that is smaller.
         teleport: Probability t of stopping before each step, in (0, 1).
         normalisation: `row` for S = D^-1 A, whose rows sum to 1; `sym` for D^-1/2 A D^-1/2.
         steps: Number of steps after which a walk stops; None for no limit.
-        tolerance: Accuracy beside the cut to k entries; None for the usual one of the method.
-            A push ends when every node's residual is below `tolerance` (1e-6) times its number of
-            edges, sweeps end when they are estimated to gain less than `tolerance` (8e-3) in all.
+        tolerance: Accuracy of the rows before the cut to k entries. A push ends when every node's
+            residual is below `tolerance` times its number of edges; sweeps end when further ones
+            are estimated to gain less than `tolerance` in total. None for 1e-6 (push) or 8e-3
+            (sweep).
         method: `push` computes each root by itself; `sweep` computes all nodes from their
-            neighbours' rows, which costs less for many roots; `auto` chooses by their number.
+            neighbours' rows, which is faster for many roots; `auto` chooses by their number.
         num_nodes: N, for edges (2, E); by default the largest id + 1.
         edge_weight: Positive weights in the order of the edges, (E,); a matrix has its own.
-        directed: Whether walks follow edges in their own direction only. A `Graph` knows this.
-        self_loops: Whether every node gets a loop of weight 1. Without it only nodes without an
-            edge have one, so that walks stay there.
+        directed: Whether walks follow edges only from source to target; ignored for a `Graph`.
+        self_loops: Whether every node gets a loop of weight 1. If false, only nodes without edges
+            get one, so that walks stay there.
         threads: Number of threads; None for all cores.
 
     Raises:
@@ -168,7 +169,7 @@ def topk_ppr(
 
 
 def _clipped(k: int, most: int) -> int:
-    """Return k, at most `most`; what is no whole number is left to the configuration's checks."""
+    """Return k, at most `most`; other types than int are left to the configuration's checks."""
     is_whole = isinstance(k, Integral) and not isinstance(k, bool)
     return min(int(k), most) if is_whole else k
 

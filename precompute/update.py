@@ -1,8 +1,8 @@
-"""Update of a store after its graph has changed: rows that moved far are computed again.
+"""Update of a store after its graph has changed: rows that may have moved far are recomputed.
 
-One diffusion of one column bounds how far every row can have moved (`row_movement`). Rows above a
-tolerance are computed again and written to a new generation of the store; the others stay, and
-their certificate grows by the bound. docs/updates.md explains it.
+Diffusing a single column bounds how far every row can have moved (`row_movement`). Rows above a
+tolerance are recomputed and written to a new generation of the store; the others are kept, and
+their missing mass grows by the bound. docs/updates.md explains the method.
 
 Shapes: N nodes of the new graph, R roots of the updated store.
 """
@@ -42,18 +42,18 @@ from precompute.stored_settings import settings_of
 from precompute.time_estimate import estimate_seconds
 
 TOLERANCE = 0.01
-"""Mass by which the true row of a root may differ from the stored one before it is replaced."""
+"""Mass by which a root's true row may have moved before its stored row is replaced."""
 PUSH_TOLERANCE = 3e-5
-"""Accuracy of rows that replace swept ones; such rows keep as much mass (docs/updates.md)."""
+"""Accuracy of pushed rows that replace swept ones and keep as much mass (docs/updates.md)."""
 _SAMPLE_ROOTS = 64
 _ROWS_AT_A_TIME = 1 << 16
 _LEAST_ROWS_PER_SHARD = 1 << 12
-"""Every shard waits for the disk twice, which takes as long as some hundred pushes."""
+"""Rows per shard at least: each shard waits for the disk twice, as long as hundreds of pushes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdatePlan:
-    """An update before it starts.
+    """Plan of an update.
 
     >>> counts = EdgeCounts(nodes_added=0, added=3, removed=0, reweighted=0)
     >>> plan = UpdatePlan(
@@ -71,19 +71,19 @@ class UpdatePlan:
     """
 
     changes: EdgeCounts
-    """What came and went."""
+    """Nodes and edges that were added, removed or reweighted."""
     num_roots: int
     """Number of rows of the updated store."""
     computed_rows: int
-    """Number of rows that are computed again."""
+    """Number of rows to compute."""
     largest_movement: float
-    """Largest bound on the movement of a row that stays."""
+    """Largest bound on the movement of a row that is kept."""
     method: Method
     """How rows are computed."""
     seconds: float
-    """Time of the update without compilation."""
+    """Estimated time of the update, without compilation."""
     rebuild_seconds: float
-    """Time of a build of the whole store, for comparison."""
+    """Estimated time of building the whole store, for comparison."""
     disk_bytes: int
     """Size of the files that the update adds."""
 
@@ -98,15 +98,15 @@ class UpdatePlan:
         kept = self.num_roots - self.computed_rows
         lines = [
             ("changes", self.changes.summary),
-            ("rows", f"{self.computed_rows:,} of {self.num_roots:,} again ({fraction:.1%})"),
-            ("others", f"{kept:,} stay, moved by at most {self.largest_movement:.3g}"),
+            ("rows", f"compute {self.computed_rows:,} of {self.num_roots:,} ({fraction:.1%})"),
+            ("others", f"keep {kept:,}, which moved by at most {self.largest_movement:.3g}"),
             ("method", self.method),
             ("seconds", f"{self.seconds:.3g}; a rebuild takes {self.rebuild_seconds:.3g}"),
-            ("disk", f"{self.disk_bytes / 2**20:,.2f} MiB in addition"),
+            ("disk", f"{self.disk_bytes / 2**20:,.2f} MiB more"),
         ]
         text = "\n".join(["update", *(f"  {name:<12} {text}" for name, text in lines)])
         if self.rebuild_is_cheaper:
-            text += "\nso much has changed that building the store again would be faster"
+            text += "\nthe graph has changed so much that rebuilding the store would be faster"
         return text
 
 
@@ -120,11 +120,11 @@ def update_store(
     plan_only: bool = False,
     say: Say | None = None,
 ) -> UpdatePlan:
-    """Make the rows of a store those of another graph, and return what was done.
+    """Update the rows of a store to those of a changed graph; return the plan that was carried out.
 
-    The nodes of the store's graph must be the first ones of `graph`, in the same order. A node that
-    is gone stays as one without edges. Readers that have opened the store go on with the old rows.
-    A killed update leaves the store as it was, and the next call continues it.
+    `graph` must begin with the nodes of the store's graph, in the same order. A node that is gone
+    keeps its place, without edges. Readers that have the store open keep reading the old rows. A
+    killed update leaves the store unchanged, and the next call continues it.
 
     >>> from tempfile import TemporaryDirectory
     >>> from gpn_scale import build_graph
@@ -138,13 +138,13 @@ def update_store(
     Args:
         path: The store.
         graph: The new graph.
-        tolerance: Rows that may have moved by more mass than this are computed again; 0 for all
-            that a change can reach.
-        roots: Further nodes that get rows, sorted; None for the roots of the store, and all nodes
-            if these are all nodes.
-        resources: Threads and memory; None for this machine's free ones.
-        plan_only: Write nothing.
-        say: Called with the plan; None for silence.
+        tolerance: Rows of which more than this mass may have moved are recomputed; 0 recomputes
+            all rows that a change can reach.
+        roots: Additional nodes that get rows, sorted. None keeps the roots of the store; if these
+            are all nodes, new nodes get rows too.
+        resources: Threads and memory to use; None for all that this machine has free.
+        plan_only: Return the plan without writing anything.
+        say: Called with the plan; None prints nothing.
 
     Raises:
         ConfigError: the tolerance is not a number of at least 0.
@@ -156,7 +156,7 @@ def update_store(
             f"tolerance is {tolerance}, expected a number of at least 0", arguments=("tolerance",)
         )
     directory = Path(path)
-    PPRStore.open(directory)  # before a lock is left in a directory that is no store
+    PPRStore.open(directory)  # fail before a lock file is left in a directory that is not a store
     with claimed(directory / LOCK, wait=False) as is_alone:
         if not is_alone:
             raise StoreError(
@@ -173,7 +173,7 @@ def update_store(
 
 
 class _Update:
-    """The update of one store: what is to be done, and doing it."""
+    """The update of one store: plans it and carries it out."""
 
     def __init__(
         self,
@@ -214,7 +214,7 @@ class _Update:
     def _movement(
         self, movement_N: NDArray[np.float64]
     ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Return how far each row may have moved in total, (R,), and which are computed again."""
+        """Return how far each row may have moved in total, (R,), and which are recomputed."""
         has_row = np.isin(self.roots, self.store.roots, assume_unique=True)
         moved_R = movement_N[self.roots]
         moved_R[has_row] += self.store.moved(self.roots[has_row])
@@ -230,7 +230,7 @@ class _Update:
         picked = rng.choice(computed, min(_SAMPLE_ROOTS, len(computed)), replace=False)
         seconds_per_root = 0.0
         if self.method == "push" and len(picked):
-            engine.push(picked)  # compiles the kernel, and maps pages of scratch memory
+            engine.push(picked)  # compile the kernel, and map the pages of scratch memory
             began = time.perf_counter()
             engine.push(picked)
             seconds_per_root = (time.perf_counter() - began) * engine.threads / len(picked)
@@ -304,14 +304,14 @@ class _Update:
 
         try:
             writer = begin("resume")
-        except StoreError:  # the rest of an update to another graph
+        except StoreError:  # left over from an update to another graph
             writer = begin("overwrite")
         if store.cluster_of_node is not None:
             writer.write_clusters(clusters_of_new_nodes(self.graph, store.cluster_of_node))
         return writer
 
     def _mass_left(self, engine: RowEngine) -> NDArray[np.float64]:
-        """Return the mass that all full rows put on every node, less what rows that stay keep."""
+        """Return the mass that all full rows put on every node, minus that of rows that stay."""
         mass_N = total_mass(engine, self.roots)
         staying = self.roots[~self.computed_R]
         for start in range(0, len(staying), _ROWS_AT_A_TIME):
@@ -320,7 +320,7 @@ class _Update:
         return mass_N
 
     def _record(self) -> dict[str, Any]:
-        """Return what the history of the store says about this update."""
+        """Return the entry of the store's history for this update."""
         return {
             "parent": self.store.fingerprint,
             "nodes_added": self.changes.nodes_added,
@@ -334,30 +334,30 @@ class _Update:
 
 
 def _comparable_graph(store: PPRStore, graph: Graph) -> Graph:
-    """Return the graph of the store, after checking that `graph` may be a later version of it."""
+    """Return the store's graph after checking that `graph` can be a later version of it."""
     old, facts = store.stored_graph(), store.manifest["graph"]
-    way_out = (
-        "give the old nodes their old places and new nodes the places after them (gpn-import "
-        "--like OLD does), or build the store again with existing='overwrite'"
+    next_step = (
+        "keep the old nodes in their places and put new nodes after them (as gpn-import --like "
+        "OLD does), or rebuild the store with existing='overwrite'"
     )
     if graph.num_nodes < old.num_nodes:
         raise StoreError(
-            f"the new graph has {graph.num_nodes} nodes, that of {store.path} has "
-            f"{old.num_nodes}, expected at least as many, since nodes that are gone keep their "
-            f"places: {way_out}",
+            f"the new graph has {graph.num_nodes} nodes and the graph of {store.path} has "
+            f"{old.num_nodes}, expected at least as many, since removed nodes keep their places: "
+            f"{next_step}",
             arguments=("existing=overwrite",),
         )
     if facts["node_names"] != names_checksum(graph.node_names, old.num_nodes):
         raise StoreError(
-            f"the first {old.num_nodes} nodes of the new graph have other ids than those of "
-            f"{store.path}, expected the same nodes in the same order: {way_out}",
+            f"the first {old.num_nodes} nodes of the new graph do not have the ids of the nodes of "
+            f"{store.path}, expected the same nodes in the same order: {next_step}",
             arguments=("existing=overwrite",),
         )
     if graph.directed != old.directed:
         kinds = ("undirected", "directed")
         raise StoreError(
-            f"the new graph is {kinds[graph.directed]}, that of {store.path} is "
-            f"{kinds[old.directed]}: build the store again with existing='overwrite'",
+            f"the new graph is {kinds[graph.directed]}, but the graph of {store.path} is "
+            f"{kinds[old.directed]}: rebuild the store with existing='overwrite'",
             arguments=("existing=overwrite",),
         )
     return old

@@ -17,9 +17,10 @@ def update_parser() -> argparse.ArgumentParser:
     """
     parser = CommandParser(
         prog="gpn-precompute update",
-        description="Make the rows of a store those of a graph that has changed. Rows that may "
-        "have moved by more mass than a tolerance are computed again; the others stay, with a "
-        "bound on how far they moved. The old nodes must be the first ones of the new graph.",
+        description="Update the rows of a store after its graph has changed. Rows that may have "
+        "moved by more than a tolerance are recomputed; the others are kept, together with a "
+        "bound on how far they moved. The new graph must begin with the nodes of the old one, in "
+        "the same order.",
     )
     add = parser.add_argument
     add("store", type=Path, metavar="STORE", help="directory of the store")
@@ -33,36 +34,43 @@ def update_parser() -> argparse.ArgumentParser:
         "--changes",
         type=Path,
         metavar="FILE",
-        help="table of the edges that have changed (CSV or Parquet) with the columns source, "
-        "target, change (add, remove or set) and, for weighted edges, weight; needs --write-graph",
+        help="table of changed edges (CSV or Parquet) with the columns source, target, change "
+        "(add, remove or set) and, for weighted edges, weight; needs --write-graph",
     )
     add(
         "--write-graph",
         type=Path,
         metavar="DIR/NEW",
-        help="folder in which the graph after --changes is saved, for --dataset of other commands",
+        help="folder to which the graph after --changes is written, for --dataset of other "
+        "commands",
     )
     add(
         "--data-dir",
         type=Path,
         default=Path("data"),
         metavar="DIR",
-        help="directory of the datasets (default: %(default)s)",
+        help="folder that graphs are read from and downloaded to (default: %(default)s)",
     )
     add(
         "--tolerance",
         type=float,
         default=TOLERANCE,
         metavar="E",
-        help="rows that may have moved by more mass than this are computed again; 0 for all that "
-        "a change can reach (default: %(default)s)",
+        help="recompute rows of which more than this mass may have moved; 0 recomputes all rows "
+        "that a change can reach (default: %(default)s)",
     )
     add(
         "--roots",
         metavar="labelled|train|FILE",
-        help="further nodes that get a row, for a store whose roots are not all nodes",
+        help="additional nodes that get a row, for a store that does not have rows of all nodes",
     )
-    add("--split-seed", type=int, default=1, metavar="S", help="as for a build")
+    add(
+        "--split-seed",
+        type=int,
+        default=1,
+        metavar="S",
+        help="seed of the random split for `--roots train`, as in a build (default: %(default)s)",
+    )
     add("--plan-only", action="store_true", help="print the plan and write nothing")
     add_machine_options(parser)
     return parser

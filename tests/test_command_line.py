@@ -108,7 +108,7 @@ def test_a_fault_of_the_program_is_one_line_with_how_to_report_it(capsys, monkey
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: ZeroDivisionError: a fault (")
     assert "gpn_scale/command_line.py, line" in line
-    assert "this is a fault of gpn_scale; please report this line" in line
+    assert "this is a bug in gpn_scale; please report this line" in line
     assert run_parsed(parser, failing, ["--log-format", "json"]) == 1
     message = json.loads(capsys.readouterr().err)
     assert message["event"] == "fault"
@@ -189,7 +189,7 @@ def test_a_mapped_file_that_is_cut_short_is_one_sentence(tmp_path):
         env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
     )
     assert done.returncode == 2
-    assert done.stderr.startswith(f"error: {tmp_path / 'mapped'} was cut short while it was in use")
+    assert done.stderr.startswith(f"error: {tmp_path / 'mapped'} was truncated while it was in use")
     assert done.stderr.count("\n") == 1
 
 

@@ -161,7 +161,7 @@ def test_a_missing_public_split_is_refused():
 
 def test_other_feature_columns_are_refused(small_graph):
     classifier = GPNClassifier(SHORT).fit(small_graph)
-    with pytest.raises(GraphError, match="has 2 feature columns, the model was trained on 8"):
+    with pytest.raises(GraphError, match="has 2 feature columns, but the model was trained on 8"):
         classifier.predict(two_triangles())
 
 

@@ -221,7 +221,7 @@ def test_new_nodes_that_do_not_fit_are_refused(trained, small_graph):
     with pytest.raises(GraphError, match="feature"):
         trained.predict_new(small_graph, features[:, :5], [[0], [1]])
     narrow = build_graph([0], [1], features=np.zeros((2, 5), np.float32))
-    with pytest.raises(GraphError, match=r"5 feature columns, the model was trained on 8"):
+    with pytest.raises(GraphError, match=r"5 feature columns, but the model was trained on 8"):
         trained.predict_new(narrow, features[:, :5], [[0], [1]])
 
 

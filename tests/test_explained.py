@@ -100,7 +100,7 @@ def test_errors_of_other_packages(tmp_path):
     assert "a table cannot be read or written" in str(as_user_error(error))
     assert "UTF-8" in str(as_user_error(error_of(lambda: b"\xff".decode())))
     assert "zero byte" in str(as_user_error(error_of(lambda: os.stat("a\0b"))))
-    assert "ended from outside" in str(as_user_error(BrokenProcessPool("abruptly")))
+    assert "killed from outside" in str(as_user_error(BrokenProcessPool("abruptly")))
 
 
 def test_faults_of_the_program_are_not_explained():
@@ -126,7 +126,7 @@ def test_a_block_raises_what_is_explained():
 def test_links_in_a_circle_are_the_users(tmp_path):
     (tmp_path / "loop").symlink_to("loop")
     with (
-        pytest.raises(MachineError, match="its links lead in a circle: replace them"),
+        pytest.raises(MachineError, match="its symbolic links form a cycle: replace them"),
         Explained(),
     ):
         (tmp_path / "loop").resolve(strict=True)

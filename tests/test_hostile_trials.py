@@ -80,7 +80,7 @@ def crash(_):
         (lambda _: time.sleep(60), "hang"),
         (lambda _: 1 // 0, "traceback"),
         (lambda _: 1, "traceback"),
-        (say("error: x (y): this is a fault of gpn_scale", 1), "traceback"),
+        (say("error: x (y): this is a bug in gpn_scale", 1), "traceback"),
         (lambda _: 2, "unclear"),
         (say("error: no"), "unclear"),
         (say("error: one sentence about it\nerror: another one about it"), "unclear"),

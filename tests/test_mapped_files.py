@@ -39,7 +39,7 @@ def test_a_file_that_is_cut_short_ends_the_process_with_a_sentence(tmp_path, tou
         [sys.executable, "-c", code, str(path)], cwd=REPOSITORY, capture_output=True, text=True
     )
     assert done.returncode == 2
-    assert done.stderr.startswith(f"{path} was cut short while it was in use: restore it")
+    assert done.stderr.startswith(f"{path} was truncated while it was in use: restore it")
 
 
 def test_outside_of_the_block_the_signal_is_what_it_was(tmp_path):

@@ -158,11 +158,11 @@ def test_a_packed_file_that_was_never_written_to_its_end_is_refused(tmp_path):
     with open_gzip(path) as stream:
         assert len(stream.read()) == 300_000
     os.truncate(path, 1 << 40)
-    with pytest.raises(FileError, match="ends in more than 65,536 zero bytes"):
+    with pytest.raises(FileError, match="ends with more than 65,536 zero bytes"):
         open_gzip(path)
 
 
 def test_a_pipe_is_refused_with_another_way(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(FileError, match="regular file: write what comes out of it to a file"):
+    with pytest.raises(FileError, match="regular file: write its output to a file"):
         open_file(tmp_path / "pipe")

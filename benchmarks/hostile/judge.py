@@ -12,7 +12,7 @@ PROMISED = "as promised"
 BAD = ("silent", "code runs", "crash", "hang", "traceback", "unclear")
 OUTCOMES = (PROMISED, *BAD)
 _SENTENCE = re.compile(r"^(?:error: |[\w ./-]+: error: )(.*)$")
-_FAULT = "this is a fault of gpn_scale"
+_FAULT = "this is a bug in gpn_scale"
 _LISTS_FAULTS = ("import", "predict", "update")
 """Commands that list all faults of tables at once, below the first line."""
 _SHORTEST = 15

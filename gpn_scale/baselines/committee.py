@@ -1,4 +1,4 @@
-"""CUQ-GNN: a graph network encodes nodes, and a posterior network judges where they end up.
+"""CUQ-GNN: a graph network encodes nodes, and a posterior network judges their latent positions.
 
 Damke & Hüllermeier (2024), "CUQ-GNN: Committee-based Graph Uncertainty Quantification using
 Posterior Networks". GPN has the reverse order: flows first, then the network.

@@ -1,4 +1,4 @@
-"""EPN: a perceptron that reads from a trained network how much evidence it has for a node.
+"""EPN: a perceptron that estimates the evidence for a node from a trained network's layers.
 
 Yu, Li, Saha, Lou & Chen (2025), "Evidential Uncertainty Probes for Graph Neural Networks".
 
@@ -52,7 +52,7 @@ class ProbeOptions:
 
 @dataclass(frozen=True, slots=True)
 class LabelledNodes:
-    """What the probe's loss needs to know of labelled nodes."""
+    """Facts about labelled nodes that the probe's loss needs."""
 
     representation_BH: Tensor
     probability_BC: Tensor
@@ -128,7 +128,7 @@ class EvidentialProbe(AbstractPostHoc):
         self._probe = probe.eval()
 
     def _new_probe(self, num_classes: int) -> Encoder:
-        """Return an untrained probe; initial values are drawn on the CPU, whatever the device."""
+        """Return an untrained probe; initial weights are drawn on the CPU for every device."""
         probe = Encoder(
             num_features=self.config.encoder.hidden,
             hidden=self.options.hidden,

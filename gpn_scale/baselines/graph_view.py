@@ -1,4 +1,4 @@
-"""A graph as comparison models see it: scaled features as inputs, edges as sparse matrices.
+"""A graph in the form of comparison models: scaled features, and edges as sparse matrices.
 
 Shapes: N nodes, F features, H outputs of a linear map.
 """

@@ -68,7 +68,7 @@ class AbstractNetwork(AbstractBaseline):
         """Compute what training needs from the graph; the default computes nothing."""
 
     def new_module(self, view: GraphView, source: torch.Generator) -> nn.Module:
-        """Return an untrained module; initial values are drawn on the CPU, whatever the device."""
+        """Return an untrained module; initial weights are drawn on the CPU for every device."""
         module = self.build(view, source.manual_seed(self.config.train.rng_seed))
         inputs = [part for part in module.modules() if isinstance(part, InputLinear)]
         if inputs and self.config.encoder.standardise:

@@ -1,1 +1,1 @@
-"""The commands: they turn options into calls of the library, and print a few lines of text."""
+"""The commands: each turns its options into calls of the library and prints a short summary."""

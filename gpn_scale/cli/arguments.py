@@ -1,4 +1,4 @@
-"""Command line of training: its options, their help, and the configuration they result in."""
+"""Command line of training: options, help texts, and the configuration that they produce."""
 
 import argparse
 import ast
@@ -25,7 +25,7 @@ from gpn_scale.train.run_directory import RunDirectory
 
 _YEAR_SECONDS = 365 * 86_400
 DEFAULT_DATASET = "synthetic"
-"""Dataset if neither an option nor a configuration names one."""
+"""Dataset that is used if neither an option nor a configuration names one."""
 
 
 def training_parser() -> argparse.ArgumentParser:
@@ -41,49 +41,52 @@ def training_parser() -> argparse.ArgumentParser:
     add(
         "--dataset",
         metavar="NAME",
-        help=f"{dataset_help()} (default: that of --config or of a resumed run, or synthetic)",
+        help=f"{dataset_help()} (default: the one of the resumed run or of --config, else "
+        "synthetic)",
     )
     add(
         "--data-dir",
         type=Path,
         metavar="DIR",
-        help="folder with graphs, and for downloads (default: that of a resumed run or of the run "
-        "of --config, or data)",
+        help="folder that graphs are read from and downloaded to (default: the one of the resumed "
+        "run or of the run of --config, else data)",
     )
     add(
         "--config",
         type=Path,
         metavar="FILE",
-        help="configuration to start from, like config.json of a run, which is trained again with "
-        "the same weights; a file with some fields only leaves the others to the recipe; other "
-        "options and --set change it (default: that of a resumed run, or the recipe)",
+        help="JSON file of the configuration to start from. The config.json of a run repeats that "
+        "run and ends with the same weights; fields that the file omits are set by the recipe. "
+        "Other options and --set override the file (default: the configuration of the resumed "
+        "run, else the recipe)",
     )
     add(
         "--model",
         choices=["GPN+", "GPN"],
-        help="GPN+: feature evidence, opinion and label evidence, with p-values that a node is "
-        "known; GPN: the paper's model (default: GPN+)",
+        help="GPN+: feature evidence, opinion and label evidence, with a p-value per node for "
+        "being known; GPN: the paper's model (default: GPN+)",
     )
     add(
         "--mode",
         choices=["exact", "minibatch"],
         help="exact: every step uses the whole graph; minibatch: steps use batches of stored rows, "
-        "for graphs of any size (default: that of the configuration to start from, or exact; under "
-        "torchrun: minibatch)",
+        "for graphs of any size (default: the mode of the configuration to start from, else exact, "
+        "or minibatch under torchrun)",
     )
     add(
         "--ppr",
         type=Path,
         metavar="STORE",
-        help="rows computed by `gpn-precompute`, for --mode minibatch (default: those of a "
-        "resumed run or of the run of --config if they fit, or RUN/store, computed if missing)",
+        help="store of rows computed by `gpn-precompute`, for --mode minibatch (default: the "
+        "store of the resumed run or of the run of --config if it fits, else RUN/store, which is "
+        "computed if it is missing)",
     )
     add(
         "--out",
         type=Path,
         metavar="RUN",
-        help="directory for all output (default: runs/NAME, or runs/NAME_2 and so on if that holds "
-        "a run; --resume and --overwrite take the last of these)",
+        help="directory for all output (default: runs/NAME, or runs/NAME_2 and so on if that "
+        "exists; --resume and --overwrite use the last one)",
     )
     add("--overwrite", action="store_true", help="replace the run in --out, if there is one")
     add("--resume", action="store_true", help="continue the run in --out, if there is one")
@@ -91,27 +94,36 @@ def training_parser() -> argparse.ArgumentParser:
         "--warm-start",
         type=Path,
         metavar="RUN",
-        help="go on from the weights of this finished run, on its graph as it has become or on "
-        "another one with the same classes and features; its configuration is taken unless "
-        "--config is given, and its training and validation nodes stay what they are "
-        "(default: random weights)",
+        help="start from the weights of this finished run, on a later version of its graph or on "
+        "another graph with the same classes and features. Without --config, the configuration of "
+        "that run is used; its training and validation nodes keep their roles "
+        "(default: start from random weights)",
     )
-    add("--recipe", choices=RECIPES, help="configuration to start from (default: the dataset's)")
-    add("--split-seed", type=int, metavar="S", help="seed of a drawn split (default: 1)")
-    add("--seed", type=int, metavar="S", help="seed of initial values and dropout (default: 1)")
+    add(
+        "--recipe",
+        choices=RECIPES,
+        help="recipe to start from (default: the one that fits the dataset)",
+    )
+    add("--split-seed", type=int, metavar="S", help="seed of the random split (default: 1)")
+    add(
+        "--seed",
+        type=int,
+        metavar="S",
+        help="seed of the initial weights and of dropout (default: 1)",
+    )
     add("--epochs", type=int, metavar="E", help="maximum number of epochs (default: the recipe's)")
     add(
         "--left-out-classes",
         metavar="N|paper",
-        help="hide the labels of the last N classes (paper: as many as in the paper) and use their "
-        "nodes as unknown nodes to detect",
+        help="hide the labels of the last N classes and use their nodes as unknown nodes to "
+        "detect; `paper` leaves out as many classes as the paper (default: 0)",
     )
     add(
         "--set",
         action="append",
         default=[],
         metavar="SECTION.FIELD=VALUE",
-        help="set a field of the configuration, see below; may be repeated",
+        help="set a field of the configuration (fields are listed below); may be repeated",
     )
     add_device(parser)
     add_memory_budget(parser)
@@ -120,46 +132,46 @@ def training_parser() -> argparse.ArgumentParser:
         type=float,
         default=1800.0,
         metavar="S",
-        help="with several ranks: time without an answer after which a rank counts as lost; a rank "
-        "that ends is noticed at once (default: 1800)",
+        help="with several ranks: seconds without an answer after which a rank counts as lost; a "
+        "rank that ends is noticed at once (default: 1800)",
     )
     add(
         "--checkpoint-seconds",
         type=float,
         default=30.0,
         metavar="S",
-        help="time between two checkpoints (default: 30)",
+        help="seconds between two checkpoints (default: 30)",
     )
     add(
         "--mlflow",
         metavar="EXPERIMENT",
-        help="log the finished run to this experiment of MLflow: settings, curves, figures and "
-        "files; MLFLOW_TRACKING_URI says where to (default: log nothing)",
+        help="log the finished run to this MLflow experiment: settings, curves, figures and "
+        "files. MLFLOW_TRACKING_URI sets the server or folder (default: log nothing)",
     )
     return parser
 
 
 def dataset_of(options: argparse.Namespace, base: ConfigFile | None) -> str:
-    """Return the dataset that the options name, or the configuration that they start from."""
+    """Return the dataset named by the options or by the configuration that they start from."""
     return options.dataset or (base and base.dataset) or DEFAULT_DATASET
 
 
 def completed(
     options: argparse.Namespace, choice: RunChoice, base: ConfigFile | None
 ) -> argparse.Namespace:
-    """Return the options with the defaults that depend on the run, on `base` and on torchrun.
+    """Fill in the defaults that depend on the run, on `base` and on torchrun; return the options.
 
     Args:
         options: The parsed options.
-        choice: The directory of the run, and what happens to a run in it.
-        base: The configuration of `--config`; None without. A resumed run starts from its own.
+        choice: The directory of the run, and whether a run in it is resumed or replaced.
+        base: The configuration of `--config`, None without it. A resumed run uses its own.
 
     Returns:
-        The options; `base` and `remembered_store` join them.
+        The options, with `base` and `remembered_store` added.
 
     Raises:
         ConfigError: the configuration to start from cannot be read.
-        RunError: it is not known where the data of an earlier run is.
+        RunError: the record of where an earlier run's data is cannot be read.
     """
     options.out, options.resume, options.overwrite = choice.out, choice.resume, choice.overwrite
     earlier = choice.directory if choice.resume else None
@@ -197,13 +209,15 @@ def checked_pause(seconds: float) -> float:
 
 
 def run_config(options: argparse.Namespace, graph: Graph) -> RunConfig:
-    """Return the recipe, changed by a file, by the options of single fields and then by `--set`.
+    """Return the recipe, overridden by the file, then by single options, then by `--set`.
 
     Raises:
         ConfigError: an option has a wrong value, does not fit another, or would have no effect.
     """
     if options.mode == "exact" and options.ppr is not None:
-        raise ConfigError("--ppr is for --mode minibatch, but the mode is exact: omit --ppr")
+        raise ConfigError(
+            "--ppr has no effect in exact mode: omit --ppr, or add --mode minibatch to use it"
+        )
     recipe = RECIPES[options.recipe] if options.recipe else None
     config = recipe(options.dataset) if recipe else recipe_for(options.dataset, graph)
     named = {
@@ -237,8 +251,9 @@ def run_config(options: argparse.Namespace, graph: Graph) -> RunConfig:
 def _refuse_split_fields(options: argparse.Namespace, assigned: list[str]) -> None:
     """Refuse fields of a drawn split for a graph whose public split is used.
 
-    The default seed changes nothing anywhere, so it may be given; and so may any seed for a dataset
-    of the paper, because scripts give the same options for all of them (`unused_seed` says so).
+    The default seed is always accepted, since it changes nothing. Any seed is accepted for a
+    dataset of the paper, because scripts pass the same options for all of them; `unused_seed`
+    then returns a note.
     """
     fields = [key for key in assigned if key.startswith("split.") and key != "split.kind"]
     given = [f"--set {key}" for key in fields]
@@ -247,7 +262,7 @@ def _refuse_split_fields(options: argparse.Namespace, assigned: list[str]) -> No
     if given:
         raise ConfigError(
             f"{' and '.join(given)} would have no effect, because {options.dataset} comes with its "
-            "own split, which is used: omit it, or draw another split with --set "
+            "own split, which is used: omit it, or draw a new split with --set "
             "split.kind=stratified"
         )
 
@@ -258,7 +273,7 @@ def unused_seed(options: argparse.Namespace, config: RunConfig) -> str | None:
         return None
     return (
         f"--split-seed {options.split_seed} has no effect, because {options.dataset} comes with "
-        "its own split, which is used; draw another one with --set split.kind=stratified"
+        "its own split, which is used; draw a new one with --set split.kind=stratified"
     )
 
 

@@ -1,4 +1,4 @@
-"""Comparisons on the command line of `gpn-report`: what moved from A to B, as text and files."""
+"""`gpn-report --compare A B`: print what moved from A to B, and write it to files."""
 
 import argparse
 from collections.abc import Sequence
@@ -38,22 +38,22 @@ def add_comparison(parser: argparse.ArgumentParser) -> None:
         nargs=2,
         type=Path,
         metavar=_SIDES,
-        help="tell how the predictions B moved against the predictions A; each is the directory of "
-        "a finished run, or a table that gpn-predict has written",
+        help="compare the predictions B with the predictions A; each is the directory of a "
+        "finished run or a table written by gpn-predict",
     )
     group.add_argument(
         "--out",
         type=Path,
         metavar="FOLDER",
-        help=f"folder for {DRIFT_PAGE}, {DRIFT_JSON} and {DRIFT_CSV} (default: text alone)",
+        help=f"folder for {DRIFT_PAGE}, {DRIFT_JSON} and {DRIFT_CSV} (default: print text only)",
     )
-    group.add_argument("--overwrite", action="store_true", help="replace files that --out holds")
+    group.add_argument("--overwrite", action="store_true", help="replace existing files in --out")
     group.add_argument(
         "--graphs",
         nargs=2,
         metavar=("DATASET_A", "DATASET_B"),
-        help="names of the graphs of A and B in --data-dir, to compare columns (default: what the "
-        "runs and the Parquet tables remember)",
+        help="names of the graphs of A and B in --data-dir, whose columns are compared (default: "
+        "the graphs recorded in the runs and Parquet tables)",
     )
 
 
@@ -61,21 +61,22 @@ def check_forms(options: argparse.Namespace) -> None:
     """Refuse options that do not go together.
 
     Raises:
-        ConfigError: there is neither a run nor a comparison, or both, or an option of the other.
+        ConfigError: not exactly one of `--run` and `--compare` is given, or an option is given
+            that belongs to the other one.
     """
     if (options.run is None) == (options.compare is None):
         given = "both are given" if options.run is not None else "neither is given"
         raise ConfigError(
-            "--run RUN writes the page of a run and --compare A B compares two: expected one of "
-            f"them, and {given}"
+            "--run RUN writes the page of a run and --compare A B compares two runs: expected "
+            f"exactly one of them, but {given}"
         )
     if options.compare is None:
         for name in ("out", "overwrite", "graphs"):
             if getattr(options, name):
-                raise ConfigError(f"--{name} is for a comparison: add --compare A B")
+                raise ConfigError(f"--{name} only applies to a comparison: add --compare A B")
     elif options.ppr is not None or options.png:
         flag = "--png" if options.png else "--ppr"
-        raise ConfigError(f"{flag} is for the page of a run: leave it out with --compare")
+        raise ConfigError(f"{flag} only applies to the page of a run: omit it with --compare")
 
 
 def compare_runs(options: argparse.Namespace) -> None:
@@ -84,7 +85,7 @@ def compare_runs(options: argparse.Namespace) -> None:
         names = (DRIFT_PAGE, DRIFT_JSON, DRIFT_CSV)
         claim_folder(options.out, names, overwrite=options.overwrite)
     elif options.overwrite:
-        raise ConfigError("--overwrite is for files: add --out FOLDER")
+        raise ConfigError("--overwrite has no effect without --out: add --out FOLDER")
     a, b = (_read_side(path) for path in options.compare)
     tables = _with_promise(a, b)
     graphs, left_out = _graphs(options, (a, b), tables)
@@ -121,7 +122,7 @@ def _read_side(path: Path) -> _Side:
     config = record.config
     if not directory.predictions.exists():
         raise RunError(
-            f"{path} holds no {directory.predictions.name}: the run is not finished; continue it "
+            f"{path} has no {directory.predictions.name}, so the run is not finished: continue it "
             "with gpn-train --resume"
         )
     if record.report is not None:
@@ -137,10 +138,10 @@ def _read_side(path: Path) -> _Side:
 
 
 def _with_promise(a: _Side, b: _Side) -> tuple[ScoredTable, ScoredTable]:
-    """Return both tables with the nodes of which a promised model abstains.
+    """Return both tables with the column `abstain`, if a promise was made for their model.
 
-    Tables that were written before the promise was made lack the column; a run keeps the promise,
-    which holds for its own model alone.
+    Tables written before the promise lack this column. The promise is stored with the run and
+    applies only to the run's own model.
     """
     promise = a.promise or b.promise
     models = {each.table.origin.model for each in (a, b)} - {None}
@@ -159,9 +160,9 @@ def _abstaining(table: ScoredTable, promise: Promise) -> ScoredTable:
 def _graphs(
     options: argparse.Namespace, sides: tuple[_Side, _Side], tables: Sequence[ScoredTable]
 ) -> tuple[tuple[Graph | None, Graph | None], list[str]]:
-    """Return both graphs, and why columns are not compared if one is missing.
+    """Return both graphs, and the reasons if columns cannot be compared.
 
-    A graph that was named must fit; one that is remembered may be gone or changed.
+    A graph that an option names must be loadable; a recorded one may be missing or changed.
     """
     graphs: list[Graph | None] = []
     reasons: list[str] = []
@@ -181,17 +182,17 @@ def _graphs(
 def _remembered_graph(
     table: ScoredTable, letter: str, folder: Path
 ) -> tuple[Graph | None, str | None]:
-    """Return the graph that a table remembers; None and a sentence if there is none."""
+    """Return the graph recorded in a table; if that is impossible, None and the reason."""
     name, hint = table.origin.dataset, "name both graphs with --graphs and --data-dir"
     if name is None:
         return None, (
-            f"Columns are not compared: {letter} does not say which graph it is of, which only "
-            f"runs and Parquet tables do; {hint}."
+            f"Columns are not compared: {letter} does not record its graph, as only runs and "
+            f"Parquet tables do; {hint}."
         )
     try:
         graph = load_graph(name, folder)
     except GpnScaleError:
-        return None, f"Columns are not compared: {letter}'s graph {name!r} is gone; {hint}."
+        return None, f"Columns are not compared: {letter}'s graph {name!r} is missing; {hint}."
     if not graph_fits(table, graph):
         return None, f"Columns are not compared: {letter}'s graph {name!r} has changed; {hint}."
     return graph, None

@@ -1,4 +1,4 @@
-"""A comparison as text for the terminal."""
+"""Text of a comparison for the terminal."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -37,7 +37,7 @@ def drift_text(drift: Drift) -> str:
 
 
 def _line(sentence: str) -> str:
-    """Return a whole sentence, whose names of columns and files may hold any characters."""
+    """Return a sentence without control characters, which names of columns and files may hold."""
     return cell(sentence, _LONGEST)
 
 

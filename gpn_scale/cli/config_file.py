@@ -8,11 +8,11 @@ from gpn_scale.errors import ConfigError
 from gpn_scale.reading import read_json
 
 _SECTIONS_WITHOUT_MODEL = ("data", "split", "encoder", "flow", "evidence", "diffusion", "train")
-"""Sections of a whole file that was written before there was more than one model."""
+"""Sections of a complete file written by versions that had only one model."""
 
 
 class ConfigFile:
-    """The fields in a file like `config.json` of a run; a file may have some of them only.
+    """The fields of a JSON file like the `config.json` of a run; it may omit some of them.
 
     Args:
         path: The file.
@@ -35,12 +35,12 @@ class ConfigFile:
 
     @property
     def dataset(self) -> str | None:
-        """Name of the dataset; None if the file does not say."""
+        """Name of the dataset; None if the file does not name one."""
         return self._field("data.dataset")
 
     @property
     def mode(self) -> str | None:
-        """The mode, `exact` or `minibatch`; None if the file does not say."""
+        """The mode, `exact` or `minibatch`; None if the file does not set it."""
         return self._field("mode")
 
     def applied_to(self, config: RunConfig) -> RunConfig:
@@ -59,7 +59,7 @@ class ConfigFile:
 
     def _error(self, problem: str) -> ConfigError:
         return ConfigError(
-            f"the configuration {self.path} {problem}; expected JSON like that of config.json in "
-            "the directory of a run",
+            f"the configuration {self.path} {problem}; expected JSON like the config.json in the "
+            "directory of a run",
             arguments=("config",),
         )

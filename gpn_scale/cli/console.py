@@ -1,4 +1,4 @@
-"""What all commands share: error messages, exit codes, signals, and the summary of a run."""
+"""Code shared by all commands: error messages, exit codes, signals, and the summary of a run."""
 
 import argparse
 import math
@@ -24,7 +24,7 @@ from gpn_scale.train.run_directory import RunDirectory
 
 
 class Stopped(BaseException):
-    """A signal asked the process to end."""
+    """Raised when a signal asks the process to end."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -43,7 +43,7 @@ def run_command(
         parser: Function that returns the command's parser.
         run: The command.
         arguments: Its arguments; None for those of this process.
-        flags: Its flag of each argument that an error may name.
+        flags: The command's flag for each argument that an error may name.
     """
     return run_parsed(parser, lambda options: exit_code_of(lambda: run(options), flags), arguments)
 
@@ -51,12 +51,12 @@ def run_command(
 def exit_code_of(run: Callable[[], None], flags: Mapping[str, str] = FLAGS) -> int:
     """Run a command and return its exit code.
 
-    It is 0 on success, 2 for bad input (with one sentence on standard error, which is also the last
-    line under torchrun), and 128 + n if signal n ended the command.
+    The code is 0 on success, 2 for bad input (with one sentence on standard error, which is
+    repeated as the last line under torchrun), and 128 + n if signal n ended the command.
 
     Args:
         run: The command.
-        flags: Its flag of each argument that an error may name.
+        flags: The command's flag for each argument that an error may name.
     """
     try:
         with Explained():
@@ -77,11 +77,11 @@ def exit_code_of(run: Callable[[], None], flags: Mapping[str, str] = FLAGS) -> i
 
 
 def leave(code: int) -> NoReturn:
-    """End the process; one of several ranks ends at once, without the interpreter's clean-up.
+    """End the process; one of several ranks skips the interpreter's clean-up.
 
     gloo's threads may outlive their process group (torch's DistributedDataParallel keeps it even
-    after it is destroyed). During the clean-up they may use objects that no longer exist. A rank
-    that has done its work would then abort, and torchrun would end the other ranks with it.
+    after it is destroyed) and use objects that the clean-up has already freed. A rank that has
+    done its work would then abort, and torchrun would stop the other ranks as well.
     """
     flush_standard_streams()
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
@@ -154,7 +154,7 @@ def print_summary(report: Report, directory: RunDirectory) -> None:
 
 
 def _change_lines(report: Report) -> list[str]:
-    """Return what has changed against the run that training went on from."""
+    """Return the lines that compare the model with the run that training started from."""
     if not report.warm_start:
         return []
     change = QualityChange(**report.warm_start)
@@ -201,7 +201,7 @@ def _detection_lines(ood: dict[str, Any], intervals: Mapping[str, Any]) -> list[
 def _with_interval(
     metrics: Mapping[str, float], intervals: Mapping[str, Sequence[float]], name: str
 ) -> str:
-    """Return a metric with its interval; n.a. if it rests on too few nodes to have one."""
+    """Return a metric with its interval; n.a. if there are too few nodes for an interval."""
     if name not in intervals:
         return "n.a."
     low, high = (100 * end for end in intervals[name])

@@ -26,7 +26,7 @@ def evaluate(options: argparse.Namespace) -> None:
     threads = checked_threads(options.threads) if options.threads is not None else 1
     paper = None if options.paper is None else read_paper(options.paper)
     cells, choice = request.cells, table_choice(options, request.experiments)
-    # Everything that can be refused is refused before the first training.
+    # All checks that can fail run before the first training.
     unfinished = [] if options.tables_only else unfinished_cells(request)
     with connected(torch.device("cpu"), timeout_seconds=_DAY_SECONDS) as world:
         build_stores(request, unfinished, world)
@@ -42,7 +42,7 @@ def evaluate(options: argparse.Namespace) -> None:
         world.barrier()
         if not world.is_first:
             return
-    # With --tables-only no fractions count as missing, whichever the cells were run with.
+    # With --tables-only, no fraction counts as missing, whatever fractions the cells were run with.
     fractions = () if options.tables_only else request.fractions
     write_tables(request.directory, cells, request.experiments, fractions, paper, choice)
 
@@ -59,5 +59,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def start() -> NoReturn:
-    """Run the command as a process of its own."""
+    """Run the command and end the process with its exit code."""
     leave(main())

@@ -1,4 +1,4 @@
-"""The options of `gpn-evaluate`, and the matrix of runs that they ask for."""
+"""The options of `gpn-evaluate`, and the matrix of runs that they request."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -22,22 +22,22 @@ _COMMENT_BYTES = 1 << 20
 
 
 def evaluation_parser() -> argparse.ArgumentParser:
-    """Return the parser of `gpn-evaluate`; its help names the models of installed packages too."""
+    """Return the parser of `gpn-evaluate`; its help includes models of installed plug-ins."""
     load_installed_models()
     parser = CommandParser(
         prog=command_name("evaluate.py"),
         description="Run the paper's experiments as a matrix of graphs, models and seeds. Finished "
-        "results are kept: the same call continues where it was interrupted, and a larger one adds "
-        "what is missing. Several calls at the same time, by torchrun, mpiexec or by hand, share "
-        "the work; the last one to finish writes the complete tables.",
+        "results are kept: repeating a call continues where it was interrupted, and a larger "
+        "matrix adds what is missing. Several calls at the same time, started by torchrun, mpiexec "
+        "or by hand, share the work; the last one to finish writes the complete tables.",
     )
     add = parser.add_argument
     add(
         "--experiment",
         default="all",
         metavar="NAME[,NAME]",
-        help=f"{', '.join(EXPERIMENTS)}, ablation, hyper-parameters, or all, which stands "
-        "for all but these two (default: all)",
+        help=f"{', '.join(EXPERIMENTS)}, ablation, hyper-parameters, or all, which means "
+        "all but the last two (default: all)",
     )
     add(
         "--datasets",
@@ -58,8 +58,8 @@ def evaluation_parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="FILE",
-        help="Python file that registers further models for --models (docs/adding_a_model.md); it "
-        "is run, so it must be trusted (may be repeated)",
+        help="Python file that registers further models for --models (docs/adding_a_model.md); the "
+        "file is executed, so use only files that you trust (may be repeated)",
     )
     add("--splits", type=int, default=10, metavar="N", help="number of splits (default: 10)")
     add(
@@ -81,34 +81,34 @@ def evaluation_parser() -> argparse.ArgumentParser:
         "--paper",
         type=Path,
         metavar="DIR",
-        help="directory of CSV files with the paper's figures, to compare with",
+        help="directory of CSV files with the paper's figures, which the tables then show as well",
     )
     add(
         "--left-out-classes",
         default="paper",
         metavar="N|paper",
-        help="number of classes left out in left-out-classes; graphs that are not in the paper "
-        "need a number (default: paper)",
+        help="number of classes to leave out in the experiment left-out-classes; graphs that are "
+        "not in the paper need a number (default: paper)",
     )
     add(
         "--class-sets",
         default="0",
         metavar="A,B",
-        help="which classes are left out, one training each: 0 for the last ones, as in the paper, "
-        "1 to 4 for sets of the same size that are spread over all classes (default: 0)",
+        help="sets of classes to leave out, with one training each: 0 for the last classes, as in "
+        "the paper, 1 to 4 for sets of the same size spread over all classes (default: 0)",
     )
     add(
         "--own-seeds",
         action="store_true",
-        help="give every cell its own seed of initial values, the same for all models; for a new "
-        "matrix (default: initialisation i has seed i in all cells)",
+        help="give every cell its own seed of the initial weights, the same for all models; only "
+        "for a new matrix (default: initialisation i has seed i in all cells)",
     )
     add(
         "--fractions",
         default=",".join(map(str, FRACTIONS)),
         metavar="A,B",
-        help="fractions of nodes or edges that shifts change; missing ones are added to finished "
-        "cells (default: %(default)s)",
+        help="fractions of nodes or edges that the shifts change; fractions that finished cells "
+        "lack are added to them (default: %(default)s)",
     )
     add(
         "--studies",
@@ -116,18 +116,19 @@ def evaluation_parser() -> argparse.ArgumentParser:
         metavar="A,B",
         help=f"hyper-parameter studies among {', '.join(STUDIES)} (default: all)",
     )
-    add("--tables-only", action="store_true", help="run nothing, write tables of what is finished")
+    add("--tables-only", action="store_true", help="only write the tables of finished results")
     add(
         "--metrics",
         metavar="A,B",
-        help="metrics of the Markdown and LaTeX tables, such as accuracy,ece,auroc_p_known; "
-        "EXPERIMENT/NAME is that of one experiment (default: all); results.csv has all of them",
+        help="metrics in the Markdown and LaTeX tables, such as accuracy,ece,auroc_p_known; "
+        "EXPERIMENT/NAME selects a metric of one experiment (default: all); results.csv always has "
+        "all metrics",
     )
     add(
         "--latex",
         type=Path,
         metavar="FILE",
-        help="file of the LaTeX tables, for booktabs (default: tables/results.tex in --out)",
+        help="file for the LaTeX tables, which use booktabs (default: tables/results.tex in --out)",
     )
     add("--png", action="store_true", help="also write charts as PNG files")
     add(
@@ -135,7 +136,7 @@ def evaluation_parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="change a field of the recipes, e.g. train.epochs=50 (may be repeated)",
+        help="override a field of every recipe, e.g. train.epochs=50 (may be repeated)",
     )
     add(
         "--processes",
@@ -149,7 +150,7 @@ def evaluation_parser() -> argparse.ArgumentParser:
 
 
 def requested_matrix(options: argparse.Namespace) -> MatrixRequest:
-    """Return the matrix that the command line asks for.
+    """Return the matrix that the command line requests.
 
     Raises:
         ConfigError: an option has a value that is not allowed.
@@ -176,15 +177,15 @@ def requested_matrix(options: argparse.Namespace) -> MatrixRequest:
 
 
 def table_choice(options: argparse.Namespace, experiments: Sequence[str]) -> TableChoice:
-    """Return what the tables show and where they go.
+    """Return what the tables show and where they are written.
 
     Args:
         options: The parsed options, and `command`, the whole command line.
         experiments: Experiments of the matrix.
 
     Raises:
-        ConfigError: a metric does not exist, or the file of the LaTeX tables is a folder
-            or a file of something else.
+        ConfigError: a metric does not exist, or `--latex` names a folder or a file that this
+            command did not write.
     """
     columns = None
     if options.metrics is not None:
@@ -194,8 +195,8 @@ def table_choice(options: argparse.Namespace, experiments: Sequence[str]) -> Tab
         raise ConfigError(f"--latex is {options.latex}, which is a folder: name a file in it")
     if options.latex is not None and not _may_hold_tables(options.latex):
         raise ConfigError(
-            f"--latex is {options.latex}, which exists and was not written by this command: name "
-            "another file, or remove it"
+            f"--latex is {options.latex}, an existing file that this command did not write: choose "
+            "another name, or remove the file"
         )
     if options.png:
         check_extra("charts", "--png")
@@ -205,7 +206,7 @@ def table_choice(options: argparse.Namespace, experiments: Sequence[str]) -> Tab
 
 
 def split_datasets(text: str) -> Iterator[str]:
-    """Yield names of datasets, split at commas but not between the keys of a synthetic graph.
+    """Yield names of datasets, split at commas except those inside a synthetic graph's settings.
 
     >>> list(split_datasets("CoraML,synthetic:nodes=10,classes=3,CiteSeer"))
     ['CoraML', 'synthetic:nodes=10,classes=3', 'CiteSeer']

@@ -12,9 +12,9 @@ from gpn_scale.locks import claimed
 
 
 def build_stores(request: MatrixRequest, cells: Sequence[Cell], world: World) -> None:
-    """Build the PPR stores that the cells use, unless they exist.
+    """Build the PPR stores that the cells use and that do not exist yet.
 
-    Other calls for the same matrix wait for a store that is being built.
+    Other calls for the same matrix wait while a store is being built.
 
     Args:
         request: The matrix.

@@ -1,4 +1,4 @@
-"""Tables and page of a matrix of runs, as far as its cells are finished."""
+"""Tables and page of the finished cells of a matrix of runs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from gpn_scale.messages import say
 
 @dataclass(frozen=True, slots=True)
 class TableChoice:
-    """What the tables show besides the cells, and where they go."""
+    """Options of the tables: what they show besides the cells, and where they are written."""
 
     columns: Sequence[MetricColumn] | None = None
     """Metrics of the Markdown and LaTeX tables; None for all."""
@@ -39,15 +39,15 @@ def write_tables(
     paper: Mapping[PaperKey, Figure] | None = None,
     choice: TableChoice | None = None,
 ) -> None:
-    """Write and print the tables and the page of all finished results, and name what is missing.
+    """Write the tables and the page of all finished results, and report what is missing.
 
     Args:
         directory: Directory of the matrix.
         cells: Cells of the tables.
-        experiments: Experiments that count as missing without a result.
-        fractions: Fractions that count as missing without a result.
-        paper: The paper's figures, to compare with.
-        choice: What is shown, and where; by default everything.
+        experiments: Experiments that every cell should have a result for.
+        fractions: Fractions of shifts that every cell should have a result for.
+        paper: The paper's figures, shown beside the results.
+        choice: Options of the tables; by default everything is shown.
 
     Raises:
         RunError: a result is damaged or was written by another version.

@@ -1,4 +1,4 @@
-"""The command `gpn-import`: make a graph of two raw tables."""
+"""The command `gpn-import`: build a graph from two raw tables."""
 
 import argparse
 import re
@@ -23,7 +23,7 @@ from gpn_scale.flags import IMPORT_FLAGS
 from gpn_scale.messages import say
 
 _OWN_FILES = re.compile(rf"{re.escape(RECORD)}|.*-[0-9a-f]{{16}}\.(npy|parquet)|\..*\.tmp")
-"""Files that an import writes before the graph is complete."""
+"""Files that an import writes before the manifest, which completes the graph."""
 
 
 def import_graph(options: argparse.Namespace) -> None:
@@ -61,26 +61,31 @@ def import_graph(options: argparse.Namespace) -> None:
 
 
 def check_out(out: Path, *, overwrite: bool) -> None:
-    """Refuse a folder that would be hidden by another graph, or that holds anything else.
+    """Refuse a folder whose name another graph already has, or that holds other files.
 
     Raises:
         ConfigError: the folder cannot be used.
     """
     name, folder = out.resolve().name, out.resolve().parent
     if not name or name.partition(":")[0] == SYNTHETIC:
-        raise ConfigError(f"--out {out} names no graph, since {name!r} is taken: choose another")
+        raise ConfigError(
+            f"--out {out}: the name {name!r} is reserved for another graph, choose another name"
+        )
     hiding = [folder / f"{name}{each.suffix}" for each in FORMATS if each.suffix]
     if taken := [path for path in hiding if path.exists()]:
-        raise ConfigError(f"--out {out} would be hidden by {taken[0]}: choose another name")
+        raise ConfigError(
+            f"--out {out}: {taken[0]} has the same name and would be loaded instead, choose "
+            "another name"
+        )
     if not out.exists():
         return
     if not out.is_dir():
-        raise ConfigError(f"--out {out} is a file, expected the folder of a new graph")
+        raise ConfigError(f"--out {out} is a file, expected a folder to write the graph to")
     if (out / MANIFEST).exists():
         if not overwrite:
-            raise ConfigError(f"--out {out} holds a graph; use --overwrite to replace it")
+            raise ConfigError(f"--out {out} already holds a graph: use --overwrite to replace it")
         return
-    # Without the manifest, files of an import are what is left of one that was stopped.
+    # Without a manifest, files of an import are left over from an interrupted one.
     if foreign := sorted(
         path.name for path in out.iterdir() if not _OWN_FILES.fullmatch(path.name)
     ):
@@ -107,15 +112,15 @@ def _changed_columns(graph: Graph, like: Graph | None) -> list[str]:
 
 
 def _existing(out: Path) -> Path:
-    """Return the nearest folder above `out` that exists; temporary files fit where the graph does.
+    """Return the nearest existing parent of `out`, whose disk also holds the temporary files.
 
-    The files have no name, so nothing is left of them.
+    Those files have no name, so nothing remains of them.
     """
     return next(folder for folder in out.resolve().parents if folder.is_dir())
 
 
 def _next_command(graph: Graph, out: Path) -> str:
-    """Return the command that uses the graph: training if it has labels, else prediction."""
+    """Return the command to run next: training if the graph has labels, otherwise prediction."""
     place = f"--dataset {shlex.quote(out.resolve().name)} --data-dir {shlex.quote(str(out.parent))}"
     if graph.num_classes:
         return f"gpn-train {place}"
@@ -128,5 +133,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def start() -> NoReturn:
-    """Run the command as a process of its own."""
+    """Run the command and end the process with its exit code."""
     leave(main())

@@ -1,4 +1,4 @@
-"""Command line of the import of tables: its options and what they result in."""
+"""Command line of `gpn-import`: its options, and the column names and rules that they set."""
 
 import argparse
 import csv
@@ -16,14 +16,14 @@ from gpn_scale.data.table_files import open_table
 from gpn_scale.errors import ConfigError
 
 ORDERS = ("like", "table")
-"""How nodes may be numbered: as in the graph of `--like`, or as in the table."""
+"""Orders of the nodes: that of the graph of `--like`, or that of the table."""
 _COLUMNS = {
     "id": "ids of the nodes (default: id)",
-    "label": "classes of the nodes, empty where unknown (default: label, if there is one)",
-    "split": "train, val, test or nothing per node (default: split, if there is one)",
+    "label": "classes of the nodes, empty where unknown (default: label, if it exists)",
+    "split": "subset of each node: train, val, test or empty (default: split, if it exists)",
     "source": "ids of the nodes where edges start (default: source)",
     "target": "ids of the nodes where edges end (default: target)",
-    "weight": "weights of the edges (default: weight, if there is one)",
+    "weight": "weights of the edges (default: weight, if it exists)",
 }
 
 
@@ -31,29 +31,30 @@ def import_parser() -> argparse.ArgumentParser:
     """Return the parser of `launch/import_graph.py`."""
     parser = CommandParser(
         prog=command_name("import_graph.py"),
-        description="Make a graph of two raw tables, one of nodes and one of edges (CSV, also "
-        "compressed by gzip, or Parquet). All columns of the nodes that have no role become "
-        "features. All faults of the tables are listed at once, and nothing is written then.",
-        epilog="Names that contain a comma or a quote are put in double quotes, as in CSV.",
+        description="Build a graph from two raw tables, one of nodes and one of edges (CSV, "
+        "optionally compressed by gzip, or Parquet). All columns of the nodes that have no role "
+        "become features. If the tables have faults, all of them are listed and nothing is "
+        "written.",
+        epilog="Put names that contain a comma or a quote in double quotes, as in CSV.",
     )
     add = parser.add_argument
-    add("--nodes", type=Path, required=True, metavar="FILE", help="table with a row per node")
-    add("--edges", type=Path, required=True, metavar="FILE", help="table with a row per edge")
+    add("--nodes", type=Path, required=True, metavar="FILE", help="table with one row per node")
+    add("--edges", type=Path, required=True, metavar="FILE", help="table with one row per edge")
     add("--out", type=Path, required=True, metavar="DIR/NAME", help="folder of the new graph")
     add("--overwrite", action="store_true", help="replace the graph in --out, if there is one")
     add(
         "--like",
         type=Path,
         metavar="DIR/OLD",
-        help="take the names of columns and the rules from the import of this graph; options that "
-        "are given count before them. Its nodes keep their places, see --order",
+        help="use the column names and rules of the import of this graph; other options override "
+        "them. Its nodes keep their places (see --order)",
     )
     add(
         "--order",
         choices=ORDERS,
-        help="number the nodes as the graph of --like does, with new ones after its nodes and "
-        "those that are gone in their places, so that a store can be updated; or as the table of "
-        "nodes lists them (default: like, if --like is given)",
+        help="like: keep the order of the graph of --like, with new nodes at the end and gone "
+        "nodes in their old places, so that its store can be updated; table: number the nodes as "
+        "the table lists them (default: like if --like is given, else table)",
     )
     columns = parser.add_argument_group("columns")
     for role, text in _COLUMNS.items():
@@ -62,26 +63,27 @@ def import_parser() -> argparse.ArgumentParser:
         "--drop",
         action="append",
         metavar="COL,...",
-        help="columns to ignore, also as label, split or weight; may be repeated",
+        help="columns to ignore, even if they are named label, split or weight; may be repeated",
     )
     rules = parser.add_argument_group("rules")
     rules.add_argument(
         "--unknown-ids",
         choices=UNKNOWN_IDS,
-        help="an edge names an id that no node has: refuse the tables, add a node without label "
-        "and values, or drop the edge (default: refuse)",
+        help="what to do if an edge names an id that no node has: refuse the tables, add a node "
+        "without label and values, or drop the edge (default: refuse)",
     )
     rules.add_argument(
         "--missing",
         choices=MISSING_RULES,
-        help="a value is missing: fill it and add a feature that says so, only fill it, or refuse "
-        "the tables (default: flag)",
+        help="what to do if a value is missing: fill it and add a feature that flags it, only "
+        "fill it, or refuse the tables (default: flag)",
     )
     rules.add_argument(
         "--kinds",
         action="append",
         metavar="COL=KIND,...",
-        help=f"kinds of columns that should not be inferred: {', '.join(KINDS)}; may be repeated",
+        help="kinds of columns, instead of the inferred ones, each one of "
+        f"{', '.join(KINDS)}; may be repeated",
     )
     rules.add_argument(
         "--directed",
@@ -91,14 +93,14 @@ def import_parser() -> argparse.ArgumentParser:
     rules.add_argument(
         "--structural-features",
         choices=STRUCTURAL_FEATURES,
-        help="use features of the network itself, such as degrees; auto: only if no column becomes "
-        "a feature (default: auto)",
+        help="add features computed from the edges, such as degrees; auto: only if no column "
+        "becomes a feature (default: auto)",
     )
     return parser
 
 
 def import_choices(options: argparse.Namespace) -> tuple[ColumnNames, ImportRules]:
-    """Return the names of columns and the rules: those given, else those of `--like`.
+    """Return the column names and rules: those of the options, else those of `--like`.
 
     Raises:
         ConfigError: an option has a wrong value.
@@ -107,7 +109,7 @@ def import_choices(options: argparse.Namespace) -> tuple[ColumnNames, ImportRule
     """
     record = ImportRecord(names=ColumnNames(), rules=ImportRules())
     if options.order == "like" and options.like is None:
-        raise ConfigError("--order like needs --like DIR/OLD, whose nodes keep their places")
+        raise ConfigError("--order like needs the graph to follow: add --like DIR/OLD")
     if options.like is not None:
         earlier = read_record(options.like)
         nodes, edges = (open_table(path).column_names for path in (options.nodes, options.edges))

@@ -1,4 +1,4 @@
-"""What a training run prints before it starts: the graph, the labels in each subset, warnings."""
+"""Text that training prints before it starts: the graph, labels per subset, and warnings."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ _SUBSETS = ("train", "val", "test")
 
 
 def print_opening(graph: Graph, split: SplitConfig, summary: GraphSummary | None) -> None:
-    """Print the summary, if there is one, and the counts of labels; warnings on standard error.
+    """Print the summary, if given, and the label counts; print warnings to standard error.
 
     Args:
         graph: The graph with its split.
@@ -36,7 +36,7 @@ def print_opening(graph: Graph, split: SplitConfig, summary: GraphSummary | None
 def count_lines(counts: Sequence[ClassCount], split: SplitConfig) -> list[str]:
     """Return a table of labelled nodes by class and subset.
 
-    Of many classes, those with the fewest training nodes are shown.
+    If there are many classes, only those with the fewest training nodes are shown.
     """
     shown = list(counts)
     if len(counts) > _MOST_CLASSES:

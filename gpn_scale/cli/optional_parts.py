@@ -1,4 +1,4 @@
-"""What a command leaves out if the packages of an extra are missing."""
+"""Parts of a command's output that are skipped if the packages of an extra are missing."""
 
 from gpn_scale.errors import MissingExtraError
 from gpn_scale.extras import check_extra
@@ -6,11 +6,11 @@ from gpn_scale.messages import say
 
 
 def has_extra(extra: str, left_out: str, purpose: str) -> bool:
-    """Return whether the packages of an extra can be imported; if not, say what is left out.
+    """Return whether the packages of an extra can be imported; if not, print what is left out.
 
     Args:
         extra: The extra.
-        left_out: What the command does not do without it, as a sentence without its end.
+        left_out: What the command skips without it, as a clause such as `X is not written`.
         purpose: What needs the packages, as the subject of a sentence.
     """
     try:

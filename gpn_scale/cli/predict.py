@@ -50,38 +50,40 @@ def prediction_parser() -> argparse.ArgumentParser:
     """Return the parser of `launch/predict.py`."""
     parser = CommandParser(
         prog=command_name("predict.py"),
-        description="Predict all nodes of a graph with a trained model. Or predict some nodes from "
-        "their stored rows, with a certified interval of alpha_0 and the neighbours that supplied "
-        "the evidence.",
+        description="Predict all nodes of a graph with a trained model, or new nodes from two "
+        "tables, or some nodes from their stored rows, with a certified interval of alpha_0 and "
+        "the neighbours that supplied the evidence.",
     )
     add = parser.add_argument
     add_run(parser)
-    add("--dataset", metavar="NAME", help="graph to predict (default: the one of the run)")
+    add("--dataset", metavar="NAME", help="graph to predict (default: the graph of the run)")
     add_data_dir(parser)
     add(
         "--out",
         type=Path,
         required=True,
         metavar="FILE",
-        help="table to write: X.parquet, X.csv or X.jsonl",
+        help="table to write; its format follows the suffix .parquet, .csv or .jsonl",
     )
-    add("--overwrite", action="store_true", help="replace the file --out if it exists")
+    add("--overwrite", action="store_true", help="replace the file of --out if it exists")
     add(
         "--nodes",
         type=Path,
         metavar="FILE",
-        help="text file of the nodes to predict, one id of your own per line (default: all nodes)",
+        help="text file with the ids of the nodes to predict, as in your table of nodes, one per "
+        "line (default: all nodes)",
     )
     add_rows(
         parser,
-        "store with the rows of --nodes (default: the one of the run)",
+        "store with the rows of --nodes (default: the store of the run)",
     )
     add(
         "--explain",
         type=int,
         default=0,
         metavar="M",
-        help="for each of --nodes, list the M neighbours that supplied most of its evidence",
+        help="for each of --nodes, list the M nodes that supplied most of its evidence "
+        "(default: %(default)s)",
     )
     add_new_nodes(parser)
     add_device(parser)
@@ -136,21 +138,21 @@ def predict(options: argparse.Namespace) -> None:
 
 
 def _promise_of(directory: RunDirectory) -> Promise | None:
-    """Return the promise that `gpn-triage` has made for the run; None if there is none."""
+    """Return the promise that `gpn-triage` made for the run, or None if there is none."""
     if not directory.promise.exists():
         return None
     return read_promise(directory.promise, directory.model)
 
 
 def _abstain(promise: Promise | None, prediction: Prediction) -> dict[str, NDArray[Any]]:
-    """Return the column that tells which nodes are not answered; {} without a promise."""
+    """Return the column `abstain`, which marks nodes without an answer; {} without a promise."""
     return {} if promise is None else {"abstain": promise.abstains(prediction)}
 
 
 def _p_value_notes(
     options: argparse.Namespace, classifier: GPNClassifier, relation: Relation, is_refreshed: bool
 ) -> list[str]:
-    """Return what p-values mean for new nodes and other graphs than that of training; else []."""
+    """Return notes on p-values of new nodes or of another graph than that of training, or []."""
     calibration = classifier.trained.calibration
     if calibration is None or not calibration.scores:
         return []
@@ -162,13 +164,13 @@ def _p_value_notes(
 
 def _check_options(options: argparse.Namespace) -> None:
     if options.out.exists() and not options.overwrite:
-        raise ConfigError(f"--out {options.out} exists already; use --overwrite to replace it")
+        raise ConfigError(f"--out {options.out} already exists: use --overwrite to replace it")
     if not options.out.parent.is_dir() or options.out.is_dir():
         raise ConfigError(f"--out {options.out} is not a file in an existing folder")
     check_suffix(options.out)
     check_new_nodes(options)
     if options.nodes is None and (options.ppr is not None or options.explain):
-        raise ConfigError("--ppr and --explain are for single nodes: select them with --nodes FILE")
+        raise ConfigError("--ppr and --explain only apply to single nodes: add --nodes FILE")
     if options.nodes is not None:
         options.ppr = store_of(RunDirectory(options.run), options.ppr)
         if options.ppr is None:
@@ -189,7 +191,7 @@ def _load_graph(options: argparse.Namespace, classifier: GPNClassifier) -> RunGr
 
 
 def _origin(options: argparse.Namespace, classifier: GPNClassifier) -> Origin:
-    """Return where the predictions come from, so that they can be compared with others later."""
+    """Return the model and graph of the predictions, so that they can be compared later."""
     directory = RunDirectory(options.run)
     return Origin(
         dataset=options.dataset or classifier.config.data.dataset,
@@ -248,13 +250,13 @@ def _named_nodes(path: Path, names: NDArray[np.str_]) -> NodeIds:
     if unknown or not wanted:
         near = difflib.get_close_matches(unknown[0], position, n=3) if unknown else []
         hint = f"; similar ids are {', '.join(map(repr, near))}" if near else ""
-        given = f"{unknown[0]!r}, which is no id of the graph" if unknown else "no ids"
+        given = f"{unknown[0]!r}, which is not an id of the graph" if unknown else "no ids"
         raise ConfigError(f"--nodes {path} holds {given}, expected one id per line{hint}")
     return np.array([position[name] for name in wanted], np.int64)
 
 
 def _further_columns(result: NodesPrediction) -> dict[str, NDArray[Any]]:
-    """Return the columns that predictions from stored rows have in addition."""
+    """Return the additional columns of predictions from stored rows."""
     columns: dict[str, NDArray[Any]] = {
         "alpha_0_lower": result.alpha_0_lower,
         "alpha_0_upper": result.alpha_0_upper,
@@ -293,7 +295,7 @@ def _print_nodes(result: NodesPrediction, graph: Graph) -> None:
 
 
 def _contributors_line(result: NodesPrediction, i: int) -> str:
-    """Return where the evidence of the i-th node comes from, in one line."""
+    """Return one line that names the contributors to the i-th node's evidence."""
     contributors = result.contributors
     assert contributors is not None
     parts = [
@@ -312,5 +314,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def start() -> NoReturn:
-    """Run the command as a process of its own."""
+    """Run the command and end the process with its exit code."""
     leave(main())

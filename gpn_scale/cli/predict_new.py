@@ -1,4 +1,4 @@
-"""New nodes on the command line of `gpn-predict`: two tables in, one table of predictions out."""
+"""`gpn-predict --new-nodes`: read new nodes from two tables and predict them."""
 
 import argparse
 from dataclasses import replace
@@ -20,8 +20,8 @@ from gpn_scale.train.run_directory import RunDirectory
 
 _COLUMNS = {
     "id": "ids of the new nodes",
-    "source": "ids where edges start",
-    "target": "ids where edges end",
+    "source": "ids of the nodes where edges start",
+    "target": "ids of the nodes where edges end",
     "weight": "weights of the edges",
 }
 
@@ -33,16 +33,16 @@ def add_new_nodes(parser: argparse.ArgumentParser) -> None:
         "--new-nodes",
         type=Path,
         metavar="FILE",
-        help="predict the nodes of this table (CSV or Parquet), which are not in the graph",
+        help="table of nodes that are not in the graph, to predict instead (CSV or Parquet)",
     )
     group.add_argument(
         "--new-edges",
         type=Path,
         metavar="FILE",
-        help="table of their edges, to each other and to nodes of the graph (default: no edges)",
+        help="table of the edges among these nodes and to nodes of the graph (default: no edges)",
     )
     for role, text in _COLUMNS.items():
-        help_text = f"column of the {text} (default: that of the import, else {role})"
+        help_text = f"column with the {text} (default: as in the graph's import, else {role})"
         group.add_argument(f"--{role}", metavar="COL", help=help_text)
 
 
@@ -50,15 +50,18 @@ def check_new_nodes(options: argparse.Namespace) -> None:
     """Refuse options that do not go together.
 
     Raises:
-        ConfigError: options of new nodes are given without them, or with options of other nodes.
+        ConfigError: an option for new nodes is given without `--new-nodes`, or `--nodes` is given
+            as well.
     """
     if options.new_nodes is None:
         given = ["new_edges", *_COLUMNS]
         for name in (name for name in given if getattr(options, name) is not None):
             flag = f"--{name.replace('_', '-')}"
-            raise ConfigError(f"{flag} is for new nodes: name their table with --new-nodes FILE")
+            raise ConfigError(f"{flag} only applies to new nodes: add --new-nodes FILE")
     elif options.nodes is not None:
-        raise ConfigError("--nodes selects nodes of the graph, --new-nodes adds others: use one")
+        raise ConfigError(
+            "--nodes selects nodes of the graph and --new-nodes adds others: use only one of them"
+        )
 
 
 def predict_new_nodes(
@@ -83,7 +86,7 @@ def predict_new_nodes(
 
 
 def _column_names(options: argparse.Namespace, classifier: GPNClassifier) -> ColumnNames:
-    """Return the names that are given, else those of the import of the graph, else the defaults."""
+    """Return the column names of the options, else of the graph's import, else the defaults."""
     folder = data_dir_of(RunDirectory(options.run), options.data_dir)
     folder /= options.dataset or classifier.config.data.dataset
     names = ColumnNames()
@@ -96,7 +99,7 @@ def _column_names(options: argparse.Namespace, classifier: GPNClassifier) -> Col
 
 
 def _alone(new: NewTables, graph: Graph) -> Graph:
-    """Return a graph of the new nodes without edges, which has their ids and the classes."""
+    """Return a graph of the new nodes alone, without edges, with their ids and the classes."""
     nothing = np.empty(0, np.int64)
     return build_graph(
         nothing,

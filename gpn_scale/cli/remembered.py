@@ -1,4 +1,4 @@
-"""Where the inputs of a run are: written by training, used by later commands on the same run."""
+"""The record of where a run's graph and store are: written by training, read by later commands."""
 
 from pathlib import Path
 
@@ -13,23 +13,23 @@ from gpn_scale.train.run_directory import RunDirectory
 from gpn_scale.train.run_graph import RunGraph, related_graph
 
 DEFAULT_DATA_DIR = Path("data")
-"""Folder of graphs if none is given and none is remembered."""
+"""Folder of graphs if none is given and none is recorded."""
 
 
 def remember_inputs(directory: RunDirectory, data_dir: Path, store: Path | None) -> None:
-    """Write where the graph and, in minibatch mode, the rows of a run are."""
+    """Record the folder of the graph and, in minibatch mode, the store of a run."""
     rows = None if store is None else str(store.resolve())
     write_json(directory.inputs, {"data_dir": str(data_dir.resolve()), "ppr": rows})
 
 
 def data_dir_of(directory: RunDirectory, given: Path | None) -> Path:
-    """Return the given folder of graphs, or else the one of the run, or else the default."""
+    """Return the given folder of graphs, else the one of the run, else the default."""
     remembered = _remembered(directory, "data_dir")
     return given or (DEFAULT_DATA_DIR if remembered is None else Path(remembered))
 
 
 def store_of(directory: RunDirectory, given: Path | None) -> Path | None:
-    """Return the given store, or else the one of the run if it still exists; None otherwise."""
+    """Return the given store, else the one of the run if it still exists, else None."""
     if given is not None:
         return given
     remembered = _remembered(directory, "ppr")
@@ -50,14 +50,13 @@ def graph_of_run(
     Args:
         directory: Directory of the run.
         record: What the run has written.
-        given: Folder with the graph; None for the one that the run remembers.
-        may_be_later: Whether the graph may have become a later version of that of training.
-        dataset: Name of another graph to return, which then may be any graph; None for the one of
-            the run.
+        given: Folder with the graph; None for the folder that the run has recorded.
+        may_be_later: Whether the graph may be a later version of the training graph.
+        dataset: Name of any other graph to return instead; None for the graph of the run.
 
     Raises:
-        GraphError: there is no such graph.
-        RunError: the run is not finished, or the graph has changed since.
+        GraphError: the graph does not exist or cannot be loaded.
+        RunError: the run is not finished, or the graph has changed since training.
     """
     if record.report is None:
         raise RunError(
@@ -78,7 +77,8 @@ def graph_of_run(
     if related.relation == "later" and not may_be_later:
         raise RunError(
             f"{name} in {data_dir} has changed since {directory.path} was trained on it: "
-            "gpn-predict and gpn-triage go on with it, gpn-train --warm-start trains on it"
+            "gpn-predict and gpn-triage accept the changed graph, and gpn-train --warm-start "
+            "continues training on it"
         )
     if related.relation == "other" and dataset is None:
         raise RunError(
@@ -89,7 +89,7 @@ def graph_of_run(
 
 
 def _remembered(directory: RunDirectory, key: str) -> str | None:
-    """Return an entry of the run's inputs; None for a run that remembers none."""
+    """Return an entry of the run's recorded inputs, or None if it has none."""
     if not directory.inputs.exists():
         return None
     try:
@@ -97,7 +97,7 @@ def _remembered(directory: RunDirectory, key: str) -> str | None:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunError(
             f"{directory.inputs} cannot be read ({type(error).__name__}: {error}): remove it, and "
-            "say where the data is",
+            "name the folder of the data and the store",
             arguments=("data_dir", "store"),
         ) from error
     return None if value is None else str(value)

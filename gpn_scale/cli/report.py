@@ -37,9 +37,9 @@ def report_parser() -> argparse.ArgumentParser:
     parser = CommandParser(
         prog=command_name("report.py"),
         description="Write the page report.html of a run again: what the model knows, what it does "
-        "not know, and why. If the run is not finished, the page shows its progress. Or, with "
-        "--compare, tell how predictions have moved: a scored month against training, or one run "
-        "against another.",
+        "not know, and why. If the run is not finished, the page shows its progress. With "
+        "--compare, report instead how predictions have moved between two runs or tables, such as "
+        "training and a later month.",
     )
     add = parser.add_argument
     add_run(parser, required=False)
@@ -47,7 +47,7 @@ def report_parser() -> argparse.ArgumentParser:
     add_comparison(parser)
     add_rows(
         parser,
-        "rows that minibatch training used (default: those of the run, if they exist)",
+        "store that minibatch training used (default: the store of the run, if it exists)",
     )
     add("--png", action="store_true", help="write the charts as PNG files too")
     add_device(parser)
@@ -56,7 +56,7 @@ def report_parser() -> argparse.ArgumentParser:
 
 
 def report(options: argparse.Namespace) -> None:
-    """Write the page of a run, after predicting if it is finished; or compare two."""
+    """Write the page of a run, with new predictions if it is finished; or compare two runs."""
     check_forms(options)
     if options.compare is not None:
         compare_runs(options)
@@ -108,5 +108,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def start() -> NoReturn:
-    """Run the command as a process of its own."""
+    """Run the command and end the process with its exit code."""
     leave(main())

@@ -1,4 +1,4 @@
-"""The directory of a run: which one is taken if none is given, and what happens to one in it."""
+"""Choice of a run's directory, and whether a run in it is continued, replaced or refused."""
 
 import json
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from gpn_scale.train.run_directory import RunDirectory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunChoice:
-    """A directory, and whether the run in it is continued or replaced."""
+    """A run's directory, and whether a run that it already holds is continued or replaced."""
 
     out: Path | None
     """The directory; None for `runs/NAME`."""
@@ -25,55 +25,55 @@ class RunChoice:
 
     @property
     def directory(self) -> RunDirectory:
-        """The files of the directory, once it is chosen."""
+        """Paths of the run's files; only once the directory has been chosen."""
         assert self.out is not None
         return RunDirectory(self.out)
 
 
-def chosen_run(asked: RunChoice, dataset: str, world: World) -> RunChoice:
-    """Return the run that this call is to make, the same in all processes; rank 0 decides.
+def chosen_run(requested: RunChoice, dataset: str, world: World) -> RunChoice:
+    """Return the run to train; rank 0 decides, and all processes get the same answer.
 
-    Without a directory it is `runs/NAME`, or `runs/NAME_2` and so on if that holds a run; `resume`
-    and `overwrite` take the last of these. A call that torchrun has started again continues the run
-    that it has begun.
+    The default directory is `runs/NAME`, or `runs/NAME_2` and so on if that holds a run; `resume`
+    and `overwrite` use the last existing one. A call that torchrun has restarted continues the run
+    that the first attempt began.
 
     Raises:
-        RunError: the directory cannot be used as asked.
+        RunError: the directory cannot be used as requested.
     """
     text = ""
     with world.all_or_none():
         if world.is_first:
-            chosen = _restarted(asked, dataset) if is_restarted() else None
-            chosen = chosen or _claimed(asked, dataset)
+            chosen = _restarted(requested, dataset) if is_restarted() else None
+            chosen = chosen or _claimed(requested, dataset)
             values = (str(chosen.out), chosen.resume, chosen.overwrite)
             text = json.dumps(values)
     out, resume, overwrite = json.loads(world.from_first(text))
     return RunChoice(out=Path(out), resume=resume, overwrite=overwrite)
 
 
-def _restarted(asked: RunChoice, dataset: str) -> RunChoice | None:
-    """Return the run that an earlier attempt of this torchrun has begun; None without one."""
-    folders = [asked.out] if asked.out is not None else _present_folders(dataset)
+def _restarted(requested: RunChoice, dataset: str) -> RunChoice | None:
+    """Return the run that an earlier attempt of this torchrun began, or None."""
+    folders = [requested.out] if requested.out is not None else _present_folders(dataset)
     for folder in folders:
         if RunDirectory(folder).begun_by(launch_id()):
             return RunChoice(out=folder, resume=True, overwrite=False)
     return None
 
 
-def _claimed(asked: RunChoice, dataset: str) -> RunChoice:
-    """Return the choice with a directory that exists and may be written to as asked."""
-    out = asked.out
+def _claimed(requested: RunChoice, dataset: str) -> RunChoice:
+    """Choose or create the directory, check that it may be used as requested, and return it."""
+    out = requested.out
     if out is None:
-        present = _present_folders(dataset) if asked.resume or asked.overwrite else []
+        present = _present_folders(dataset) if requested.resume or requested.overwrite else []
         out = present[-1] if present else _new_folder(dataset)
-    RunDirectory(out).claim(overwrite=asked.overwrite, resume=asked.resume)
-    return RunChoice(out=out, resume=asked.resume, overwrite=asked.overwrite)
+    RunDirectory(out).claim(overwrite=requested.overwrite, resume=requested.resume)
+    return RunChoice(out=out, resume=requested.resume, overwrite=requested.overwrite)
 
 
 def _new_folder(dataset: str) -> Path:
-    """Create and return the first default folder without a run; say so if it has a number.
+    """Create and return the first default folder without a run; print a note if it is numbered.
 
-    Two calls at the same time get two folders.
+    Two simultaneous calls get two different folders.
     """
     first = folder = next(_default_folders(dataset))
     for folder in _default_folders(dataset):
@@ -89,7 +89,7 @@ def _new_folder(dataset: str) -> Path:
             ) from error
         break
     if folder != first:
-        say("note", f"{first} holds a run, so this one goes to {folder}", path=folder)
+        say("note", f"{first} already holds a run; writing this one to {folder}", path=folder)
     return folder
 
 

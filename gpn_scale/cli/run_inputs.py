@@ -30,10 +30,10 @@ _POLL_SECONDS = 0.5
 
 
 def shared_graph(dataset: str, data_dir: Path, copy: Path, world: World) -> Graph:
-    """Return the graph; several processes map it into memory, so that a machine holds it once.
+    """Return the graph; several processes share one memory-mapped copy of it.
 
-    A graph that is not a folder of arrays on disk is loaded by the first process and saved to
-    `copy`, which all processes then map.
+    If the graph is not already a folder of arrays on disk, the first process loads it and saves it
+    to `copy`, which all processes then map.
 
     Raises:
         GpnScaleError: the graph cannot be loaded or saved.
@@ -53,9 +53,9 @@ def shared_graph(dataset: str, data_dir: Path, copy: Path, world: World) -> Grap
 
 
 def row_entries(num_nodes: int) -> int:
-    """Return the number of entries per row for stores that a run builds itself.
+    """Return the number of entries per row of a store that a run builds itself.
 
-    On a small graph a batch encodes most nodes anyway, so long rows cost little; and the less is
+    On a small graph, a batch encodes most nodes anyway, so long rows cost little. The less mass is
     left to the tail, the closer training comes to exact mode (docs/performance.md).
     """
     return min(128, num_nodes) if num_nodes <= _SMALL_GRAPH else 32
@@ -76,11 +76,11 @@ def build_rows(
     Args:
         graph: The graph whose rows are needed.
         dataset: Name of the graph.
-        data_dir: Folder where the graph is.
+        data_dir: Folder with the graph.
         out: Directory of the store.
         diffusion: The diffusion whose rows are needed.
         world: The processes of the run.
-        overwrite: Whether to replace a store that does not fit the graph and the diffusion.
+        overwrite: Whether to replace a store that does not match the graph and the diffusion.
 
     Raises:
         StoreError: the store cannot be built; the message contains the reason.
@@ -97,13 +97,13 @@ def build_rows(
             ),
             k=row_entries(graph.num_nodes),
         )
-        _say(f"computing rows of {config.k} entries into {out}")
+        _say(f"computing rows of {config.k} entries in {out}")
         if world.size > 1:
-            _say(f"the other {world.size - 1} rank(s) wait for them")
+            _say(f"the other {world.size - 1} rank(s) wait for these rows")
         existing: Existing = "overwrite" if misfit else "resume"
         build = _Build.start(_Job(dataset, data_dir, config, out, existing))
     try:
-        # All ranks poll, because a single sum would run into its timeout.
+        # All ranks poll: a single sum would time out while the store is being built.
         while world.totals([float(build is not None and build.is_running())])[0]:
             time.sleep(_POLL_SECONDS)
     finally:
@@ -115,7 +115,7 @@ def build_rows(
 
 
 def has_rows_for(out: Path, graph: Graph, diffusion: DiffusionConfig) -> bool:
-    """Return whether the store `out` is readable and has rows of this graph and diffusion."""
+    """Return whether the store `out` is readable and matches this graph and diffusion."""
     try:
         open_rows(out, graph, diffusion)
     except StoreError:
@@ -131,11 +131,11 @@ class _Job(NamedTuple):
     config: PPRConfig
     out: Path
     existing: Existing
-    """What to do with a store that is in `out` already."""
+    """What to do with an existing store in `out`."""
 
 
 class _Failure(NamedTuple):
-    """The error of a child process, as plain values that can be sent."""
+    """The error of a child process, as plain values that a pipe can send."""
 
     message: str
     arguments: tuple[str, ...]
@@ -155,7 +155,7 @@ class _Build:
         receiver, sender = context.Pipe(duplex=False)
         process = context.Process(target=_build_in_child, args=(job, sender), daemon=True)
         process.start()
-        sender.close()  # the child has its own
+        sender.close()  # the child has its own end of the pipe
         return cls(job, process, receiver)
 
     def is_running(self) -> bool:
@@ -173,18 +173,18 @@ class _Build:
         code = self.process.exitcode
         reason = f"the process ended with exit code {code}, see its messages above"
         if code is not None and code < 0:
-            reason = f"the process was ended by signal {-code}, perhaps for its memory"
+            reason = f"the process was ended by signal {-code}, perhaps because memory ran out"
         failure = _Failure(reason, ())
-        with suppress(EOFError):  # which means that the child died without a report
+        with suppress(EOFError):  # the child died without sending an error
             failure = self.failures.recv()
         raise StoreError(
-            f"the rows could not be computed into {self.job.out}: {failure.message}",
+            f"the rows in {self.job.out} could not be computed: {failure.message}",
             arguments=failure.arguments,
         )
 
 
 def _build_in_child(job: _Job, failures: Connection) -> None:
-    """Build a store in this process, without MPI; send the error if it is the user's to fix."""
+    """Build a store in this process, without MPI; send the error if the user can fix it."""
     end_with_parent()
     try:
         with Explained():

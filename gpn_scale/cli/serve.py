@@ -39,15 +39,15 @@ def serve_parser() -> argparse.ArgumentParser:
     parser = CommandParser(
         prog=command_name("serve.py"),
         description="Answer requests about the nodes of a run over HTTP: predictions of known and "
-        "new nodes, explanations, lists, decisions; with an explorer for people. Needs "
+        "new nodes, explanations, lists and decisions, with an explorer in the browser. Needs "
         "gpn-scale[serve].",
     )
     add = parser.add_argument
     add_run(parser)
     add_rows(
         parser,
-        "rows of the graph (default: those of the run, if they exist; graphs of millions of nodes "
-        "need them for explanations and lists)",
+        "store with the rows of the graph, which explanations and lists need on graphs of millions "
+        "of nodes (default: the store of the run, if it exists)",
     )
     add_data_dir(parser)
     _add_address(parser)
@@ -82,15 +82,15 @@ def _add_address(parser: argparse.ArgumentParser) -> None:
         "--host",
         default=_DEFAULTS.host,
         metavar="HOST",
-        help="address to listen at; any but this machine's own needs --token-file (default: "
-        f"{_DEFAULTS.host}, which only this machine can reach)",
+        help="address to listen on; an address that other machines can reach needs --token-file "
+        f"(default: {_DEFAULTS.host}, which only this machine can reach)",
     )
     add(
         "--port",
         type=int,
         default=_DEFAULTS.port,
         metavar="PORT",
-        help=f"port to listen at; 0 for any free one (default: {_DEFAULTS.port})",
+        help=f"port to listen on; 0 chooses a free one (default: {_DEFAULTS.port})",
     )
     add(
         "--token-file",
@@ -109,7 +109,12 @@ def _add_address(parser: argparse.ArgumentParser) -> None:
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("limits of a request").add_argument
-    add("--max-body", default="8MB", metavar="SIZE", help="largest body (default: 8MB)")
+    add(
+        "--max-body",
+        default="8MB",
+        metavar="SIZE",
+        help="largest size of a request's body (default: 8MB)",
+    )
     for name, what in (("max_nodes", "known nodes"), ("max_new_nodes", "new nodes")):
         default = getattr(_DEFAULTS, name)
         add(
@@ -117,21 +122,22 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
             type=int,
             default=default,
             metavar="N",
-            help=f"largest number of {what} (default: {default:,})",
+            help=f"largest number of {what} in a request (default: {default:,})",
         )
     add(
         "--request-seconds",
         type=float,
         default=_DEFAULTS.request_seconds,
         metavar="S",
-        help=f"longest time (default: {_DEFAULTS.request_seconds:g})",
+        help="longest time that a request may take, in seconds "
+        f"(default: {_DEFAULTS.request_seconds:g})",
     )
     add(
         "--poll-seconds",
         type=float,
         default=_DEFAULTS.poll_seconds,
         metavar="S",
-        help="time between two looks for a swapped model, promise, graph or store (default: "
+        help="seconds between two checks for a new model, promise, graph or store (default: "
         f"{_DEFAULTS.poll_seconds:g})",
     )
 
@@ -192,12 +198,12 @@ def _load_graph(run: Path, data_dir: Path | None) -> Graph:
 
 
 def _folder(directory: RunDirectory) -> Path:
-    """Return the folder of computed files: that of the run or, if it is read-only, another one."""
+    """Return the folder for computed files: in the run or, if that is read-only, another one."""
     if os.access(directory.path, os.W_OK | os.X_OK):
         directory.list_written(directory.served / f"*{suffix}" for suffix in SERVED_SUFFIXES)
         return directory.served
     folder = Path(tempfile.mkdtemp(prefix="gpn_served_"))
-    note = f"{directory.path} cannot be written, so predictions of all nodes are kept in {folder}"
+    note = f"{directory.path} is read-only, so predictions of all nodes are stored in {folder}"
     say("note", note, path=folder)
     return folder
 
@@ -208,5 +214,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def start() -> NoReturn:
-    """Run the command as a process of its own."""
+    """Run the command and end the process with its exit code."""
     leave(main())

@@ -1,4 +1,4 @@
-"""Options that several commands share, and what their values stand for."""
+"""Options that several commands share, and checks of their values."""
 
 import argparse
 import os
@@ -23,7 +23,7 @@ def add_run(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
         type=Path,
         required=required,
         metavar="RUN",
-        help="directory of a training run",
+        help="directory of a run that gpn-train has written",
     )
 
 
@@ -33,7 +33,7 @@ def add_data_dir(parser: argparse.ArgumentParser) -> None:
         "--data-dir",
         type=Path,
         metavar="DIR",
-        help="folder with the graph (default: the one of the run)",
+        help="folder with the graph (default: the folder that the run used)",
     )
 
 
@@ -62,8 +62,8 @@ def add_memory_budget(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=DEFAULT_MEMORY_BYTES / 1e9,
         metavar="GB",
-        help="memory for predicting all nodes, in addition to graph and model; what exceeds it "
-        "goes to disk (default: %(default).1f)",
+        help="memory for predicting all nodes, in addition to graph and model; larger arrays go "
+        "to disk (default: %(default).1f)",
     )
 
 
@@ -71,14 +71,14 @@ def memory_bytes(gigabytes: float) -> int:
     """Return the value of `--memory-budget` in bytes."""
     if not 0 < gigabytes <= _MOST_GIGABYTES:
         raise ConfigError(
-            f"--memory-budget is {gigabytes}, expected gigabytes above 0, at most "
+            f"--memory-budget is {gigabytes}, expected a number of gigabytes above 0 and at most "
             f"{_MOST_GIGABYTES:,}"
         )
     return int(gigabytes * 1e9)
 
 
 def checked_threads(threads: int) -> int:
-    """Return the value of `--threads` if it is at least 1 and not absurd for this machine."""
+    """Return the value of `--threads` if it is at least 1 and plausible for this machine."""
     if threads < 1:
         raise ConfigError(f"--threads is {threads}, expected at least 1")
     most = max(_MOST_THREADS, os.cpu_count() or 1)
@@ -91,10 +91,10 @@ def checked_threads(threads: int) -> int:
 
 
 def use_threads(threads: int | None) -> None:
-    """Let torch use as many threads as `--threads` says; without it, as many as it likes.
+    """Set torch's number of threads to the value of `--threads`; None keeps torch's default.
 
     Raises:
-        ConfigError: the number is below 1.
+        ConfigError: the number is below 1 or too large.
     """
     if threads is not None:
         torch.set_num_threads(checked_threads(threads))
@@ -134,13 +134,13 @@ def claim_folder(folder: Path, names: Iterable[str], *, overwrite: bool) -> None
     """
     present = [folder / name for name in names if (folder / name).exists()]
     if present and not overwrite:
-        raise ConfigError(f"{present[0]} exists already; use --overwrite to replace it")
+        raise ConfigError(f"{present[0]} already exists: use --overwrite to replace it")
     try:
         make_folder(folder)
     except OSError as error:
         raise ConfigError(
-            f"{folder} cannot be created ({error.strerror}); choose another folder",
+            f"{folder} cannot be created ({error.strerror}): choose another folder",
             arguments=("out",),
         ) from error
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise ConfigError(f"{folder} cannot be written; choose another folder", arguments=("out",))
+        raise ConfigError(f"{folder} is not writable: choose another folder", arguments=("out",))

@@ -1,4 +1,4 @@
-"""Aligned tables on the terminal, whose texts from data cannot change what the terminal does."""
+"""Aligned tables for the terminal; control characters in texts from data are escaped."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ def table_lines(rows: Sequence[Sequence[Any]], width: int = WIDTH) -> list[str]:
 
     Args:
         rows: Texts or numbers.
-        width: Most characters of a cell.
+        width: Largest number of characters of a cell.
     """
     texts = [[cell(value, width) for value in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]

@@ -1,4 +1,4 @@
-"""What commands know about torchrun: its attempts to run them, and what it prints at the end."""
+"""Facts about torchrun: its attempts to run a command, and its report at the end."""
 
 import os
 import subprocess
@@ -25,10 +25,10 @@ _WAIT_SECONDS = 60.0
 
 
 def repeat_after_torchrun(line: str) -> None:
-    """Print a line again on standard error, after all that torchrun prints when a rank fails.
+    """Print a line again on standard error, below torchrun's own report of a failed rank.
 
-    A small process of its own waits until torchrun has ended. Without torchrun, or if torchrun will
-    start the ranks again, nothing is printed.
+    A small separate process waits until torchrun has ended. Nothing is printed without torchrun,
+    or if torchrun will restart the ranks.
     """
     if not _is_last_attempt():
         return
@@ -41,9 +41,9 @@ def repeat_after_torchrun(line: str) -> None:
 
 
 def launch_id() -> str:
-    """Return what is the same in all attempts of one torchrun, and differs between two; "" without.
+    """Return an id that all attempts of one call of torchrun share; "" without torchrun.
 
-    Without an id that the user or torchrun has chosen, torchrun's own process identifies it.
+    If neither the user nor torchrun has chosen an id, torchrun's process identifies the call.
     """
     run_id = os.environ.get("TORCHELASTIC_RUN_ID", "")
     if run_id != "none":

@@ -84,15 +84,15 @@ class _Run:
     graph: Graph
     classifier: GPNClassifier
     store: PPRStore | None
-    """The rows of minibatch mode, which stay as they are if the store is updated meanwhile."""
+    """The rows of minibatch mode; they do not change even if the store is updated meanwhile."""
     trainers: tuple[Trainer, ...]
-    """Trainers of the parts of the model, the one of the feature evidence first."""
+    """Trainers of the parts of the model, starting with the feature evidence."""
     fingerprint: str
     """Fingerprint of the graph and the rows."""
     summary: GraphSummary | None
-    """Summary of the user's own graph; None for other datasets, and on other ranks."""
+    """Summary of the user's own graph; None for known datasets and on all ranks but the first."""
     start: StartRun | None
-    """The run whose weights training goes on from; None for random weights."""
+    """The run whose weights training starts from; None for random weights."""
 
     @property
     def config(self) -> RunConfig:
@@ -107,15 +107,15 @@ def _train_in_world(options: argparse.Namespace, world: World) -> None:
     with world.all_or_none():
         budget = memory_bytes(options.memory_budget)
         base = _base(options)
-    asked = RunChoice(out=options.out, resume=options.resume, overwrite=options.overwrite)
-    choice = chosen_run(asked, dataset_of(options, base), world)
+    requested = RunChoice(out=options.out, resume=options.resume, overwrite=options.overwrite)
+    choice = chosen_run(requested, dataset_of(options, base), world)
     directory = choice.directory
     with ExitStack() as stack:
         with world.all_or_none():
             options = completed(options, choice, base)
             if world.is_first:
                 stack.enter_context(directory.reserved())
-                # Another process may have trained there since it was chosen.
+                # Another process may have trained there since the directory was chosen.
                 directory.claim(overwrite=choice.overwrite, resume=choice.resume)
         _train_in_directory(options, directory, budget, world)
 
@@ -123,7 +123,7 @@ def _train_in_world(options: argparse.Namespace, world: World) -> None:
 def _train_in_directory(
     options: argparse.Namespace, directory: RunDirectory, budget: int, world: World
 ) -> None:
-    """Train and predict in a directory that is reserved, within `budget` bytes of memory."""
+    """Train in a reserved directory, and predict all nodes within `budget` bytes of memory."""
     run = _prepare(options, directory, world)
     with world.all_or_none():
         if world.is_first:
@@ -157,7 +157,7 @@ def _log_to_mlflow(directory: RunDirectory, experiment: str) -> None:
 
 
 def _base(options: argparse.Namespace) -> ConfigFile | None:
-    """Return the configuration to start from: a given one, or that of the run to go on from."""
+    """Return the configuration to start from: that of `--config`, or of the warm start's run."""
     run = options.warm_start
     parent = None if run is None else check_finished(run, options.out)
     if options.config is not None:
@@ -178,7 +178,7 @@ def _prepare(options: argparse.Namespace, directory: RunDirectory, world: World)
             graph, config = start.graph, start.config
         classifier = GPNClassifier(config, device=options.device, world=world)
         classifier.check(graph)
-        # Refused before rows are computed, which may take long.
+        # Checked before rows are computed, which may take long.
         check_model_size(config, graph.num_features, graph.num_classes)
         if config.mode == "minibatch" and graph.split is not None:
             config.minibatch.roots_per_batch(len(graph.split.train))
@@ -214,7 +214,7 @@ def _prepare(options: argparse.Namespace, directory: RunDirectory, world: World)
 def _open(
     options: argparse.Namespace, graph: Graph, config: RunConfig, start: StartRun | None
 ) -> GraphSummary | None:
-    """Print what the run starts from; return the summary of the user's own graph."""
+    """Print notes, the graph and its label counts; return the summary of the user's own graph."""
     unused = unused_seed(options, config)
     notes = () if start is None else start.notes
     for note in (*notes, *([] if unused is None else [unused])):
@@ -231,7 +231,7 @@ def _store(
     config: RunConfig,
     world: World,
 ) -> Path | None:
-    """Return the rows of minibatch mode, given, remembered or built; None in exact mode."""
+    """Return the rows of minibatch mode, which are given, recorded or built; None in exact mode."""
     given: Path | None = options.ppr
     if config.mode == "exact" or given is not None:
         return given
@@ -251,7 +251,7 @@ def _store(
 
 
 def _run_epochs(run: _Run, trainer: Trainer, checkpoint_seconds: float) -> None:
-    """Train one part, and meanwhile write checkpoints and metrics and show the progress."""
+    """Train one part of the model; write checkpoints and metrics, and show the progress."""
     directory, part = run.directory, trainer.part
     done, silent = trainer.state.epoch, not run.world.is_first
     limit = trainer.warmup_epochs + trainer.config.epochs
@@ -295,7 +295,7 @@ def _run_epochs(run: _Run, trainer: Trainer, checkpoint_seconds: float) -> None:
 
 
 def _numbers(record: EpochRecord) -> dict[str, float]:
-    """Return the numbers of an epoch, for messages."""
+    """Return the numbers of an epoch that messages contain."""
     names = ("loss", "val_cross_entropy", "val_accuracy", "best_epoch")
     return {name: getattr(record, name) for name in names}
 
@@ -314,7 +314,7 @@ def _predict_all(run: _Run, budget: int) -> tuple[Prediction, EvidenceSummary]:
 
 
 def _rank_facts(trainer: Trainer) -> dict[str, Any]:
-    """Return the memory of every rank, the speed of all, and where the first rank spent time."""
+    """Return the memory of every rank, their joint speed, and the first rank's time by phase."""
     world, timing = trainer.world, trainer.timing
     own = [0.0] * world.size
     own[world.rank] = float(anonymous_bytes())
@@ -387,5 +387,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def start() -> NoReturn:
-    """Run the command as a process of its own; `record` reports to torchrun why a rank failed."""
+    """Run the command and end the process; `record` reports to torchrun why a rank failed."""
     leave(record(main)() or 0)

@@ -1,4 +1,4 @@
-"""The command `gpn-triage`: what to review, what to label next, and when not to answer."""
+"""The command `gpn-triage`: list what to review and what to label, and when to abstain."""
 
 import argparse
 from collections.abc import Sequence
@@ -51,13 +51,17 @@ def triage_parser() -> argparse.ArgumentParser:
     """Return the parser of `launch/triage.py`."""
     parser = CommandParser(
         prog=command_name("triage.py"),
-        description="List the predictions of a run that are least to be trusted, with reasons, and "
-        "the nodes whose labels would teach most. With --error-among-answered, find out when not "
-        "to answer, too.",
+        description="List the least trusted predictions of a run, with reasons, and the nodes "
+        "whose labels would teach the model most. With --error-among-answered, also find the trust "
+        "below which the model should abstain.",
     )
     add = parser.add_argument
     add_run(parser)
-    add("--dataset", metavar="NAME", help="graph whose nodes are listed (default: that of the run)")
+    add(
+        "--dataset",
+        metavar="NAME",
+        help="graph whose nodes are listed (default: the graph of the run)",
+    )
     add(
         "--review",
         type=int,
@@ -73,15 +77,15 @@ def triage_parser() -> argparse.ArgumentParser:
     add(
         "--include-labelled",
         action="store_true",
-        help=f"list training and validation nodes in {REVIEW}, too",
+        help=f"also list training and validation nodes in {REVIEW}",
     )
     add(
         "--error-among-answered",
         type=float,
         metavar="E",
-        help="promise that at most the fraction E of answered nodes is wrong: a threshold is "
-        "tested on the labelled test nodes and written to RUN/promise.json, and gpn-predict then "
-        "has the column abstain (default: no promise)",
+        help="promise that at most the fraction E of the answered nodes is wrong. The threshold "
+        "is tested on the labelled test nodes and written to RUN/promise.json; gpn-predict then "
+        "writes the column abstain (default: no promise)",
     )
     add(
         "--confidence",
@@ -91,12 +95,12 @@ def triage_parser() -> argparse.ArgumentParser:
         help="probability with which the promise is kept (default: 0.9)",
     )
     add("--out", type=Path, required=True, metavar="FOLDER", help="folder for both lists")
-    add("--overwrite", action="store_true", help="replace lists that --out holds already")
+    add("--overwrite", action="store_true", help="replace existing lists in --out")
     add_data_dir(parser)
     add_rows(
         parser,
-        "rows of the graph (default: those of the run, if they exist; without rows, what is "
-        "needed is computed)",
+        "store with the rows of the graph (default: the store of the run, if it exists; without a "
+        "store, the necessary rows are computed)",
     )
     add_device(parser)
     add_memory_budget(parser)
@@ -148,7 +152,7 @@ def _write_lists(options: argparse.Namespace) -> None:
 
 
 def _refreshed(classifier: GPNClassifier, related: RunGraph, budget: int) -> list[str]:
-    """Calibrate p-values on a later graph if it can be done; return what they mean there."""
+    """Calibrate p-values on a later graph if possible; return notes on what they mean there."""
     calibration = classifier.trained.calibration
     if related.relation == "training" or calibration is None or not calibration.scores:
         return []
@@ -163,7 +167,7 @@ def _print(lists: Triage, notes: Sequence[str], paths: Sequence[Path]) -> None:
     for note in notes:
         say("note", note, text=f"note: {note}", result=True)
     for title, name, table in (
-        ("least to be trusted", "review", lists.review),
+        ("least trusted", "review", lists.review),
         ("to label next", "label_next", lists.label_next),
     ):
         shown = table.select(_PRINTED_COLUMNS[name])
@@ -178,7 +182,7 @@ def _print(lists: Triage, notes: Sequence[str], paths: Sequence[Path]) -> None:
 
 
 def promise_text(promise: Promise) -> str:
-    """Return what is promised, and what it costs, in words."""
+    """Return text that states the promise and the fraction of nodes that it leaves unanswered."""
     return (
         f"promise: with a confidence of {100 * promise.confidence:.3g} %, at most "
         f"{100 * promise.error:.3g} % of the answered nodes are wrong.\n"
@@ -190,7 +194,7 @@ def promise_text(promise: Promise) -> str:
 
 
 def list_lines(table: pa.Table) -> list[str]:
-    """Return the first rows of a table as aligned lines; what is left out is counted."""
+    """Return the first rows of a table as aligned lines, with the number of omitted rows."""
     heads = [name.replace("_", " ") for name in table.column_names]
     rows = [list(row.values()) for row in table.slice(0, _PRINTED_NODES).to_pylist()]
     lines = table_lines([heads, *rows])
@@ -205,5 +209,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def start() -> NoReturn:
-    """Run the command as a process of its own."""
+    """Run the command and end the process with its exit code."""
     leave(main())

@@ -1,7 +1,7 @@
-"""`gpn-train --warm-start RUN`: the run that a training goes on from, and what it was like.
+"""`gpn-train --warm-start RUN`: the earlier run that training starts from, and its quality.
 
-All that the training needs of that run is copied to its own directory when it begins, so that it
-can be resumed whatever happens to the other run.
+When training begins, everything that it needs from the earlier run is copied to its own directory,
+so that it can be resumed even if the earlier run is changed or removed.
 """
 
 import shutil
@@ -37,10 +37,10 @@ _NO_NODES = np.empty(0, np.int64)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Splits:
-    """The split of a run, and that of the run that it goes on from."""
+    """The split of a run, and the split of the earlier run that it starts from."""
 
     own: Split
-    """Before classes are left out."""
+    """The split of the run, before classes are left out."""
     earlier: Split
     marked: NodeIds
     """Marked nodes of the earlier graph."""
@@ -48,32 +48,32 @@ class _Splits:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StartRun:
-    """The run that a training goes on from, with the graph of the training."""
+    """The earlier run that training starts from, and the graph to train on."""
 
     run: str
-    """Directory of that run, for texts."""
+    """Directory of the earlier run, for messages."""
     fingerprint: str
-    """Fingerprint of its model."""
+    """Fingerprint of the earlier run's model."""
     model_path: Path
-    """File of the model, in that directory or in that of the training."""
+    """File of that model, in the earlier run's directory or copied to that of the new one."""
     start: WarmStart
     graph: Graph
-    """The graph of the training, with its split and with the columns and classes of the model."""
+    """The graph to train on, with its split and with the columns and classes of the model."""
     config: RunConfig
     """Configuration of the training."""
     splits: _Splits | None
-    """None if the graph is no later version of that run's, so that nothing is compared."""
+    """None if the graph is not a later version of the earlier one, so nothing is compared."""
     before: Quality
-    """Quality of that run on the nodes that are compared."""
+    """Quality of the earlier run on the compared nodes."""
     notes: tuple[str, ...] = field(default=())
 
     def write(self, directory: RunDirectory) -> None:
-        """Write what a resumed training needs; the file that names the run comes last."""
+        """Write what a resumed training needs; the file that names the run is written last."""
         if directory.warm_start.exists():
             return
         with open_file(self.model_path) as source, replacing(directory.start_model) as copy:
             shutil.copyfileobj(source, copy)
-        _check_unchanged(directory.start_model, self.fingerprint, self.run)
+        _check_unchanged(directory.start_model, self.fingerprint)
         if self.splits is not None:
             splits = (self.splits.own, self.splits.earlier, self.splits.marked)
             write_splits(directory.split, self.graph.num_nodes, *splits)
@@ -81,7 +81,7 @@ class StartRun:
         write_json(directory.warm_start, values)
 
     def change(self, prediction: AbstractPrediction) -> QualityChange:
-        """Return what the prediction of all nodes by the new model has gained or lost."""
+        """Return how the new model's prediction of all nodes compares with the earlier one's."""
         nodes: dict[str, int] = {}
         after: Quality = {}
         if self.splits is not None:
@@ -97,23 +97,23 @@ class StartRun:
 
 
 def check_finished(run: Path, out: Path | None) -> RunDirectory:
-    """Return the directory of a finished run to go on from.
+    """Return the directory of the finished run to start from.
 
     Raises:
-        RunError: it holds no such run.
-        ConfigError: it is the directory of the training itself.
+        RunError: the directory does not hold a finished run.
+        ConfigError: the directory is also that of `--out`.
     """
     directory = RunDirectory(run)
     for path in (directory.config, directory.model, directory.predictions):
         if not path.is_file():
             raise RunError(
-                f"{run} holds no finished run: {path.name} is missing, expected a directory in "
-                "which a training has ended",
+                f"{run} does not hold a finished run: {path.name} is missing, expected the "
+                "directory of a run whose training has ended",
                 arguments=("warm_start",),
             )
     if out is not None and out.resolve() == run.resolve():
         raise ConfigError(
-            f"--out {out} is the run that training is to go on from, expected another directory"
+            f"--out {out} is also the run of --warm-start: choose another directory for the new run"
         )
     return directory
 
@@ -126,18 +126,18 @@ def start_run(
     *,
     overwrite: bool,
 ) -> StartRun | None:
-    """Return the run that a training goes on from; None if it starts with random weights.
+    """Return the run that training starts from, or None if it starts from random weights.
 
     Args:
         directory: Directory of the training.
-        given: The value of `--warm-start`; None for the one that a resumed run has begun with.
+        given: The value of `--warm-start`; None for the run that a resumed training started from.
         graph: The graph of the training, as it was loaded.
         config: Configuration of the training.
         overwrite: Whether a run in the directory is replaced.
 
     Raises:
-        RunError: the run cannot be gone on from, or is not the one that a resumed run began with.
-        ConfigError: the configuration gives its weights another meaning.
+        RunError: the run cannot be used, or is not the one that a resumed training started from.
+        ConfigError: the configuration does not match the weights.
         GraphError: the graph has other classes or features.
     """
     resumed = not overwrite and directory.warm_start.exists()
@@ -149,14 +149,14 @@ def start_run(
 
 
 def _check_same_start(directory: RunDirectory, given: Path) -> None:
-    """Refuse to resume a run that has not begun with the given run."""
+    """Refuse to resume a training that did not start from the given run."""
     if not directory.config.exists():
         return
     began_with = _record(directory)["model"] if directory.warm_start.exists() else "none"
     if began_with != model_fingerprint(RunDirectory(given).model):
         raise RunError(
-            f"{directory.path} did not begin with the weights of {given} (fingerprint "
-            f"{began_with}): resume it without a warm start, or overwrite it",
+            f"{directory.path} did not start from the weights of {given} but from those with the "
+            f"fingerprint {began_with}: resume it without a warm start, or overwrite it",
             arguments=("warm_start", "overwrite"),
         )
 
@@ -186,7 +186,7 @@ def _new(parent: RunDirectory, graph: Graph, config: RunConfig) -> StartRun:
 
 def _resumed(directory: RunDirectory, graph: Graph, config: RunConfig) -> StartRun:
     record = _record(directory)
-    _check_unchanged(directory.start_model, record["model"], str(directory.path))
+    _check_unchanged(directory.start_model, record["model"])
     start, splits = WarmStart.loaded(directory.start_model), None
     if directory.split.exists():
         own, earlier, marked = read_splits(directory.split, graph.num_nodes)
@@ -208,7 +208,7 @@ def _resumed(directory: RunDirectory, graph: Graph, config: RunConfig) -> StartR
 def _prepared(
     graph: Graph, config: RunConfig, splits: _Splits | None, start: WarmStart
 ) -> tuple[Graph, RunConfig, tuple[str, ...]]:
-    """Return graph and configuration of the training, and what was done to the graph."""
+    """Return the graph and configuration to train with, and notes on changes to the graph."""
     if splits is None:
         graph = prepare_graph(graph, config)
     else:
@@ -220,15 +220,15 @@ def _prepared(
 def _new_splits(
     nodes: EarlierNodes, graph: Graph, config: RunConfig, start: WarmStart
 ) -> tuple[_Splits | None, tuple[str, ...]]:
-    """Return the splits of a training on a later graph, and notes; None for another graph."""
+    """Return the splits for a later version of the graph (None for another graph), and notes."""
     count, class_set = config.data.left_out_classes, config.data.left_out_set
     empty = replace(graph, split=Split(**dict.fromkeys(("train", "val", "test"), _NO_NODES)))
     hidden = hide_classes(empty, count, class_set) if count else graph
     difference = nodes.difference(start.model.contract.with_classes(hidden).graph)
     if difference is not None:
         note = (
-            f"{graph.name} is not a later version of the graph that training goes on from "
-            f"({difference}): it has a split of its own, and quality is not compared."
+            f"{graph.name} is not a later version of the graph of the warm start "
+            f"({difference}): it gets its own split, and quality is not compared."
         )
         return None, (note,)
     has_own = config.split.kind == "public" and graph.split is not None
@@ -246,8 +246,8 @@ def _new_splits(
 def _note_on_drawn_split(splits: _Splits) -> str:
     before, now = (_num_members(split) for split in (splits.earlier, splits.own))
     return (
-        "Nodes that had a label keep the roles of the run that training goes on from; "
-        f"{max(now - before, 0):,} with new labels were divided at random."
+        "Nodes that already had a label keep their roles from the run of the warm start; "
+        f"{max(now - before, 0):,} nodes with new labels were divided at random."
     )
 
 
@@ -260,8 +260,8 @@ def _notes_on_own_split(splits: _Splits) -> tuple[str, ...]:
     if not len(seen):
         return ()
     return (
-        f"{len(seen):,} validation or test nodes were training nodes of the run that training goes "
-        "on from, so that figures of these nodes are too good.",
+        f"{len(seen):,} validation or test nodes were training nodes of the run of the warm start, "
+        "so the metrics of these nodes are too good.",
     )
 
 
@@ -275,15 +275,15 @@ def _record(directory: RunDirectory) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunError(
             f"{directory.warm_start} cannot be read ({type(error).__name__}: {error}), expected "
-            "what a training with a warm start has written: overwrite the run",
+            "the file that training with a warm start writes: overwrite the run",
             arguments=("overwrite",),
         ) from error
 
 
-def _check_unchanged(model: Path, fingerprint: str, run: str) -> None:
+def _check_unchanged(model: Path, fingerprint: str) -> None:
     if (actual := model_fingerprint(model)) != fingerprint:
         raise RunError(
-            f"the model that {run} goes on from has changed (fingerprint {actual}, expected "
-            f"{fingerprint}): start again",
+            f"{model} has changed since training started from it (fingerprint {actual}, expected "
+            f"{fingerprint}): start the training again",
             arguments=("overwrite",),
         )

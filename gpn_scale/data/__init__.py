@@ -1,1 +1,1 @@
-"""Graphs: the value object `Graph`, and how to get one from names, files and Python objects."""
+"""Graphs: the value object `Graph`, and functions that create it from names, files and objects."""

@@ -13,7 +13,7 @@ _HASH_BYTES = 1 << 24
 
 
 def array_hash(arrays: Iterable[tuple[str, NDArray[Any] | None]]) -> str:
-    """Return a hash of names, types, shapes and contents; None counts as absent.
+    """Return a hash of names, types, shapes and contents; None stands for an absent array.
 
     >>> len(array_hash([("x", np.arange(3)), ("y", None)]))
     32
@@ -29,7 +29,7 @@ def array_hash(arrays: Iterable[tuple[str, NDArray[Any] | None]]) -> str:
 
 
 def byte_chunks(array: NDArray[Any]) -> Iterator[memoryview]:
-    """Yield the bytes of an array in C order; of a mapped one, a part at a time is in memory.
+    """Yield the bytes of an array in C order; a mapped array is read part by part.
 
     >>> [part.tolist() for part in byte_chunks(np.array([1, 2], np.int16))]
     [[1, 0, 2, 0]]

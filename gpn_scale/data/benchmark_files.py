@@ -1,9 +1,9 @@
 """The paper's benchmark graphs from their published raw files.
 
-The files lie where PyG puts them, and PyG knows the addresses to download them from. Deviation:
-PyG's own readers are not used. That of Planetoid runs whatever a pickle names, those of processed
-files depend on what torch allows, and its download accepts any certificate. Processed files of PyG
-are neither read nor written. Sole user of the datasets of `torch_geometric`.
+The files are stored in the same places as by PyG, and downloaded from PyG's addresses. Deviation:
+PyG's own readers are not used. Its Planetoid reader runs any code that a pickle names, its readers
+of processed files depend on torch's settings, and its downloads accept any certificate. PyG's
+processed files are neither read nor written. The only user of `torch_geometric`'s datasets.
 """
 
 import shutil
@@ -26,14 +26,14 @@ _TIMEOUT_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawFiles:
-    """Where the raw files of a graph are, and how they are read.
+    """The raw files of a graph: their places, their address, and their reader.
 
     >>> BENCHMARKS["CoraML"].paths(Path("data"))
     [PosixPath('data/cora_ml/raw/cora_ml.npz')]
     """
 
     folder: str
-    """Folder of the files inside of the data folder."""
+    """Folder of the files inside the data folder."""
     names: tuple[str, ...]
     """Names of the files."""
     dataset: str
@@ -78,7 +78,7 @@ BENCHMARKS = {
 
 
 def load_benchmark(name: str, data_dir: Path) -> Graph:
-    """Return one of the graphs in `BENCHMARKS`; files that are missing are downloaded.
+    """Return one of the graphs in `BENCHMARKS`; missing files are downloaded.
 
     >>> import numpy as np
     >>> from tempfile import TemporaryDirectory
@@ -130,7 +130,7 @@ def _address(files: RawFiles, name: str) -> str:
 
 
 def _download(url: str, path: Path) -> None:
-    """Download a file, which appears complete or not at all."""
+    """Download a file atomically."""
     make_folder(path.parent)
     with (
         urlopen(url, timeout=_TIMEOUT_SECONDS) as remote,

@@ -32,7 +32,7 @@ MAX_CLASSES = 1_000_000
 
 _CHUNK_ROWS = 1 << 16
 _BARE_NODES, _BARE_NODES_PER_ENTRY = 10_000_000, 100
-"""A graph may always have so many nodes, and so many more for each end of an edge or label."""
+"""Number of nodes that any graph may have, and that each edge end or label adds to this limit."""
 _CHUNK_EDGES = 1 << 22
 
 
@@ -55,9 +55,9 @@ def build_graph(
 ) -> Graph:
     """Return a checked graph from an edge list.
 
-    Self-loops are dropped. Repeated edges become one edge; their weights add up. An undirected
-    graph gets both directions of every edge. If both directions are given, the larger weight
-    counts, so that it makes no difference whether an edge is listed once or in both directions.
+    Self-loops are dropped. Repeated edges become one edge, and their weights are summed. An
+    undirected graph gets both directions of every edge. If both directions are given, the larger
+    weight counts, so it makes no difference whether an edge is listed once or in both directions.
 
     >>> from gpn_scale import build_graph
     >>> graph = build_graph([0, 1, 2], [1, 2, 0], features=[[1.0], [0.0], [2.0]], labels=[0, 1, -1])
@@ -68,7 +68,8 @@ def build_graph(
         source: Ids of the nodes where edges start, (E,).
         target: Ids of the nodes where edges end, (E,).
         name: Name of the graph in messages and reports.
-        num_nodes: N; by default that of `features` or `labels`, else the largest id + 1.
+        num_nodes: N; by default the number of rows of `features` or `labels`, else the largest
+            id + 1.
         edge_weight: Finite, positive weights, (E,).
         features: Finite numbers, (N, F), or sparse rows.
         labels: Integers in [0, num_classes), or `MISSING_LABEL` (-1) where unknown, (N,).
@@ -130,7 +131,7 @@ def graph_with_edges(
     class_names: ArrayLike | None = None,
     feature_names: ArrayLike | None = None,
 ) -> Graph:
-    """Return a checked graph of edges that are sorted already, and that may be mapped.
+    """Return a checked graph of edges that are already sorted and may be memory-mapped.
 
     >>> from gpn_scale.data.compressed_edges import compressed_edges, edge_list_blocks
     >>> blocks = edge_list_blocks(np.array([0, 1]), np.array([1, 2]))
@@ -289,15 +290,16 @@ def _check_edges(source: NDArray[Any], target: NDArray[Any], num_nodes: int, nam
 
 
 def _check_plausible(num_nodes: int, described: int, name: str) -> None:
-    """Refuse a number of nodes that what is known of them cannot explain, before memory is taken.
+    """Refuse an implausible number of nodes before memory is allocated for it.
 
-    One damaged id, or a wrong number of nodes, would otherwise make a small graph fill the memory.
+    Otherwise a single damaged id, or a wrong number of nodes, could make a small graph fill the
+    memory.
     """
     most = _BARE_NODES + _BARE_NODES_PER_ENTRY * described
     if num_nodes > most:
         raise GraphError(
-            f"graph {name!r}: got {num_nodes:,} nodes, of which edges, features and labels have "
-            f"only {described:,} entries, expected at most {most:,}: number the nodes from 0 "
+            f"graph {name!r}: got {num_nodes:,} nodes, but edges, features and labels have only "
+            f"{described:,} entries, expected at most {most:,} nodes: number the nodes from 0 "
             "without gaps"
         )
 

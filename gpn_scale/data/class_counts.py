@@ -1,4 +1,4 @@
-"""How many nodes of each class have a label, and in which subset of the split they are."""
+"""Numbers of labelled nodes by class and by subset of the split."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -18,7 +18,7 @@ class ClassCount:
 
     name: str
     labelled: int
-    """All nodes with this label, in a subset or not."""
+    """Number of all nodes with this label, whether in a subset or not."""
     train: int = 0
     val: int = 0
     test: int = 0

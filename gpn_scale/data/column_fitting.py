@@ -1,4 +1,4 @@
-"""Fitting of a rule to one raw column: its kind, its faults, and columns that are left out.
+"""Fits a rule to one raw column, or determines its faults or why it is left out.
 
 Shapes: N rows.
 """
@@ -42,12 +42,12 @@ EXPECTED = {
 
 _NO_VALUE = "it has no value"
 _CONSTANT = "all its values are equal"
-_IDENTIFIER = "it looks like an identifier, in which nearly every row has a value of its own"
+_IDENTIFIER = "it looks like an identifier: nearly every value is a different single word"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOutColumn:
-    """A raw column that becomes no feature, and why.
+    """A raw column that does not become a feature, with the reason.
 
     >>> LeftOutColumn(column="memo", reason="it has no value").sentence
     "The column 'memo' is left out, since it has no value."
@@ -58,12 +58,12 @@ class LeftOutColumn:
 
     @property
     def sentence(self) -> str:
-        """The fact as a sentence."""
+        """One sentence that names the column and the reason."""
         return f"The column {self.column!r} is left out, since {self.reason}."
 
 
 class FittedColumn(NamedTuple):
-    """What fitting to one column gave: a rule, or why there is none, or faults.
+    """Result of fitting one column: a rule, the reason why it is left out, or faults.
 
     >>> fitted_column("age", pa.chunked_array([["31", "old"]]), kind="number").faults[0].value
     'old'
@@ -149,7 +149,7 @@ def unreadable_fault(name: str, column: pa.ChunkedArray, file: str) -> Fault | N
 def missing_faults(
     name: str, rows_without: NDArray[np.bool_], missing: MissingRule, file: str
 ) -> tuple[Fault, ...]:
-    """Return one fault for all missing values of a column if they are to be refused.
+    """Return one fault for all missing values of a column, if the rule refuses them.
 
     >>> missing_faults("age", np.array([False, True, True]), "refuse", "nodes")[0].count
     2

@@ -1,4 +1,4 @@
-"""Kinds of raw columns, and how the kind of a column is inferred from its values."""
+"""Kinds of raw columns, and inference of a column's kind from its values."""
 
 from typing import Literal, get_args
 
@@ -32,7 +32,7 @@ IDENTIFIER_FRACTION = 0.9
 
 
 def inferred_kind(reader: ColumnReader) -> ColumnKind | Literal["empty", "identifier"]:
-    """Return the kind of a column with such values; `empty` without any value.
+    """Return the kind inferred from a column's values; `empty` if it has none.
 
     Numbers, booleans, dates and points in time keep their type. A column of text is the first of
 
@@ -69,7 +69,7 @@ def inferred_kind(reader: ColumnReader) -> ColumnKind | Literal["empty", "identi
 
 
 def is_empty(reader: ColumnReader) -> bool:
-    """Return whether a column has no value at all.
+    """Return whether a column has no values.
 
     >>> is_empty(ColumnReader(pa.chunked_array([["NA", "", None]])))
     True

@@ -1,4 +1,4 @@
-"""Which column of the two tables is the id, the label, the source and so on."""
+"""Roles of the columns of both tables: id, label, source and so on."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
@@ -21,14 +21,14 @@ _OTHER_NAMES = {
     "source": {"a", "from", "from_id", "source_id", "src", "start", "sender", "u"},
     "target": {"b", "to", "to_id", "target_id", "dst", "dest", "end", "receiver", "v"},
 }
-"""Names that other programs give to these columns; a message suggests them."""
+"""Names that other programs use for these columns, for suggestions in messages."""
 _ID_ENDINGS = ("_id", "_key", "_no", "_nr", "_number", "_ref")
 _SHOWN_COLUMNS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnNames:
-    """Names of the columns that are no features; None for the field's own name, if it exists.
+    """Names of the columns that are not features; None for the field's own name, if it exists.
 
     >>> list(ColumnNames(id="ref", drop=("note",)).to_dict().values())
     ['ref', None, None, None, None, None, ['note']]
@@ -39,7 +39,7 @@ class ColumnNames:
     label: str | None = None
     """Classes of the nodes; a table without such a column has no labels."""
     split: str | None = None
-    """Subset of each node: `train`, `val`, `test` or nothing."""
+    """Subset of each node: `train`, `val`, `test` or empty."""
     source: str | None = None
     """Ids of the nodes where edges start, in the table of edges."""
     target: str | None = None
@@ -47,7 +47,7 @@ class ColumnNames:
     weight: str | None = None
     """Weights of the edges; without such a column, all weigh the same."""
     drop: tuple[str, ...] = ()
-    """Columns to ignore. An ignored column is also no label, split or weight."""
+    """Columns to ignore. An ignored column does not serve as label, split or weight either."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
@@ -57,7 +57,7 @@ class ColumnNames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnRoles:
-    """The columns as they are in two tables; None for one that does not exist.
+    """The columns of two tables by role; None for a role without a column.
 
     >>> roles, faults = node_roles(ColumnNames(id="ref"), ["ref", "age"], file="nodes.csv")
     >>> roles.id, roles.label, roles.features
@@ -122,7 +122,7 @@ def edge_roles(
 def unknown_columns(
     names: Collection[str], columns: Sequence[str], *, file: str, purpose: str
 ) -> list[Fault]:
-    """Return a fault for each of `names` that is no column.
+    """Return a fault for each of `names` that is not a column.
 
     >>> [fault] = unknown_columns(["aeg"], ["age", "size"], file="n.csv", purpose="drop")
     >>> fault.advice
@@ -141,7 +141,7 @@ def unknown_columns(
 
 
 def missing_roles(names: ColumnNames, roles: ColumnRoles, asked: Sequence[str]) -> list[str]:
-    """Return those of the roles `asked` that must have a column and have none.
+    """Return the required roles among `asked` that have no column.
 
     >>> missing_roles(ColumnNames(label="kind"), ColumnRoles(id="id"), ["id", "label", "split"])
     ['label']

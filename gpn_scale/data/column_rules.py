@@ -27,7 +27,7 @@ ASSUMED_WORDS = 16
 
 
 class EncodedColumn(NamedTuple):
-    """The features of one raw column, and which of its values the rule could not use.
+    """The features of one raw column, and masks of the values that the rule could not use.
 
     >>> rule = CategoryRule(column="country", categories=("DE", "FR"))
     >>> encoded = rule.encoded(ColumnReader(pa.chunked_array([["FR", "XK", None]])))
@@ -47,7 +47,7 @@ class EncodedColumn(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class AbstractColumnRule(ABC):
-    """How one raw column becomes features.
+    """Rule by which one raw column becomes features.
 
     >>> rule = NumberRule(column="age", centre=30.0, scale=10.0, marks_missing=True)
     >>> rule.kind, rule.labels
@@ -73,7 +73,7 @@ class AbstractColumnRule(ABC):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Names of the features, (W,); those of several rules need not be distinct."""
+        """Names of the features, (W,); several rules may share a name."""
         marks = (f"{self.column} is missing",) if self.marks_missing else ()
         return (*self._value_labels(), *marks)
 

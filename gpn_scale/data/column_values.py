@@ -1,7 +1,7 @@
-"""Values of a raw column: numbers, booleans, dates or text, and which rows have none.
+"""Values of a raw column as numbers, booleans, dates or text, with a mask of missing values.
 
-Texts are read without blanks at their ends. A value is missing if it is null, NaN, or one of
-`MISSING_TOKENS`. Texts are read once per distinct value, so repeated ones cost little.
+Blanks at both ends of texts are ignored. A value is missing if it is null, NaN, or one of
+`MISSING_TOKENS`. Each distinct text is parsed only once, so repeated texts cost little.
 
 Shapes: N rows, V distinct values.
 """
@@ -36,7 +36,7 @@ _TICKS_PER_DAY = {"s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns":
 
 
 class TextValues(NamedTuple):
-    """A column as text: its distinct values, and which of them every row has.
+    """A column as text: its distinct values, and the position of every row's value among them.
 
     >>> column = ColumnReader(pa.chunked_array([["DE", "NA", " FR ", "DE"]])).text
     >>> column.distinct.to_pylist(), column.code.tolist(), column.counts.tolist()
@@ -72,13 +72,13 @@ class NumericValues(NamedTuple):
     """
 
     value: NDArray[np.float64]
-    """The numbers; NaN where a value is missing or is no number, (N,)."""
+    """The numbers; NaN where a value is missing or not a number, (N,)."""
     missing: NDArray[np.bool_]
     """Which rows have no value, (N,)."""
 
     @property
     def wrong(self) -> NDArray[np.bool_]:
-        """Which rows have a value that is no number, or one beyond `LARGEST`, (N,)."""
+        """Which rows have a value that is not a number or exceeds `LARGEST`, (N,)."""
         return np.asarray(~self.missing & ~(np.abs(self.value) <= LARGEST))
 
 
@@ -160,7 +160,7 @@ class ColumnReader:
 
     @cached_property
     def numbers(self) -> NumericValues:
-        """The column as numbers. Booleans and dates are none."""
+        """The column as numbers; booleans and dates do not count as numbers."""
         if is_text(self.type):
             return self._parsed(parsed_numbers)
         if not is_number(self.type):
@@ -202,7 +202,7 @@ class ColumnReader:
 
 
 def parsed_numbers(texts: pa.Array) -> NDArray[np.float64]:
-    """Return texts as numbers, NaN where one is no number, (V,).
+    """Return texts as numbers, NaN for other texts, (V,).
 
     >>> parsed_numbers(pa.array(["-1.5e3", ".5", "12 EUR", "Infinity"])).tolist()
     [-1500.0, 0.5, nan, inf]
@@ -225,7 +225,7 @@ def parsed_booleans(texts: pa.Array) -> NDArray[np.float64]:
 
 
 def parsed_dates(texts: pa.Array) -> NDArray[np.float64]:
-    """Return ISO dates and date-times as days since 1970-01-01, NaN where one is none, (V,).
+    """Return ISO dates and date-times as days since 1970-01-01, NaN for other texts, (V,).
 
     >>> parsed_dates(pa.array(["2024-02-29", "2023-02-29", "1970-01-01T06:00+06:00"])).tolist()
     [19782.0, nan, 0.0]

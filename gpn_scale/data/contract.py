@@ -1,4 +1,4 @@
-"""`DataContract`: what a trained model expects of a graph: columns, classes, kind of edges."""
+"""`DataContract`: the columns, classes and kind of edges that a trained model expects."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from gpn_scale.errors import GraphError
 
 
 class AlignedGraph(NamedTuple):
-    """A graph with the columns and classes of a model, and what was done to get there.
+    """A graph with the columns and classes of a model, and notes on the changes.
 
     >>> from gpn_scale import build_graph
     >>> pair = build_graph([0], [1])
@@ -25,7 +25,7 @@ class AlignedGraph(NamedTuple):
 
     graph: Graph
     notes: tuple[str, ...]
-    """What was ignored, changed or unusual, one sentence each."""
+    """Notes on what was ignored or changed, or is unusual, one sentence each."""
     surprises: tuple[ColumnSurprise, ...] = ()
     """Counts of unusual values per raw column, if the model has prepared raw columns."""
 
@@ -73,11 +73,11 @@ class DataContract:
     def aligned(self, graph: Graph) -> AlignedGraph:
         """Return the graph with the model's columns in their order, and with its classes.
 
-        If the model has a preparation and the graph has raw columns, the features are made again by
+        If the model has a preparation and the graph has raw columns, the features are recomputed by
         the model's rule, unless they were made by the same rule. Otherwise feature columns are
         matched by name if both have names, else by position. Columns that the model does not have
-        are ignored. Labels are matched in the same way, and a label that the model does not know
-        counts as missing. If the model has names of classes, the graph gets them.
+        are ignored. Labels are matched in the same way, and labels that the model does not know
+        count as missing. If the model has class names, the graph gets them.
 
         Raises:
             GraphError: feature columns are missing.
@@ -173,7 +173,7 @@ class DataContract:
 
 
 def _labelled_split(split: Split | None, labels: NDArray[np.int32]) -> Split | None:
-    """Return the split without nodes that have lost their label."""
+    """Return the split without nodes whose label was dropped."""
 
     def kept(nodes: NodeIds) -> NodeIds:
         return np.asarray(nodes[labels[nodes] != MISSING_LABEL])

@@ -1,4 +1,4 @@
-"""`as_graph`: whatever holds a graph in Python, as a `Graph`.
+"""`as_graph`: converts graphs of other Python libraries to a `Graph`.
 
 Shapes: N nodes, E edges, F feature columns.
 """
@@ -17,7 +17,7 @@ from gpn_scale.data.scipy_graph import graph_from_scipy
 from gpn_scale.errors import GraphError
 
 GraphLike: TypeAlias = Any
-"""What `as_graph` takes: a `Graph`, PyG `Data`, a networkx graph, or a tuple (X, y, edges)."""
+"""Input of `as_graph`: a `Graph`, PyG `Data`, a networkx graph, or a tuple (X, y, edges)."""
 
 _CONVERTERS = (
     "a Graph, a PyG Data (graph_from_pyg), a networkx graph (graph_from_networkx) or a tuple "
@@ -43,7 +43,7 @@ def as_graph(thing: GraphLike, *, name: str = "graph") -> Graph:
         name: Name of the graph in messages and reports.
 
     Raises:
-        GraphError: it is none of these, or its content is not a valid graph.
+        GraphError: `thing` is none of these, or its content is not a valid graph.
     """
     if isinstance(thing, Graph):
         return thing

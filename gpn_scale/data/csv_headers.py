@@ -1,4 +1,4 @@
-"""The header of a CSV file: its text, the names of its columns, and what separates them."""
+"""The header of a CSV file: its encoding, column names and delimiter."""
 
 import codecs
 import csv
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from gpn_scale.data.faults import Fault, TableFaults
 
 SAMPLE_BYTES = 1 << 20
-"""Number of bytes at the beginning of a file that are looked at."""
+"""Number of bytes at the beginning of a file that are examined."""
 
 _DELIMITERS = ",;\t|"
 _SAMPLE_ROWS = 50
@@ -43,7 +43,7 @@ def decoded_sample(sample: bytes, complete: bool, name: str) -> str:
         name: Name of the file in faults.
 
     Raises:
-        TableFaults: the file is no text in UTF-8.
+        TableFaults: the file is not UTF-8 text.
     """
     if sample.startswith(_ZIP):
         raise _fault(name, "the file is an archive or an Excel workbook: save the table as CSV")
@@ -60,10 +60,10 @@ def decoded_sample(sample: bytes, complete: bool, name: str) -> str:
 
 
 def csv_header(text: str, complete: bool) -> CSVHeader | None:
-    r"""Return the header by the delimiter that divides all rows alike into most values.
+    r"""Return the header, with the delimiter that splits all rows into the same number of values.
 
-    Of several such delimiters, one that leaves quotes around whole values is preferred. A text
-    without any row has no header.
+    If several delimiters qualify, the one with most values wins, and one that leaves quotes around
+    whole values is preferred. A text without rows has no header.
 
     >>> csv_header("id|age, in years\n1|31\n", complete=True).delimiter
     '|'

@@ -36,7 +36,7 @@ def load_graph(name: str, data_dir: Path | str = "data") -> Graph:
 
     Raises:
         ConfigError: `name` is `synthetic:...` with a wrong key or value.
-        GraphError: there is no such graph, `data_dir` is a file, the download fails, or the files
+        GraphError: the graph does not exist, `data_dir` is a file, the download fails, or the files
             are damaged.
     """
     data_dir = Path(data_dir)
@@ -63,7 +63,7 @@ def load_graph(name: str, data_dir: Path | str = "data") -> Graph:
 
 
 def dataset_help() -> str:
-    """Return what the name of a dataset may be, for help texts; DIR stands for `data_dir`.
+    """Return a description of dataset names for help texts; DIR stands for `data_dir`.
 
     >>> dataset_help().partition(", ")[0]
     'one of CoraML'

@@ -1,8 +1,8 @@
-"""The nodes of an earlier version of a graph, and the split that they give to a later one.
+"""The nodes of an earlier version of a graph, and the split of a later version based on them.
 
-A later version has the earlier nodes in their places and new ones behind them. Nodes that a model
-was trained on must stay training nodes in it: as test nodes they would make the model look better
-than it is, and label evidence begins with them.
+A later version has the earlier nodes in their places and new nodes after them. Nodes that a model
+was trained on must stay training nodes: as test nodes, they would make the model look better than
+it is, and they are the sources of label evidence.
 
 Shapes: M nodes of the earlier graph.
 """
@@ -48,7 +48,7 @@ class EarlierNodes:
         """
         if graph.split is None:
             raise GraphError(
-                f"graph {graph.name!r} has no split, expected the one of the training on it"
+                f"graph {graph.name!r} has no split, expected the split that training used"
             )
         return cls(
             labels=graph.labels, split=graph.split, names=graph.node_names, marked=graph.marked
@@ -60,7 +60,7 @@ class EarlierNodes:
         return len(self.labels)
 
     def difference(self, graph: Graph) -> str | None:
-        """Return why `graph` is no later version of the earlier one, as a clause; None if it is.
+        """Return a clause on why `graph` is not a later version; None if it is one.
 
         The first nodes of a later version have the ids of the earlier nodes. If nodes have no ids,
         the labels of the training nodes must be the same.
@@ -87,9 +87,9 @@ class EarlierNodes:
         return None
 
     def split_of(self, graph: Graph) -> Split:
-        """Return the split of a later version: all labelled nodes but those of training are tests.
+        """Return the split of a later version, in which all further labelled nodes are test nodes.
 
-        Training and validation nodes stay, unless they have lost their labels.
+        Training and validation nodes keep their roles, unless they have lost their labels.
         """
         train, val = (_labelled(graph, nodes) for nodes in (self.split.train, self.split.val))
         used = np.concatenate([train, val])
@@ -98,8 +98,8 @@ class EarlierNodes:
     def grown_split_of(self, graph: Graph, *, train: float, val: float, rng_seed: int) -> Split:
         """Return the split of a later version, in which nodes with new labels are divided as well.
 
-        Nodes that had a label stay where they were. The others are drawn like a stratified split of
-        their own; marked nodes among them are tests.
+        Nodes that already had a label keep their roles. The others get a separate stratified
+        split; marked nodes among them become test nodes.
 
         Args:
             graph: The later version.

@@ -14,14 +14,14 @@ from gpn_scale.data.graph import Graph
 from gpn_scale.scratch import release_pages
 
 BLOCK_EDGES = 1 << 22
-"""Number of edges of a block; a single node with more neighbours makes a larger one."""
+"""Number of edges of a block; only a single node with more neighbours makes a larger block."""
 
 Edges = tuple[NDArray[np.int64], NDArray[np.int32]]
 """Sources and targets, (M,) each."""
 
 
 def row_ranges(graph: Graph, block_edges: int = BLOCK_EDGES) -> Iterator[tuple[int, int]]:
-    """Yield consecutive ranges of nodes, each with few enough edges or of a single node.
+    """Yield consecutive ranges of nodes, each with a limited number of edges or a single node.
 
     >>> from gpn_scale import build_graph
     >>> list(row_ranges(build_graph([0, 1, 2], [1, 2, 0]), block_edges=4))
@@ -36,7 +36,7 @@ def row_ranges(graph: Graph, block_edges: int = BLOCK_EDGES) -> Iterator[tuple[i
 
 
 def edge_blocks(graph: Graph, block_edges: int = BLOCK_EDGES) -> Iterator[Edges]:
-    """Yield all edges in blocks; an undirected edge comes once, with its smaller end first.
+    """Yield all edges in blocks; each undirected edge is yielded once, with its smaller end first.
 
     >>> from gpn_scale import build_graph
     >>> graph = build_graph([0, 1, 2], [1, 2, 0])

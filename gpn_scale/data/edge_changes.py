@@ -1,4 +1,4 @@
-"""A graph after a table of changes: edges that are added, removed, or get another weight.
+"""Applies a table of changes to a graph: edges are added, removed, or get another weight.
 
 Shapes: N nodes, E stored edges, M changes.
 """
@@ -22,7 +22,7 @@ from gpn_scale.data.table_inputs import InputTable, TableLike, input_table
 from gpn_scale.data.text_columns import joined, text_column, value_faults
 
 CHANGES = ("add", "remove", "set")
-"""What a row may do to its edge; `set` gives it another weight."""
+"""Changes of an edge; `set` gives it another weight."""
 
 _CHANGE = "change"
 _NEW_NODES = (
@@ -32,7 +32,7 @@ _NEW_NODES = (
 
 
 class EdgeChanges(NamedTuple):
-    """Changes of distinct edges; an undirected edge comes once, with its smaller end first.
+    """Changes of distinct edges; each undirected edge is listed once, with its smaller end first.
 
     >>> from gpn_scale import build_graph
     >>> table = {"source": [1], "target": [0], "change": ["remove"]}
@@ -52,9 +52,9 @@ class EdgeChanges(NamedTuple):
 
 
 def graph_with_changes(graph: Graph, changes: TableLike) -> Graph:
-    """Return a graph after changes of its edges; nodes and all else stay.
+    """Return a graph with changed edges; nodes and everything else stay the same.
 
-    Structural features are made again by the rule of the graph.
+    Structural features are recomputed by the rule of the graph.
 
     >>> from gpn_scale import build_graph
     >>> graph = build_graph([0, 1], [1, 2], node_names=["a", "b", "c"])
@@ -64,14 +64,14 @@ def graph_with_changes(graph: Graph, changes: TableLike) -> Graph:
     ([0, 1, 2, 4], [2, 2, 0, 1])
 
     Args:
-        graph: The graph as it was.
+        graph: The graph before the changes.
         changes: A path, a frame or a dictionary with the columns `source` and `target` (your ids,
             or positions if the graph has no names), `change` (`add`, `remove` or `set`) and, for a
             weighted graph, `weight`.
 
     Raises:
-        TableFaults: changes are impossible, such as adding an edge that exists; it lists all.
-        GraphError: `changes` is no table.
+        TableFaults: changes are impossible, such as adding an existing edge; it lists all of them.
+        GraphError: `changes` is not a table.
     """
     read = read_changes(graph, changes)
     source, target, weight = read.source, read.target, read.weight
@@ -116,8 +116,8 @@ def read_changes(graph: Graph, changes: TableLike) -> EdgeChanges:
       changes  2    change  'remove'  the graph has no such edge: remove the row
 
     Raises:
-        TableFaults: the table is no table of changes, or the graph does not allow some of them.
-        GraphError: `changes` is no table.
+        TableFaults: the table does not list changes, or the graph does not allow some of them.
+        GraphError: `changes` is not a table.
     """
     faults = FaultCollector()
     table = input_table(changes, "changes")

@@ -1,4 +1,4 @@
-"""`FaultCollector`: goes on after a fault, so that all faults are reported together."""
+"""`FaultCollector`: collects faults so that all of them are reported together."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar
@@ -9,7 +9,7 @@ _T = TypeVar("_T")
 
 
 class FaultCollector:
-    """Collects faults, and the arguments that change what is allowed.
+    """Collects faults, and the arguments that would allow the faulty input.
 
     >>> faults = FaultCollector()
     >>> faults.add([Fault(file="nodes.csv", column="id", advice="name it")], "id")
@@ -26,13 +26,13 @@ class FaultCollector:
         self._arguments: dict[str, None] = {}
 
     def add(self, faults: Iterable[Fault], *arguments: str) -> None:
-        """Add faults, if there are any, and the arguments that change what is allowed."""
+        """Add faults, if there are any, and the arguments that would allow the faulty input."""
         added = list(faults)
         self._faults += added
         self._arguments |= dict.fromkeys(arguments if added else ())
 
     def attempt(self, function: Callable[[], _T]) -> _T | None:
-        """Return the result of a function; if it raises `TableFaults`, keep them for later."""
+        """Return the result of a function; if it raises `TableFaults`, collect them instead."""
         try:
             return function()
         except TableFaults as error:

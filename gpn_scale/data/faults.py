@@ -1,4 +1,4 @@
-"""Faults of tables: all that is wrong with a user's files, collected before it is reported."""
+"""Faults of tables: everything that is wrong with a user's files, reported all at once."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class TableFaults(GraphError):
 
     Args:
         faults: At least one fault.
-        arguments: Names of the arguments that change what is allowed.
+        arguments: Names of the arguments that would allow the faulty input.
     """
 
     is_table = True

@@ -22,8 +22,8 @@ class FeatureLabel(NamedTuple):
 def distinct_names(labels: Sequence[FeatureLabel]) -> tuple[str, ...]:
     """Return distinct names in the order of the labels.
 
-    Long labels are shortened. Of equal ones, the first in the order of their columns' names keeps
-    its text, and the others get a number; so the order of the columns makes no difference.
+    Long labels are shortened. Among equal ones, the first by column name keeps its text, and the
+    others get a number, so the order of the columns makes no difference.
 
     >>> distinct_names([FeatureLabel("b", "b=1"), FeatureLabel("a", "b=1")])
     ('b=1 (2)', 'b=1')

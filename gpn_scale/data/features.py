@@ -17,7 +17,7 @@ from gpn_scale.errors import ConfigError, GraphError
 def scale_features(features: Features, scaling: FeatureScaling) -> Features:
     """Return bag-of-words rows divided by their sum; rows that sum to 0 stay unchanged.
 
-    The input is never changed. With `none` it is returned as it is, so that a memory map is not
+    The input is never changed. With `none` it is returned unchanged, so that a memory map is not
     read; otherwise the result is a new float32 array of the same shape and kind.
 
     >>> scale_features(np.array([[1.0, 3.0], [0.0, 0.0]]), "row_sum").tolist()
@@ -25,7 +25,7 @@ def scale_features(features: Features, scaling: FeatureScaling) -> Features:
 
     Raises:
         ConfigError: `scaling` is not one of `FeatureScaling`.
-        GraphError: an entry is negative, so that a row sum is not a word count.
+        GraphError: an entry is negative, so a row sum would not be a word count.
     """
     if scaling not in get_args(FeatureScaling):
         raise ConfigError(
@@ -51,7 +51,7 @@ def scale_features(features: Features, scaling: FeatureScaling) -> Features:
 
 
 def take_rows(features: Features, nodes: NodeIds) -> Features:
-    """Return a copy of the rows of `nodes`, in this order; of a memory map, only these are read.
+    """Return a copy of the rows of `nodes`, in this order; reads no other rows of a memory map.
 
     >>> take_rows(np.array([[0.5], [1.5], [2.5]]), np.array([2, 0])).tolist()
     [[2.5], [0.5]]

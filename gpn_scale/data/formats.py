@@ -1,6 +1,6 @@
-"""The formats in which your own graphs are stored, one entry of `FORMATS` each.
+"""The file formats of your own graphs, one entry of `FORMATS` each.
 
-Loading, messages and help texts read this table, so a new format is one more entry.
+Loading, messages and help texts use this table, so a new format only needs a new entry.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,20 +16,20 @@ from gpn_scale.data.tables import has_tables, read_tables, table_paths
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphFormat:
-    """How a graph in one format is found, recognised, read and described.
+    """Functions that find, recognise, read and describe a graph in one format.
 
     >>> FORMATS[0].suffix, FORMATS[0].name_of(Path("graphs/cities.npz"))
     ('.npz', 'cities')
     """
 
     suffix: str
-    """What follows the name of the graph in a file's name; empty for a folder."""
+    """Suffix of the file's name after the name of the graph; empty for a folder."""
     recognises: Callable[[Path], bool]
     """Return whether a path is a file or folder of this format; false if it does not exist."""
     read: Callable[[Path, str], Graph]
     """Return the graph at a path, called by a name."""
     description: str
-    """What the user provides, for messages and help; `{}` stands for the path without suffix."""
+    """Description for messages and help; `{}` stands for the path without suffix."""
     files: Callable[[Path], Sequence[Path]] = lambda path: [path]
     """Return the files of which at least one is replaced if the graph at a path changes."""
 

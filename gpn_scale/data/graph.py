@@ -100,10 +100,10 @@ class Split:
 class Graph:
     """An attributed graph: CSR adjacency, features, labels, and (once chosen) a split.
 
-    Use `build_graph` or `load_graph` to make one: they check their input. The constructor checks
-    shapes only, so that memory-mapped arrays are not read. Adjacency rows are sorted by column and
-    hold neither duplicates nor self-loops (the diffusion adds its own); an undirected graph stores
-    both directions of an edge.
+    Create graphs with `build_graph` or `load_graph`, which check their input. The constructor only
+    checks shapes, so that memory-mapped arrays are not read. Adjacency rows are sorted by column
+    and contain neither duplicates nor self-loops (the diffusion adds its own); an undirected graph
+    stores both directions of an edge.
 
     >>> from gpn_scale import build_graph
     >>> graph = build_graph([0, 1], [1, 2], name="path", labels=[0, 1, 0])
@@ -139,13 +139,13 @@ class Graph:
     feature_names: NDArray[np.str_] | None = None
     """Names of the feature columns, distinct, (F,); None if they have none."""
     preparation: "Preparation | None" = None
-    """The rule by which `features` were made of raw columns; None if they were given as numbers."""
+    """The rule by which raw columns became `features`; None if they were given as numbers."""
     raw_columns: "RawColumns | None" = None
     """The raw columns of the nodes, N rows; None if they were not kept."""
     source: str | None = None
-    """File or folder that the graph was read from; None if there is none."""
+    """File or folder from which the graph was read, or None."""
     _fingerprints: dict[str, str] = field(default_factory=dict, init=False, repr=False)
-    """Fingerprints computed so far; a copy made by `dataclasses.replace` starts without any."""
+    """Cached fingerprints; a copy made by `dataclasses.replace` starts without them."""
 
     def __post_init__(self) -> None:
         if self.indptr.dtype != np.int64 or self.indices.dtype != np.int32:
@@ -170,13 +170,13 @@ class Graph:
 
         if self.preparation is not None and self.preparation.num_features != self.num_features:
             raise GraphError(
-                f"graph {self.name!r}: it has {self.num_features} features, its preparation makes "
+                f"graph {self.name!r} has {self.num_features} features, but its preparation makes "
                 f"{self.preparation.num_features}; expected the features of the preparation"
             )
         if self.raw_columns is not None and self.raw_columns.num_rows != self.num_nodes:
             raise GraphError(
-                f"graph {self.name!r}: its raw columns have {self.raw_columns.num_rows} rows, "
-                f"expected one for each of its {self.num_nodes} nodes"
+                f"graph {self.name!r}: the raw columns have {self.raw_columns.num_rows} rows, "
+                f"expected one for each of the {self.num_nodes} nodes"
             )
 
     def __repr__(self) -> str:
@@ -216,18 +216,18 @@ class Graph:
         return np.unique(np.concatenate([np.empty(0, np.int64), *self.marks.values()]))
 
     def structure_fingerprint(self) -> str:
-        """Return a hash of what a diffusion depends on: adjacency, weights, direction.
+        """Return a hash of all that a diffusion depends on: adjacency, weights and direction.
 
-        The first call reads these arrays; later calls return the kept hash.
+        The first call reads these arrays; later calls return the cached hash.
         """
         if "structure" not in self._fingerprints:
             self._fingerprints["structure"] = array_hash(self._structure())
         return self._fingerprints["structure"]
 
     def fingerprint(self) -> str:
-        """Return a hash of everything that training depends on; names do not count.
+        """Return a hash of everything that training depends on, which does not include names.
 
-        The first call reads every array; later calls return the kept hash.
+        The first call reads every array; later calls return the cached hash.
         """
         if "all" not in self._fingerprints:
             self._fingerprints["all"] = array_hash(self._content())
@@ -272,7 +272,7 @@ class Graph:
         name: str = "graph",
         **rules: Any,
     ) -> "Graph":
-        """Return the graph of two raw tables, whose columns become features by their kinds.
+        """Build a graph from two raw tables, whose columns become features by their kinds.
 
         >>> nodes = {"ref": ["a", "b"], "age": [31, None], "verdict": ["ok", "bad"]}
         >>> edges = {"source": ["a"], "target": ["b"]}
@@ -282,14 +282,14 @@ class Graph:
 
         Args:
             nodes: The path of a CSV or Parquet file, a pandas or polars frame, a pyarrow table or
-                a dictionary of columns, with a row per node.
-            edges: The same with a row per edge.
+                a dictionary of columns, with one row per node.
+            edges: The same, with one row per edge.
             id: Column of the nodes' ids; by default `id`.
-            label: Column of the classes; by default `label`, if there is one.
-            split: Column of train, val and test; by default `split`, if there is one.
+            label: Column of the classes; by default `label`, if it exists.
+            split: Column with train, val and test; by default `split`, if it exists.
             source: Column of the ids where edges start; by default `source`.
             target: Column of the ids where edges end; by default `target`.
-            weight: Column of the edges' weights; by default `weight`, if there is one.
+            weight: Column of the edges' weights; by default `weight`, if it exists.
             drop: Columns to ignore.
             name: Name of the graph.
             rules: Fields of `gpn_scale.data.import_rules.ImportRules`: `unknown_ids`, `missing`,
@@ -298,7 +298,7 @@ class Graph:
         Raises:
             TableFaults: the tables cannot become a graph; it lists all faults.
             ConfigError: a rule has a value that is not allowed.
-            TypeError: there is no such rule.
+            TypeError: a rule does not exist.
         """
         from gpn_scale.data.column_roles import ColumnNames
         from gpn_scale.data.import_rules import ImportRules

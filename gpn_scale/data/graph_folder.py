@@ -1,4 +1,4 @@
-"""Graphs as folders of memory-mapped arrays, which are read from disk only where they are used.
+"""Graphs as folders of memory-mapped arrays, of which only the parts in use are read from disk.
 
 The folder holds one `.npy` file per array, raw columns as a `.parquet` file, and `graph.json`,
 which names them and holds the preparation of the columns. File names contain a hash of the content,
@@ -39,9 +39,9 @@ _Arrays = Mapping[str, NDArray[Any]]
 
 
 def save_graph(graph: Graph, directory: Path) -> None:
-    """Write `graph` into `directory`; a graph that is already there is replaced.
+    """Write `graph` into `directory`, replacing a graph that is already there.
 
-    All arrays are read once for the fingerprint and once to write them. Old files are removed after
+    All arrays are read once for the fingerprint and once to be written. Old files are removed after
     the new `graph.json` is in place; processes that have mapped them can still read them.
 
     >>> from tempfile import TemporaryDirectory
@@ -94,7 +94,7 @@ def _is_own(name: str) -> bool:
 
 
 def is_unfinished(directory: Path) -> bool:
-    """Return whether a folder holds nothing but what a killed `save_graph` has left.
+    """Return whether a folder holds only files that a killed `save_graph` has left.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -112,7 +112,7 @@ def is_unfinished(directory: Path) -> bool:
 def open_graph(directory: Path) -> Graph:
     """Return the graph that `save_graph` wrote to `directory`; arrays are mapped.
 
-    All files are read once to check them, as a training does to know the graph's fingerprint.
+    All files are read once to check them.
 
     >>> from tempfile import TemporaryDirectory
     >>> from gpn_scale import build_graph

@@ -1,4 +1,4 @@
-"""Whether the network can help: do neighbours share a class more often than by chance?"""
+"""Homophily: whether neighbours share a class more often than by chance, so the network helps."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -10,9 +10,9 @@ from gpn_scale.data.edge_blocks import edge_blocks
 from gpn_scale.data.graph import MISSING_LABEL, Graph
 
 LEAST_PAIRS = 30
-"""Edges between two labelled nodes below which nothing is said: 1 of 30 is already 3 points."""
+"""Minimum number of edges between labelled nodes for advice: 1 of 30 is already 3 points."""
 CLEAR_GAIN = 0.1
-"""Excess over chance from which the network is said to help; below it, it may help a little."""
+"""Excess over chance above which the network will help; below it, it may help a little."""
 _DEVIATIONS = 2.0
 
 
@@ -63,7 +63,7 @@ class Homophily:
 
     @property
     def advice(self) -> str:
-        """What the counts say about training, in one or two sentences."""
+        """Advice for training based on the counts, in one or two sentences."""
         if self.pairs < LEAST_PAIRS:
             number = f"Only {self.pairs} edges join" if self.pairs != 1 else "Only one edge joins"
             number = number if self.pairs else "No edge joins"

@@ -1,4 +1,4 @@
-"""`ImportFacts`: what an import did to the tables on the way to the graph."""
+"""`ImportFacts`: counts of what an import did to the tables."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportFacts:
-    """Counts of what was listed, merged, dropped and added; `GraphSummary` prints them.
+    """Numbers of rows that an import listed, merged, dropped and added, for `GraphSummary`.
 
     >>> facts = ImportFacts(nodes_listed=3, edges_listed=4, duplicates=2)
     >>> facts.to_dict()["duplicates"]
@@ -35,7 +35,7 @@ class ImportFacts:
     missing: Mapping[str, int] = field(default_factory=dict)
     """Number of missing values of each raw column that has any."""
     notes: tuple[str, ...] = ()
-    """What else is worth knowing, one sentence each."""
+    """Further notes, one sentence each."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the facts as JSON values."""

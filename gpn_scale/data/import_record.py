@@ -1,4 +1,4 @@
-"""`import.json`: how the graph in a folder was made of tables, so that it can be made again."""
+"""`import.json`: records how a graph was imported from tables, so that this can be repeated."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -62,7 +62,7 @@ def write_record(
     facts: ImportFacts,
     files: Mapping[str, str],
 ) -> None:
-    """Write how the graph in `folder` was made.
+    """Record how the graph in `folder` was imported.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -100,7 +100,7 @@ def write_record(
 
 
 def read_record(folder: Path) -> ImportRecord:
-    """Return how the graph in `folder` was made.
+    """Return the record of how the graph in `folder` was imported.
 
     >>> read_record(Path("none"))  # doctest: +ELLIPSIS
     Traceback (most recent call last):

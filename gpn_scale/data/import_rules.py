@@ -1,4 +1,4 @@
-"""`ImportRules`: what an import does where the tables leave a choice."""
+"""`ImportRules`: the choices of an import that the tables do not determine."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,17 +26,17 @@ class ImportRules:
     """
 
     unknown_ids: UnknownIds = "refuse"
-    """What to do with an id of an edge that no node has: refuse the tables, add a node without
-    label whose columns are missing, or drop the edge."""
+    """What to do if an edge names an id that no node has: refuse the tables, add a node without
+    label and values, or drop the edge."""
     missing: MissingRule = "flag"
     """What to do with missing values, see `Preparation.fit`."""
     kinds: Mapping[str, ColumnKind] = field(default_factory=dict)
-    """Kinds of columns that are not to be inferred."""
+    """Kinds of columns that replace the inferred ones."""
     directed: bool = False
     """Whether edges keep their direction."""
     structural_features: StructuralFeatures = "auto"
-    """Whether features of the network itself are used: `auto` uses them only for nodes without any
-    other feature."""
+    """Whether to add features computed from the edges; `auto` adds them only if there are no other
+    features."""
 
     def __post_init__(self) -> None:
         choices = {

@@ -12,7 +12,7 @@ from gpn_scale.data.graph import MISSING_LABEL, NodeIds, Split
 from gpn_scale.data.text_columns import text_column, value_faults
 
 SUBSET_NAMES = {"train": ["train"], "val": ["val", "valid", "validation"], "test": ["test"]}
-"""How each subset of a split may be written."""
+"""Accepted texts for each subset of a split."""
 SUBSET_HELP = "train, val, valid, validation, test or nothing"
 
 _INTEGER = r"^-?(0|[1-9]\d{0,17})$"

@@ -1,4 +1,4 @@
-"""The table of edges, with its ends found among the nodes, block by block.
+"""Reads the table of edges block by block, and looks up both ends among the nodes.
 
 Shapes: E edges, N nodes.
 """
@@ -23,7 +23,7 @@ from gpn_scale.data.table_inputs import BLOCK_ROWS, InputTable, table_blocks
 from gpn_scale.scratch import GrowingArray, release_pages
 
 _ADVICE = ("add the node, or choose the rule unknown_ids", "add the node, or remove the edge")
-"""What to do about an unknown id: if there is a rule for them, and if there is none."""
+"""Advice on unknown ids, with and without the rule `unknown_ids`."""
 _REASON_ROWS = 1 << 14
 _MAPPED_EDGES = 1 << 22
 

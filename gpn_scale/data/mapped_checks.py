@@ -1,7 +1,7 @@
-"""Checks of a graph that was mapped from a folder: what its numbers may be, not only their shapes.
+"""Checks of a graph that was mapped from a folder: the ranges of its numbers and their shapes.
 
-Checksums detect damage, and folders of earlier versions have none. Numbers out of range must not
-reach an index or compiled code. Arrays are read in pieces, so that memory does not grow with them.
+Checksums detect damage, but folders of earlier versions have none. Numbers out of range must not be
+used as indices or in compiled code. Arrays are read in pieces, so memory does not grow with them.
 
 Shapes: N nodes, E edges, F feature columns, C classes.
 """
@@ -33,7 +33,7 @@ _PIECE = 1 << 20
 
 
 def check_manifest(manifest: Mapping[str, Any]) -> None:
-    """Refuse a `graph.json` with entries of other types, or with files outside of its folder.
+    """Refuse a `graph.json` with entries of the wrong type, or with files outside its folder.
 
     >>> check_manifest({"name": 7})
     Traceback (most recent call last):
@@ -60,7 +60,7 @@ def check_manifest(manifest: Mapping[str, Any]) -> None:
 
 
 def check_mapped(graph: Graph) -> None:
-    """Refuse a graph whose arrays hold numbers that no graph has; reads all but the features.
+    """Refuse a graph whose arrays hold invalid numbers; reads all arrays except the features.
 
     >>> from gpn_scale import build_graph
     >>> check_mapped(build_graph([0, 1], [1, 2]))

@@ -1,4 +1,4 @@
-"""The surroundings of one node as a small graph to look at.
+"""The neighbourhood of one node as a small graph for display.
 
 Shapes: L chosen nodes, E edges among them.
 """
@@ -12,7 +12,7 @@ from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.errors import ConfigError, GraphError
 
 MOST_EDGES = 1 << 18
-"""Number of edges of a node that are looked at, the first ones by the id of the other end."""
+"""Number of edges of a node that are read: the first ones by the id of the other end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -62,7 +62,7 @@ def neighbourhood(graph: Graph, node: int, *, hops: int, limit: int) -> Neighbou
         limit: Largest number of nodes, with the node itself.
 
     Raises:
-        GraphError: there is no such node.
+        GraphError: the node does not exist.
         ConfigError: `hops` is below 0 or `limit` is below 1.
     """
     if not 0 <= node < graph.num_nodes:

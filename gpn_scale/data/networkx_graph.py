@@ -1,4 +1,4 @@
-"""Graphs from networkx, which this module does not import: its graphs come with it.
+"""Graphs from networkx, which this module uses without importing it.
 
 Shapes: N nodes, E edges, F feature columns.
 """
@@ -41,12 +41,11 @@ def graph_from_networkx(
     directed: bool | None = None,
     name: str = "graph",
 ) -> Graph:
-    """Return the graph of a networkx graph.
+    """Convert a networkx graph to a `Graph`.
 
-    Nodes that are the integers 0..N-1, in any order, become these positions. Others keep their
-    order, and their names as texts.
-
-    An attribute that no node or edge has is refused, unless it is the default.
+    If the nodes are the integers 0..N-1 in any order, these become their positions. Other nodes
+    keep their order and get their names as texts. An attribute that no node or edge has is refused,
+    unless it is the default.
 
     >>> import networkx
     >>> path = networkx.path_graph(["a", "b", "c"])
@@ -64,13 +63,13 @@ def graph_from_networkx(
             graph without features.
         weight: Edge attribute with the weight; edges without it have the weight 1. None for edges
             without weights.
-        directed: Whether to keep the directions of a `DiGraph`, which is refused without an
-            answer: directions change every prediction.
+        directed: Whether to keep the directions of a `DiGraph`; required for a `DiGraph`, because
+            directions change every prediction.
         name: Name of the graph in messages and reports.
 
     Raises:
-        GraphError: it is no networkx graph, `directed` is missing, a node lacks a feature, an
-            attribute does not exist, or two nodes have the same name.
+        GraphError: `graph` is not a networkx graph, `directed` is missing, a node lacks a feature,
+            an attribute does not exist, or two nodes have the same name.
     """
     if not is_networkx(graph):
         raise GraphError(
@@ -211,7 +210,7 @@ def _weights(of_edges: Attributes, weight: str | None, name: str) -> NDArray[Any
 def _exists(
     attribute: str, default: str | None, all_attributes: Attributes, kind: str, name: str
 ) -> bool:
-    """Return whether any node or edge has the attribute; refuse one that was asked for in vain."""
+    """Return whether any node or edge has the attribute; raise if a requested one is missing."""
     if any(attribute in attributes for attributes in all_attributes):
         return True
     if attribute == default:

@@ -1,4 +1,4 @@
-"""Features and labels of nodes as people have them: arrays, frames, sparse matrices, tensors.
+"""Conversion of features and labels from arrays, frames, sparse matrices and tensors.
 
 Shapes: N nodes, F feature columns, C classes.
 """
@@ -80,7 +80,7 @@ def labels_of(values: Any) -> NodeLabels:
         values: A list, an array, a tensor or a column of a frame, (N,) or (N, 1).
 
     Raises:
-        GraphError: labels are neither integers nor texts, or have another shape.
+        GraphError: labels are neither integers nor texts, or have the wrong shape.
     """
     array = numpy_of(values, "labels")
     if array.ndim == 2 and array.shape[1] == 1:

@@ -1,6 +1,6 @@
-"""Places of nodes in a later version of a graph: old nodes keep theirs, new ones follow.
+"""Places of nodes in a later version of a graph: old nodes keep their places, new ones follow.
 
-A store of rows can be updated only to a graph whose old nodes are where they were.
+A store of rows can only be updated to a graph whose old nodes keep their places.
 
 Shapes: N nodes that are placed, M nodes of the later graph.
 """
@@ -34,8 +34,8 @@ class PlacedNodes(NamedTuple):
     place: NDArray[np.int64]
     """Place of each node that was placed, (N,)."""
     num_gone: int
-    """Number of nodes of the earlier graph that are not among the N; they have no label and no
-    value in any column."""
+    """Number of nodes of the earlier graph that are missing among the N; they have neither a label
+    nor values."""
 
 
 def earlier_ids(graph: Graph) -> pa.Array:
@@ -50,15 +50,15 @@ def earlier_ids(graph: Graph) -> pa.Array:
     """
     if graph.node_names is None:
         raise GraphError(
-            f"the nodes of graph {graph.name!r} have no names, expected a graph that was imported "
-            "from tables, whose nodes keep their places",
+            f"the nodes of graph {graph.name!r} have no names, so they cannot keep their places: "
+            "expected a graph that was imported from tables",
             arguments=("like",),
         )
     return pa.array(graph.node_names, pa.large_string())
 
 
 def gone_ids(nodes: NodeTable, earlier: pa.Array) -> pa.Array:
-    """Return those of the earlier ids that no node has, in their order.
+    """Return the earlier ids that no node has any more, in their order.
 
     >>> from gpn_scale.data.column_roles import ColumnRoles
     >>> from gpn_scale.data.fault_collector import FaultCollector

@@ -23,8 +23,8 @@ def node_positions(graph: Graph, nodes: ArrayLike) -> NodeIds:
 
     Args:
         graph: The graph.
-        nodes: One node, or several: positions in [0, N), or texts out of `Graph.node_names`. An id
-            that was a number is given as a text.
+        nodes: One node or several: positions in [0, N), or names as in `Graph.node_names`. Pass an
+            id that was a number as a text.
 
     Raises:
         GraphError: a node is not in the graph, or the graph has no names.

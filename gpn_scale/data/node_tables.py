@@ -18,7 +18,7 @@ from gpn_scale.data.table_inputs import BLOCK_ROWS, InputTable, table_blocks
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NodeTable:
-    """Nodes as they are listed; with faults, some of it may be unusable.
+    """Nodes in the order of their table; if the table has faults, parts may be unusable.
 
     >>> from gpn_scale.data.table_inputs import input_table
     >>> table = input_table({"id": ["a", "b"], "age": [31, 29]}, "nodes")
@@ -73,7 +73,7 @@ def read_nodes(
 ) -> NodeTable | None:
     """Return the nodes of a table; None if it cannot be read or has no column of ids.
 
-    Raw columns that take much memory are in an unnamed file, from which they are mapped.
+    Large raw columns are written to an unnamed file and mapped from it.
 
     >>> from gpn_scale.data.table_inputs import input_table
     >>> table, faults = input_table({"id": [1, 1]}, "nodes"), FaultCollector()

@@ -35,8 +35,8 @@ _MARK = "mark_"
 def read_npz(path: Path, name: str) -> Graph:
     """Return the graph in the file `path`, in the format at the top of this module.
 
-    The graph is undirected unless the file's array `directed` is true. Nothing else counts: a file
-    without this array is read as undirected even if its `edge_index` is not symmetric.
+    The graph is undirected unless the file's array `directed` is true: a file without this array is
+    read as undirected even if its `edge_index` is not symmetric.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:

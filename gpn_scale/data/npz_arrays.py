@@ -1,4 +1,4 @@
-"""Arrays out of `.npz` archives that may hold anything."""
+"""Reads arrays from `.npz` archives whose content is not trusted."""
 
 import math
 import struct
@@ -30,10 +30,10 @@ _LENGTHS_OFFSET = 26
 
 
 def read_arrays(path: Path, is_wanted: Callable[[str], bool]) -> dict[str, NDArray[Any]]:
-    """Return those arrays of the archive `path` whose names are wanted; others are not read.
+    """Return the requested arrays of the archive `path`; other arrays are not read.
 
-    Sizes are checked before memory is taken: an archive that unpacks to far more than its own size,
-    or an array whose shape promises more numbers than the archive holds, is refused.
+    Sizes are checked before memory is allocated: an archive that unpacks to far more than its own
+    size, or an array whose shape needs more numbers than the archive holds, is refused.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -102,8 +102,8 @@ def mapped_arrays(
 ) -> dict[str, NDArray[Any]]:
     """Return arrays of the archive `path` that may be larger than memory.
 
-    Arrays that are stored as they are become mapped parts of the archive. Compressed ones are
-    unpacked into unnamed files, which disappear with the arrays. All are read once to check them.
+    Uncompressed arrays become mapped parts of the archive. Compressed ones are unpacked into
+    unnamed files, which disappear with the arrays. All are read once to check them.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:

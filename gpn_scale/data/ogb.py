@@ -24,15 +24,15 @@ from gpn_scale.scratch import MEMORY_BYTES
 
 _TIMEOUT_SECONDS = 60.0
 _KEPT = "processed/gpn_scale"
-"""Where the graph of a large dataset is kept, beside the raw files."""
+"""Folder of the converted graph of a large dataset, next to its raw files."""
 _RECORD = "raw.json"
 
 
 def load_ogb(name: str, root: Path, url: str | None = None) -> Graph:
     """Return a dataset of OGB, made undirected, with its public split; download it if missing.
 
-    A large dataset is read from its raw files once, in blocks, and kept as a folder of mapped
-    arrays beside them; it is read again if a raw file has changed.
+    A large dataset is read from its raw files once, in blocks, and saved as a folder of mapped
+    arrays next to them; it is read again if a raw file has changed.
 
     >>> import numpy as np
     >>> tables = {
@@ -101,7 +101,7 @@ def ogb_url(name: str) -> str:
 
 
 def _kept(folder: Path, dataset: OgbDataset) -> Graph:
-    """Return the graph that is kept beside the raw files; it is made if it is missing or old."""
+    """Return the graph saved next to the raw files; convert it if it is missing or outdated."""
     kept = folder / _KEPT
     try:
         with claimed(kept / ".lock", wait=True):

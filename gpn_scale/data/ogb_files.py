@@ -36,7 +36,7 @@ _BLOCK_BYTES = 1 << 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OgbDataset:
-    """Where the raw files of a dataset are.
+    """Locations of the raw files of a dataset.
 
     >>> OGB_DATASETS["ogbn-products"].folder, OGB_DATASETS["ogbn-products"].files[-1]
     ('ogbn_products', 'split/sales_ranking/test.csv.gz')
@@ -102,7 +102,7 @@ def read_ogb(folder: Path, dataset: OgbDataset, scratch: Path | None, memory_byt
 
     Args:
         folder: Folder of the dataset.
-        dataset: Which one it is.
+        dataset: The dataset.
         scratch: Folder of temporary files; None for the system's default.
         memory_bytes: Size above which an array is in a file.
 

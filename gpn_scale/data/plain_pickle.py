@@ -1,9 +1,9 @@
-"""Arrays and plain containers out of a pickle, of which nothing is run.
+"""Reads arrays and plain containers from a pickle without running any of its code.
 
-Planetoid's raw files are pickles. Python's own unpickler imports and calls what a pickle names, so
-that opening a file runs its author's code. This reader imports and calls nothing: it interprets the
-few instructions that such files use, and the functions they name (NumPy's and SciPy's own for
-arrays and matrices) stand for records of ours. Every other name and instruction is refused.
+Planetoid's raw files are pickles. Python's own unpickler imports and calls the names in a pickle,
+so opening a file runs its author's code. This reader imports and calls nothing: it interprets the
+few instructions that such files use, and replaces the functions that they name (those of NumPy and
+SciPy for arrays and matrices) by its own records. Every other name and instruction is refused.
 """
 
 import pickletools

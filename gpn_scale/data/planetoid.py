@@ -1,4 +1,4 @@
-"""CiteSeer and PubMed from Planetoid's raw files, which are pickles, without running them.
+"""Reads CiteSeer and PubMed from Planetoid's raw files, which are pickles, without running them.
 
 Shapes: N nodes, T test nodes, F feature columns, C classes.
 """
@@ -23,7 +23,7 @@ PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
 _LARGEST_FILE = 512 << 20
 _VALIDATION_NODES = 500
 _LARGEST_GAP = 10
-"""The isolated test nodes, which no file lists, may be so many times the listed ones."""
+"""Largest ratio of isolated test nodes, which no file lists, to listed ones."""
 
 
 def read_planetoid(folder: Path, prefix: str, name: str) -> Graph:

@@ -1,4 +1,4 @@
-"""`Preparation`: how raw columns become features, fitted once and applied to every later table.
+"""`Preparation`: turns raw columns into features; fitted once, then applied to later tables.
 
 Shapes: N rows, F features.
 """
@@ -44,7 +44,7 @@ missing; a column with more is refused."""
 
 
 class PreparedColumns(NamedTuple):
-    """The features of a table, and what is unusual about it.
+    """The features of a table, with notes on it.
 
     >>> preparation = Preparation.fit(pa.table({"kind": ["old", "new"]}))
     >>> preparation.apply(pa.table({"kind": ["odd", "new"]})).notes
@@ -54,19 +54,19 @@ class PreparedColumns(NamedTuple):
     features: Features
     """Dense float32 or sparse, (N, F)."""
     notes: tuple[str, ...]
-    """What is unusual about the table, one sentence each."""
+    """Notes on what is unusual about the table, one sentence each."""
     surprises: tuple[ColumnSurprise, ...]
     """The counts behind the notes, one record per column that has any."""
     preparation: "Preparation"
-    """The rule by which the features were made."""
+    """The preparation that made the features."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Preparation:
-    """How raw columns become features.
+    """The rules by which raw columns become features.
 
-    Fit it to the table of the training graph. A model then applies it to every other table, so
-    that equal values become equal features.
+    Fit a preparation to the table of the training graph. A model then applies it to every other
+    table, so that equal values become equal features.
 
     >>> table = pa.table({"age": ["31", "", "29"], "country": ["DE", "FR", "DE"]})
     >>> preparation = Preparation.fit(table)
@@ -87,7 +87,7 @@ class Preparation:
     structure: tuple[StructuralRule, ...] = ()
     """Rules of the structural features; () until the preparation is fitted to a graph."""
     left_out: tuple[LeftOutColumn, ...] = ()
-    """Raw columns of the fitting table that become no features."""
+    """Raw columns of the fitting table that do not become features."""
 
     @classmethod
     def fit(
@@ -99,11 +99,11 @@ class Preparation:
         structural: bool = False,
         file: str = "nodes",
     ) -> "Preparation":
-        """Return the preparation that fits a table.
+        """Fit a preparation to a table, and return it.
 
         Args:
             columns: Raw feature columns. Numbers, booleans and dates may also be given as text.
-            kinds: Kinds of columns that are not to be inferred (`inferred_kind` has the rule).
+            kinds: Kinds of columns that replace the inferred ones (see `inferred_kind`).
             missing: `flag` fills missing values and, for columns that have any, adds a feature that
                 marks them; `fill` only fills them; `refuse` makes each of them a fault.
             structural: Whether features of the network follow those of the columns.
@@ -199,7 +199,7 @@ class Preparation:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Which columns of the fitting table were left out, and why, one sentence each."""
+        """Columns of the fitting table that were left out, with the reason, one sentence each."""
         return tuple(column.sentence for column in self.left_out)
 
     @property
@@ -225,7 +225,7 @@ class Preparation:
             feature: Its name or its position.
 
         Raises:
-            ConfigError: there is no such feature.
+            ConfigError: the feature does not exist.
         """
         position = self._positions.get(feature, -1) if isinstance(feature, str) else int(feature)
         if not 0 <= position < self.num_features:

@@ -1,4 +1,4 @@
-"""Features of many nodes, made of their raw columns block by block into arrays in a file.
+"""Prepares the features of many nodes block by block, into arrays in a file.
 
 Shapes: N nodes, F features.
 """
@@ -42,7 +42,7 @@ def features_by_block(
 
     Args:
         preparation: The rule; if it has structural features, it is fitted to a graph.
-        columns: Raw columns to which the rule was fitted, and further rows without any value.
+        columns: Raw columns to which the rule was fitted, perhaps followed by rows without values.
         graph: The graph of the nodes.
         directory: Folder of temporary files; None for the system's default.
         block_nodes: Number of nodes whose features are made at a time.

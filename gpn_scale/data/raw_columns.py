@@ -22,8 +22,8 @@ class RawColumns:
     (('age', 'country'), 2)
 
     Args:
-        source: The table, or a Parquet file that holds it. Of a file, only the description is read
-            at once; it stays open, so that it can be read after another graph has replaced it.
+        source: The table, or a Parquet file that holds it. Only the schema of a file is read at
+            first; the file stays open, so it can be read even after another graph has replaced it.
 
     Raises:
         GraphError: the file is missing or damaged.
@@ -66,7 +66,7 @@ class RawColumns:
             raise _unreadable(self._source, error) from error
 
     def rows(self, start: int, stop: int) -> pa.Table:
-        """Return some rows; of a file, only the parts that hold them are read.
+        """Return some rows; only the parts of a file that hold them are read.
 
         >>> RawColumns(pa.table({"age": [31, 29, 30]})).rows(1, 2).to_pydict()
         {'age': [29]}
@@ -90,7 +90,7 @@ class RawColumns:
             raise _unreadable(self._source, error) from error
 
     def content_hash(self) -> str:
-        """Return a hash of names, types and values: tables with equal hashes are equal.
+        """Return a hash of names, types and values, which identifies the table.
 
         >>> first, second = RawColumns(pa.table({"a": [1]})), RawColumns(pa.table({"a": [2]}))
         >>> first.content_hash() == second.content_hash()
@@ -116,7 +116,7 @@ class RawColumns:
 
 
 class _HashingFile(io.RawIOBase):
-    """A file that keeps nothing but the hash of what is written to it."""
+    """A file object that only computes the hash of what is written to it."""
 
     def __init__(self) -> None:
         super().__init__()

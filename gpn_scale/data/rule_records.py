@@ -1,4 +1,4 @@
-"""Rules of columns as JSON values, and back, with a sentence about values that are damaged."""
+"""Converts rules of columns to JSON values and back, with checks for damaged values."""
 
 import math
 from collections.abc import Mapping

@@ -29,7 +29,7 @@ def graph_from_scipy(
 ) -> Graph:
     """Return the graph of a sparse adjacency matrix, whose entry (u, v) is the weight of u -> v.
 
-    Entries that are all 1 or True are edges without weights, and stored zeros are no edges.
+    If all entries are 1 or True, the edges have no weights. Stored zeros are not edges.
 
     >>> import scipy.sparse
     >>> path = scipy.sparse.diags([[1.0, 1.0], [1.0, 1.0]], [-1, 1])
@@ -92,7 +92,7 @@ def graph_from_scipy(
 
 
 def _require_symmetry(matrix: Any, name: str) -> None:
-    """Refuse a matrix that says nothing about whether directions count."""
+    """Refuse a matrix that is not symmetric, unless `directed` is given."""
     different = (matrix != matrix.T.tocsr()).tocoo()
     if different.nnz:
         u, v = int(different.row[0]), int(different.col[0])

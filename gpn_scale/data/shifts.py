@@ -46,7 +46,7 @@ def check_fraction(fraction: float) -> None:
     gpn_scale.errors.ConfigError: shift fraction is 1.5, expected a number between 0 and 1, ...
 
     Raises:
-        ConfigError: it is not in (0, 1).
+        ConfigError: the fraction is not in (0, 1).
     """
     if not 0.0 < fraction < 1.0:
         raise ConfigError(
@@ -81,7 +81,7 @@ def check_movable(graph: Graph) -> None:
     if not graph.has_plain_edges:
         raise GraphError(
             f"graph {graph.name!r} is directed or weighted, expected plain edges: edge shifts are "
-            "defined for these only"
+            "only defined for undirected graphs without weights"
         )
 
 

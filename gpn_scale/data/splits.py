@@ -12,13 +12,13 @@ from gpn_scale.errors import ConfigError, GraphError
 LEFT_OUT_MARK = "left_out_classes"
 """Name of the mark of test nodes whose class was left out."""
 CLASS_SETS = 5
-"""Number of sets of left-out classes that a graph has; one with fewer classes has one per class."""
+"""Number of sets of left-out classes; a graph with fewer classes has one set per class."""
 
 
 def stratified_split(
     graph: Graph, *, train: float = 0.05, val: float = 0.15, rng_seed: int
 ) -> Graph:
-    """Return the same graph with a random split that has the same fractions of every class.
+    """Return the same graph with a random split by the same fractions in every class.
 
     Every class gets at least one training node and, if two or more nodes remain, at least one
     validation node; the rest are test nodes. Marked nodes are never used for training or
@@ -59,9 +59,9 @@ def stratified_split(
 
 
 def drawn_split(graph: Graph, *, train: float, val: float, rng_seed: int) -> Split:
-    """Return the split of `stratified_split`, whose arguments these are, without its checks.
+    """Return the split of `stratified_split` (with the same arguments) without its checks.
 
-    Classes without nodes have none in the split.
+    Classes without nodes are allowed.
 
     >>> from gpn_scale import build_graph
     >>> graph = build_graph([], [], labels=[0, -1, 0, 0], num_classes=2)
@@ -110,7 +110,7 @@ def left_out_class_set(num_classes: int, count: int, class_set: int = 0) -> NDAr
     """Return the classes of one of several sets of `count` classes to leave out, (count,).
 
     Set 0 holds the last classes, as in the paper. The others are the same block of consecutive
-    classes, moved on cyclically: set s of S begins floor(s C / S) classes later, where S is the
+    classes, shifted cyclically: set s of S begins floor(s C / S) classes later, where S is the
     smaller of C and `CLASS_SETS`. So the sets differ, and are spread evenly over all classes.
 
     >>> [left_out_class_set(7, 3, class_set).tolist() for class_set in range(3)]

@@ -1,4 +1,4 @@
-"""Centre and scale of a column of numbers, which do not depend on the order of its rows.
+"""Centre and scale of a column of numbers, independent of the order of its rows.
 
 Shapes: N rows.
 """

@@ -1,4 +1,4 @@
-"""Structural features: numbers that the network alone says about a node.
+"""Structural features: numbers computed from the edges of a node.
 
 Shapes: N nodes.
 """
@@ -18,7 +18,7 @@ from gpn_scale.scratch import release_pages
 StructuralMeasure = Literal["degree", "mean degree of neighbours", "in-degree", "weighted degree"]
 MEASURES: tuple[StructuralMeasure, ...] = get_args(StructuralMeasure)
 STRUCTURE = "network structure"
-"""What stands for the raw column of a structural feature."""
+"""Name used in place of a raw column for structural features."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class StructuralRule:
 
 
 def fitted_structure(graph: Graph) -> tuple[StructuralRule, ...]:
-    """Return rules for the measures that tell something about this kind of graph.
+    """Return rules for the measures that are informative for this kind of graph.
 
     All graphs have degree and mean degree of neighbours; directed ones also have the in-degree,
     and weighted ones the weighted degree.

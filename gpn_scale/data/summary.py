@@ -1,4 +1,4 @@
-"""`GraphSummary`: what a graph consists of, before anything is trained on it.
+"""`GraphSummary`: size, connections and labels of a graph, before anything is trained on it.
 
 Large graphs are read in blocks, so that a memory-mapped one is never copied as a whole.
 """
@@ -79,7 +79,7 @@ class GraphSummary:
     has_split: bool
     homophily: Homophily
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What an import has done, by name; see `of`."""
+    """Facts about the import, by name; see `of`."""
 
     @classmethod
     def of(cls, graph: Graph, facts: Mapping[str, Any] | None = None) -> "GraphSummary":
@@ -199,7 +199,7 @@ class GraphSummary:
         return f"{direction}, {by_name if self.weighted else 'without weight'}"
 
     def _listed(self) -> str:
-        """Return how the listed edges became those of the graph; empty without facts."""
+        """Return how the listed edges became the edges of the graph, or an empty text."""
         facts, parts = self.facts, []
         for key, one, done in (
             ("duplicates", "duplicate", "merged"),

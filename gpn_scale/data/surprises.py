@@ -1,4 +1,4 @@
-"""Surprises: values of a later table that the table of fitting did not have, counted per column."""
+"""Surprises: values of a later table that the fitting table did not have, counted per column."""
 
 import math
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _PLURAL = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnSurprise:
-    """How many values of a column are unlike those of the fitting table.
+    """Numbers of values of a column that are unlike those of the fitting table.
 
     >>> surprise = ColumnSurprise(column="country", kind="category", num_rows=99, unknown=2)
     >>> surprise.sentences
@@ -33,7 +33,7 @@ class ColumnSurprise:
     num_rows: int
     """Number of rows of the table."""
     unknown: int = 0
-    """Number of values that are no category of the fitting table."""
+    """Number of values that are not categories of the fitting table."""
     first_unknown: str | None = None
     unreadable: int = 0
     """Number of values that are not of the column's kind; they count as missing."""
@@ -47,7 +47,7 @@ class ColumnSurprise:
     def of(
         cls, rule: ColumnRule, reader: ColumnReader, encoded: EncodedColumn
     ) -> "ColumnSurprise | None":
-        """Return what is unusual about a column; None if nothing is."""
+        """Return the surprise of a column, or None if nothing is unusual."""
         unknown, unreadable = int(encoded.unknown.sum()), int(encoded.unreadable.sum())
         num_rows, missing = len(encoded.missing), int(encoded.missing.sum())
         if missing <= _usual_limit(rule.missing_fraction, num_rows):

@@ -1,4 +1,4 @@
-"""A random attributed graph in which it is known which nodes a model should be uncertain about.
+"""A random attributed graph with known nodes about which a model should be uncertain.
 
 Shapes: N nodes, M drawn edges, F feature columns, K blocks (known classes, then unseen ones).
 """

@@ -1,7 +1,7 @@
-"""Tables in files: CSV, whose values stay text, and Parquet, whose types stay as they are.
+"""Tables in files: CSV, whose values are read as text, and Parquet, whose types are kept.
 
-The format is recognised by the content of a file, so its name may be any. All that is wrong with a
-file is reported as a `TableFaults`.
+The format is recognised by the content of a file, so the file may have any name. Everything that is
+wrong with a file is reported as a `TableFaults`.
 """
 
 import re
@@ -34,7 +34,7 @@ _FIX_CSV = "write every row with as many values as the header, and close every q
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFile:
-    r"""A table on disk whose header was read and checked; `read` reads its rows.
+    r"""A table on disk whose header has been read and checked; `read` reads its rows.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -55,7 +55,7 @@ class TableFile:
     blank_lines: int = 0
     """Number of empty lines above the header."""
     is_empty: bool = False
-    """Whether the header is all there is."""
+    """Whether the file has a header but no rows."""
 
     def read(self, columns: Sequence[str]) -> pa.Table:
         """Return these columns: text from CSV, with null for an empty value; else plain types.

@@ -18,7 +18,7 @@ TableLike: TypeAlias = Any
 BLOCK_ROWS = 1 << 22
 """Number of rows of a block."""
 BLOCK_BYTES = 1 << 27
-"""Size from which a block has fewer rows."""
+"""Largest size of a block in bytes; blocks of wide rows have fewer rows."""
 
 _EXPECTED = (
     "the path of a CSV or Parquet file, a pandas or polars frame, a pyarrow table or a dictionary "
@@ -104,8 +104,8 @@ def input_table(table: TableLike, argument: str) -> InputTable:
         argument: Name of the argument that holds the table, for faults and messages.
 
     Raises:
-        TableFaults: a file or frame is no table with distinct column names.
-        GraphError: the object is of another type.
+        TableFaults: a file or frame is not a table with distinct column names.
+        GraphError: the object is of an unsupported type.
     """
     if isinstance(table, str | PathLike):
         return open_table(Path(table))

@@ -88,7 +88,7 @@ def has_tables(folder: Path) -> bool:
 
 
 def table_paths(folder: Path) -> list[Path]:
-    """Return where the tables of a graph may be.
+    """Return the possible paths of the tables of a graph.
 
     >>> [path.name for path in table_paths(Path("mine"))][:1]
     ['edges.parquet']

@@ -1,4 +1,4 @@
-"""Columns of ids and labels as text in one canonical form, whatever type they are stored in.
+"""Columns of ids and labels as text in one canonical form, independent of their stored type.
 
 The integer 7, the number 7.0 and the text "7" are the same id; the text "007" is another one.
 """
@@ -119,7 +119,7 @@ def text_array(texts: pa.Array, directory: Path | None = None) -> NDArray[np.str
 def value_faults(
     texts: pa.Array, wrong: NDArray[Any], *, file: str, column: str, advice: str
 ) -> list[Fault]:
-    """Return a fault for each of the first distinct values of the rows `wrong`, and one for others.
+    """Return a fault for each of the first distinct values in rows `wrong`, and one for the rest.
 
     >>> texts = pa.array(["a", "b", "a", "c"])
     >>> faults = value_faults(texts, np.array([1, 0, 1, 0]) > 0, file="f", column="x", advice="fix")

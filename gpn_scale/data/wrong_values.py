@@ -1,4 +1,4 @@
-"""`WrongValues`: the values of a column that are at fault, collected block by block."""
+"""`WrongValues`: collects the faulty values of a column block by block."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gpn_scale.data.faults import Fault
 
 LISTED_VALUES = 5
-"""Number of distinct values that are listed as faults of their own."""
+"""Number of distinct values that are listed as separate faults."""
 
 _MERGED_VALUES = 1 << 20
 

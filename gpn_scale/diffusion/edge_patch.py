@@ -99,7 +99,7 @@ def rewired(
     place, exists = _entries(graph, node, removed)
     if not exists.all():
         raise GraphError(
-            f"remove_edges holds node {removed[~exists][0]}, which is no neighbour of node "
+            f"remove_edges holds node {removed[~exists][0]}, which is not a neighbour of node "
             f"{node}: name edges that exist",
             arguments=("remove_edges",),
         )

@@ -1,4 +1,4 @@
-"""Complete rows of the diffusion for a few nodes: which node supplies how much of their evidence.
+"""Complete rows of the diffusion for a few nodes, with the weight of every supplier of evidence.
 
 The other implementations apply the diffusion to evidence and never show its matrix, and stored rows
 are cut to k entries. An explanation needs every weight of a row, but only of a few nodes.

@@ -25,7 +25,7 @@ WHOLE_STEP_EDGES = 1 << 25
 
 
 class GraphTransition:
-    """What all patches of a graph share: weights of its nodes, and a matrix for whole steps.
+    """State that all patches of a graph share: node weights, and a matrix for whole steps.
 
     >>> from gpn_scale import build_graph
     >>> base = GraphTransition(build_graph([0, 1], [1, 2]), "rw", self_loops=False)

@@ -1,4 +1,4 @@
-"""Sparse rows as scipy has them, from arrays and without copies."""
+"""Sparse scipy matrices made from arrays of rows, without copies."""
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""Drift: how predictions, their parts, classes, columns and nodes moved from A to B."""
+"""Drift: movements of predictions, their parts, classes, columns and nodes from A to B."""

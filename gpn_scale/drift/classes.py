@@ -1,4 +1,4 @@
-"""How the shares of predicted classes moved, and how sure and how often answered they are."""
+"""Movements of the shares of predicted classes, of their probabilities and of abstentions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from gpn_scale.evaluation.sample_sizes import LEAST_MEAN_NODES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassDrift:
-    """How the share of one predicted class moved.
+    """Movement of the share of one predicted class.
 
     >>> drift = ClassDrift(
     ...     name="fraud", a=Share(0, 50), b=Share(9, 50), movement=Movement(0.18, 0.001), moved=True
@@ -30,7 +30,7 @@ class ClassDrift:
     b: Share
     movement: Movement
     moved: bool
-    """Whether the share moved, all classes being compared at once."""
+    """Whether the share moved, corrected for comparing all classes at once."""
 
     @property
     def change(self) -> float:
@@ -76,7 +76,7 @@ class Mean:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassesDrift:
-    """How predictions moved.
+    """Movements of the predictions.
 
     >>> ClassesDrift(classes=(), probability=None, abstained=None, left_out=()).to_dict()
     {'shares': [], 'mean_probability': None, 'abstained': None}
@@ -158,14 +158,14 @@ def _left_out(a: ScoredTable, b: ScoredTable, nodes: ComparedNodes) -> tuple[str
     sentences = []
     if None not in (a.num_classes, b.num_classes) and a.num_classes != b.num_classes:
         sentences.append(
-            f"The model of A has {a.num_classes} classes and that of B has {b.num_classes}: what "
-            "one of them cannot predict has a share of 0 there."
+            f"The model of A has {a.num_classes} classes and that of B has {b.num_classes}: a "
+            "class that only one of them predicts has a share of 0 in the other."
         )
     if a.has_class_names != b.has_class_names:
         sentences.append("One table has no names of classes, so that classes go by their numbers.")
     if min(len(nodes.a), len(nodes.b)) < LEAST_MEAN_NODES:
         sentences.append(
-            f"Mean probabilities are not given: they take {LEAST_MEAN_NODES} nodes of A and of B, "
+            f"Mean probabilities are not given: they need {LEAST_MEAN_NODES} nodes of A and of B, "
             f"and there are {len(nodes.a)} and {len(nodes.b)}."
         )
     if (a.abstain is None) != (b.abstain is None):

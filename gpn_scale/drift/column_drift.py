@@ -1,4 +1,4 @@
-"""`ColumnDrift`: how one column moved, and what a chart of it shows.
+"""`ColumnDrift`: movement of one column, with the data for its chart.
 
 Shapes: B bins, K categories.
 """
@@ -27,7 +27,7 @@ class Bins:
     """
 
     edges: NDArray[np.float64]
-    """Edges of the bins, (B + 1,); the first and the last bin hold all that is beyond."""
+    """Edges of the bins, (B + 1,); the first and the last bin include all values beyond."""
     a: NDArray[np.float64]
     """Share of nodes of A in each bin, (B,)."""
     b: NDArray[np.float64]
@@ -65,7 +65,7 @@ class Bars:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ColumnDrift:
-    """How the values of one column moved.
+    """Movement of the values of one column.
 
     >>> drift = ColumnDrift(
     ...     name="age",
@@ -81,31 +81,31 @@ class ColumnDrift:
     """Name of the raw column or of the feature."""
     kind: DriftKind
     values: Movement
-    """How far the given values moved; a distance of 0 if there are too few."""
+    """Movement of the given values; its distance is 0 if there are too few."""
     missing: tuple[Share, Share] | None = None
     """Missing values in A and in B; None if there cannot be any."""
     detail: str = ""
-    """What moved, in words."""
+    """Description of what moved."""
     numbers: Mapping[str, Any] = field(default_factory=dict)
     """The figures behind it as JSON values, by name."""
     picture: Bins | Bars | None = None
     moved: bool = False
-    """Whether the column moved, all columns being compared at once."""
+    """Whether the column moved, corrected for comparing all columns at once."""
 
     @property
     def missing_movement(self) -> Movement:
-        """How far the share of missing values moved."""
+        """Movement of the share of missing values."""
         return Movement(0.0, 1.0) if self.missing is None else share_movement(*self.missing)
 
     @property
     def movement(self) -> Movement:
-        """How far the column moved: its values, or its share of missing ones if that is more."""
+        """Movement of the column: of its values or of its missing share, whichever is larger."""
         both = (self.values, self.missing_movement)
         return max(both, key=lambda each: (each.is_notable(), each.distance))
 
     @property
     def measure(self) -> str:
-        """What the distance is a distance of."""
+        """Name of the quantity that the distance measures."""
         if self.movement is not self.values and self.movement.distance > 0:
             return "share of missing values"
         return _MEASURES[self.kind]

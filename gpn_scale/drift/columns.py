@@ -1,4 +1,4 @@
-"""How columns moved: raw ones if both graphs have kept them, else features by their names."""
+"""Movements of columns: raw ones if both graphs have kept them, else features by name."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,12 +16,12 @@ from gpn_scale.drift.scored_table import ScoredTable
 from gpn_scale.errors import GraphError
 
 NEIGHBOURS = "number of neighbours"
-"""What is compared of the network itself."""
+"""Property of the network that is compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnsDrift:
-    """How the columns of two graphs moved.
+    """Movements of the columns of two graphs.
 
     >>> ColumnsDrift(columns=(), compared=0, left_out=("The graph of B is not known.",)).moved
     ()
@@ -45,7 +45,7 @@ class ColumnsDrift:
 
 
 def graph_fits(table: ScoredTable, graph: Graph) -> bool:
-    """Return whether a table of predictions is of nodes of this graph.
+    """Return whether a table of predictions belongs to this graph.
 
     >>> from gpn_scale import build_graph
     >>> columns = {"node": [0, 1], "predicted_class": [0, 0], "aleatoric": [-0.9, -0.8]}
@@ -64,7 +64,7 @@ def graph_fits(table: ScoredTable, graph: Graph) -> bool:
 
 
 def check_graph(table: ScoredTable, graph: Graph, argument: str) -> None:
-    """Refuse a graph that a table of predictions is not of.
+    """Refuse a graph to which a table of predictions does not belong.
 
     >>> from gpn_scale import build_graph
     >>> columns = {"node": [0, 1], "predicted_class": [0, 0], "aleatoric": [-0.9, -0.8]}
@@ -75,9 +75,9 @@ def check_graph(table: ScoredTable, graph: Graph, argument: str) -> None:
     """
     if not graph_fits(table, graph):
         raise GraphError(
-            f"graph {graph.name!r} is not the one of {table.name}: its {graph.num_nodes:,} nodes "
-            f"and their ids do not fit the {table.num_nodes:,} predicted ones; expected the graph "
-            "that was predicted",
+            f"graph {graph.name!r} is not the graph of {table.name}: its {graph.num_nodes:,} nodes "
+            f"and their ids do not match the {table.num_nodes:,} predicted ones; expected the "
+            "graph that was predicted",
             arguments=(argument,),
         )
 

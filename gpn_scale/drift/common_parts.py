@@ -30,7 +30,7 @@ _ROUND_OFF = 1e-6
 def with_common_parts(
     a: ScoredTable, b: ScoredTable
 ) -> tuple[ScoredTable, ScoredTable, tuple[str, ...]]:
-    """Return both tables with the same parts, and what has changed, one sentence each.
+    """Return both tables with the same parts, and notes on what has changed.
 
     >>> import pyarrow as pa
     >>> columns = {"node": range(30), "predicted_class": [0] * 30, "aleatoric": [-0.9] * 30}

@@ -1,4 +1,4 @@
-"""`compare`: how predictions B moved against predictions A, and the files that tell it."""
+"""`compare`: compares predictions B with predictions A, and writes the results to files."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -21,13 +21,13 @@ from gpn_scale.files import write_json
 
 DRIFT_PAGE, DRIFT_JSON, DRIFT_CSV = "drift.html", "drift.json", "drift.csv"
 """Names of the files: the page, all figures, and the nodes that moved."""
-NO_GRAPHS = "Columns are not compared: that takes the graphs of both A and B."
-"""Why columns are left out if a graph is missing, unless there is a better reason."""
+NO_GRAPHS = "Columns are not compared: this needs the graphs of both A and B."
+"""Reason why columns are left out if a graph is missing, unless a more specific one is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Drift:
-    """How B moved against A; `compare` makes it.
+    """Movements of B against A, as computed by `compare`.
 
     >>> import pyarrow as pa
     >>> columns = {"node": range(30), "predicted_class": [0] * 30, "aleatoric": [-0.9] * 30}
@@ -56,7 +56,7 @@ class Drift:
     """None if a graph is missing."""
     nodes: NodesDrift
     left_out: tuple[str, ...]
-    """What is not compared and why, and what limits the comparison; one sentence each."""
+    """Notes on what is not compared and on limits of the comparison, one sentence each."""
 
     @property
     def most_moved_part(self) -> PartDrift | None:
@@ -157,8 +157,8 @@ def _model_sentences(a: ScoredTable, b: ScoredTable) -> tuple[str, ...]:
     if None in models or models[0] == models[1]:
         return ()
     return (
-        "A and B were predicted by different models, each with p-values against validation nodes "
-        "of its own: what moved may be the models and not the nodes.",
+        "A and B were predicted by different models, each with p-values against its own validation "
+        "nodes: the models may have moved rather than the nodes.",
     )
 
 

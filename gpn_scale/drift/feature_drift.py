@@ -1,4 +1,4 @@
-"""How features moved that have no raw columns: dense ones by their values, sparse ones by presence.
+"""Movements of features without raw columns: dense ones by value, sparse ones by presence.
 
 Memory stays bounded: dense features are read in blocks of columns, for a sample of nodes; sparse
 ones in blocks of rows.
@@ -17,9 +17,9 @@ from gpn_scale.drift.raw_drift import number_drift
 from gpn_scale.drift.two_samples import Movement, share_p_values
 
 SAMPLE = 50_000
-"""Number of nodes of which dense features are compared; of more, so many are drawn at random."""
+"""Largest number of nodes whose dense features are compared; larger graphs are sampled."""
 KEPT = 50
-"""Number of features that are kept, those that moved most."""
+"""Number of features that are listed: those that moved most."""
 _BLOCK_BYTES = 1 << 26
 _BLOCK_ROWS = 1 << 16
 
@@ -27,7 +27,7 @@ _BLOCK_ROWS = 1 << 16
 def feature_drifts(
     a: Graph, nodes_a: NodeIds, b: Graph, nodes_b: NodeIds
 ) -> tuple[ColumnDrift, ...] | None:
-    """Return the features that moved most, and how; None if the graphs share none.
+    """Return the movements of the features that moved most; None if the graphs share none.
 
     >>> from gpn_scale import build_graph
     >>> values = np.random.default_rng(1).normal(size=(200, 2)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Which nodes moved most, which joined and which left.
+"""Nodes that moved most, that joined, and that left.
 
 The movement of a node that is in both tables is the sum of two numbers: how far `p_known` (or
 `p_common`) moved, in powers of ten, and how far the class probabilities moved at least. If the
@@ -161,7 +161,7 @@ def _powers_of_ten(
 
 
 def _unknown(table: ScoredTable, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return those rows whose nodes look unknown, the strangest first."""
+    """Return the rows whose nodes look unknown, the strangest first."""
     if not table.p:
         return np.empty(0, np.int64)
     p_known = table.p["known"][rows]

@@ -1,4 +1,4 @@
-"""How p-values moved: that a node is known, and of each part of the model.
+"""Movements of p-values: of being known, and of each part of the model.
 
 Shapes: G points of a distribution function.
 """
@@ -31,14 +31,14 @@ PART_NAMES: Mapping[str, str] = {
     "opinion": "opinion",
     "labels": "labels",
 }
-"""What each p-value is about, in words."""
+"""Description of each p-value."""
 _ROUND_OFF = 1e-6
 """P-values are stored as float32."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PartDrift:
-    """How the p-values of one part moved.
+    """Movement of the p-values of one part.
 
     >>> few, many = Share(5, 100), Share(30, 100)
     >>> part = PartDrift(
@@ -63,7 +63,7 @@ class PartDrift:
     distribution: Movement
     """Kolmogorov-Smirnov distance of the p-values."""
     moved: bool
-    """Whether the distribution moved, all p-values being compared at once."""
+    """Whether the distribution moved, corrected for comparing all p-values at once."""
     share_moved: bool
     """Whether the share of nodes at or below 5 % moved."""
     cumulative: tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -76,15 +76,15 @@ class PartDrift:
 
     @property
     def sentence(self) -> str:
-        """How far the p-values moved, in words."""
+        """One sentence on how far the p-values moved."""
         distance = f"{100 * self.distribution.distance:.1f} %"
         if self.moved:
             end = "stranger" if self.looks_stranger else "less strange"
             return f"{self.column} moved by {distance}, more than chance explains: B looks {end}."
         if self.distribution.exceeds_chance:
             return (
-                f"{self.column} moved by {distance}: that may be more than chance, but is little, "
-                "or one of several comparisons."
+                f"{self.column} moved by {distance}: this may be more than chance, but it is "
+                "small, or only one of several comparisons."
             )
         return f"{self.column} moved by {distance}, which chance explains."
 
@@ -135,7 +135,7 @@ def part_drifts(
     few = min(len(nodes.a), len(nodes.b))
     if few < LEAST_HISTOGRAM_NODES:
         sentence = (
-            f"P-values are not compared: that takes {LEAST_HISTOGRAM_NODES} nodes of A and of B, "
+            f"P-values are not compared: this needs {LEAST_HISTOGRAM_NODES} nodes of A and of B, "
             f"and there are {len(nodes.a)} and {len(nodes.b)}."
         )
         return (), (sentence,)

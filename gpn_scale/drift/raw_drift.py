@@ -1,4 +1,4 @@
-"""How raw columns moved, each compared as values of its kind.
+"""Movements of raw columns, each compared as values of its kind.
 
 Shapes: A and B nodes of each side, K categories, W words.
 """
@@ -38,7 +38,7 @@ _STILL = Movement(0.0, 1.0)
 def column_drift(
     name: str, kind: ColumnKind, a: pa.ChunkedArray, b: pa.ChunkedArray
 ) -> ColumnDrift | None:
-    """Return how a raw column moved; None if its values cannot be read.
+    """Return the movement of a raw column; None if its values cannot be read.
 
     >>> a, b = pa.chunked_array([["DE"] * 50]), pa.chunked_array([["DE"] * 40 + ["XK"] * 10])
     >>> drift = column_drift("country", "category", a, b)
@@ -59,7 +59,7 @@ def column_drift(
 def number_drift(
     name: str, kind: DriftKind, a: NDArray[np.floating], b: NDArray[np.floating]
 ) -> ColumnDrift:
-    """Return how a column of numbers moved; those that are not finite are left out.
+    """Return the movement of a column of numbers; values that are not finite are left out.
 
     >>> drift = number_drift("age", "number", np.arange(80.0), np.arange(80.0) + 20)
     >>> drift.detail
@@ -84,7 +84,7 @@ def number_drift(
 def _numbers(kind: ColumnKind) -> Callable[[str, ColumnReader, ColumnReader], ColumnDrift]:
     def drift(name: str, a: ColumnReader, b: ColumnReader) -> ColumnDrift:
         values = [numeric_values(reader, kind) for reader in (a, b)]
-        # What is no number counts as missing, as in the features.
+        # Values that are not numbers count as missing, as in the features.
         given = [np.where(each.wrong, np.nan, each.value) for each in values]
         moved = number_drift(name, "date" if kind == "date" else "number", given[0], given[1])
         missing = tuple(Share(int(np.isnan(each).sum()), len(each)) for each in given)
@@ -183,7 +183,7 @@ def _missing_share(text: TextValues) -> Share:
 
 
 class _Counted(NamedTuple):
-    """How many rows of A and of B have each of several values or words."""
+    """Numbers of rows of A and of B that have each of several values or words."""
 
     names: list[str]
     a: NDArray[np.int64]
@@ -208,13 +208,13 @@ class _Counted(NamedTuple):
 
     @property
     def only_in_b(self) -> NDArray[np.int64]:
-        """Places of what A does not have, the most frequent first."""
+        """Places of values that A does not have, the most frequent first."""
         places = np.flatnonzero((self.a == 0) & (self.b > 0))
         return places[np.argsort(-self.b[places], kind="stable")]
 
     @property
     def only_in_a(self) -> NDArray[np.int64]:
-        """Places of what B does not have, the most frequent first."""
+        """Places of values that B does not have, the most frequent first."""
         places = np.flatnonzero((self.a > 0) & (self.b == 0))
         return places[np.argsort(-self.a[places], kind="stable")]
 
@@ -229,7 +229,7 @@ class _Counted(NamedTuple):
         )
 
     def changes(self, places: NDArray[np.int64]) -> str:
-        """Return how shares changed, in words."""
+        """Return text on how shares changed."""
         return ", ".join(
             f"{_quoted(self.names[place])} {_percent(self.share_a[place])} -> "
             f"{_percent(self.share_b[place])}"
@@ -271,7 +271,7 @@ def _word_movement(counted: _Counted) -> Movement:
 
 
 def _category_text(counted: _Counted) -> str:
-    """Return new and vanished values, or else the largest changes, in words."""
+    """Return text on new and vanished values, or else on the largest changes."""
     new, gone, pieces = counted.only_in_b, counted.only_in_a, []
     if len(new):
         listed = [f"{_quoted(counted.names[place])} ({counted.b[place]:,})" for place in new]

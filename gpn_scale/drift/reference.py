@@ -1,9 +1,8 @@
-"""Which nodes of A and of B are compared: like with like.
+"""Chooses the nodes of A and of B to compare, so that like is compared with like.
 
-A model knows the nodes that it was trained and validated on, so that they look less strange than
-others. Nodes that either side has used are left out of both, by their ids; nodes that are marked as
-unknown, on purpose, as well. What is left of a training run are its known test nodes and its
-unlabelled nodes.
+A model knows the nodes that it was trained and validated on, so they look less strange than others.
+Nodes that either side has used are left out of both, by their ids, and so are nodes that are marked
+as unknown. The remaining nodes of a training run are its known test nodes and its unlabelled nodes.
 """
 
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ComparedNodes:
-    """The rows of both tables that are compared, and why.
+    """The rows of both tables that are compared, with the reasons.
 
     >>> table = {"node": [0, 1, 2], "predicted_class": [0, 0, 1], "aleatoric": [-0.9, -0.8, -0.7]}
     >>> a = ScoredTable.of(pa.table(table | {"split": ["train", "test", None]}))
@@ -48,7 +47,7 @@ class ComparedNodes:
         Raises:
             ConfigError: a table has no node that training has not used.
         """
-        # Own ids and positions have nothing to do with each other.
+        # The user's ids and positions cannot be matched with each other.
         same_ids = a.has_names == b.has_names
         hidden_a, hidden_b = a.used | a.marked, b.used | b.marked
         if same_ids:
@@ -85,7 +84,7 @@ def _of(ids: pa.Array, chosen: NDArray[np.bool_]) -> pa.Array:
 def _sentences(
     a: ScoredTable, b: ScoredTable, rows_a: Rows, rows_b: Rows, same_ids: bool
 ) -> tuple[str, ...]:
-    """Return what is compared, and what a reader should know about it."""
+    """Return sentences on what is compared, and notes for the reader."""
     first = (
         f"A is {a.name} ({a.num_nodes:,} nodes), B is {b.name} ({b.num_nodes:,} nodes).",
         f"Compared are {len(rows_a):,} nodes of A and {len(rows_b):,} nodes of B.",
@@ -112,6 +111,6 @@ def _sentences(
     elif not a.has_names:
         further.append(
             "Nodes have no ids of their own: a node of A and the node at the same position of B "
-            "are taken for the same."
+            "count as the same node."
         )
     return (*first, *further)

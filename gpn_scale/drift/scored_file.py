@@ -1,4 +1,4 @@
-"""Tables of predictions in files: Parquet, CSV or JSON lines, as predictions are written."""
+"""Reads tables of predictions from Parquet, CSV or JSON lines, as predictions are written."""
 
 from pathlib import Path
 
@@ -37,15 +37,16 @@ def read_scored(path: Path, *, name: str | None = None) -> ScoredTable:
     Args:
         path: A file `X.parquet`, `X.csv` or `X.jsonl`; only columns that a comparison needs are
             read.
-        name: What the table is called in texts; the path by default.
+        name: Name of the table in texts; the path by default.
 
     Raises:
-        ConfigError: the file is missing, damaged, or no table of predictions.
+        ConfigError: the file is missing, damaged, or not a table of predictions.
     """
     name = str(path) if name is None else name
     if not path.is_file():
         raise ConfigError(
-            f"{path} is no file, expected a run or a table of predictions", arguments=("compare",)
+            f"{path} is not a file, expected a run or a table of predictions",
+            arguments=("compare",),
         )
     if path.suffix not in SUFFIXES:
         raise ConfigError(
@@ -93,7 +94,7 @@ def _json_names(path: Path) -> list[str]:
 
 
 def _read_json(path: Path, names: list[str]) -> pa.Table:
-    """Return columns with the types that they are written with; none is guessed from its values."""
+    """Return columns with the types that they were written with, without guessing any type."""
     fields = []
     for name in names:
         is_number = name == "aleatoric" or name.startswith("p_")

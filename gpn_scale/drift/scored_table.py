@@ -1,4 +1,4 @@
-"""`ScoredTable`: what a comparison needs of a table of predictions, checked.
+"""`ScoredTable`: the checked columns of a table of predictions that a comparison needs.
 
 Shapes: N nodes of the table.
 """
@@ -43,7 +43,7 @@ class ScoredTable:
     """
 
     name: str
-    """What the table is called in texts."""
+    """Name of the table in texts."""
     node: NodeIds
     """Position of each node in its graph, (N,)."""
     ids: pa.Array
@@ -59,15 +59,15 @@ class ScoredTable:
     has_class_names: bool
     """Whether classes have names."""
     num_classes: int | None
-    """Number of classes of the model; None if the table does not tell."""
+    """Number of classes of the model; None if the table does not show it."""
     probability: NDArray[np.float64]
     """Calibrated probability of the predicted class, (N,)."""
     p: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     """P-values by name (`P_VALUES`), (N,) each; {} for a model without them."""
     reason: pa.Array | None = None
-    """Why each node looks unknown; None for a model without p-values."""
+    """Reason why each node looks unknown; None for a model without p-values."""
     joint: str = "p_known"
-    """What the p-value `known` is called: `p_known`, or `p_common` if it was computed again."""
+    """Column of the p-value `known`: `p_known`, or `p_common` if it was recomputed."""
     used: NDArray[np.bool_]
     """Whether training or validation has used a node, (N,)."""
     validation: NDArray[np.bool_]
@@ -77,7 +77,7 @@ class ScoredTable:
     abstain: NDArray[np.bool_] | None = None
     """Whether a node is not answered, (N,); None without a promise."""
     origin: Origin = field(default_factory=Origin)
-    """Where the predictions come from."""
+    """Origin of the predictions."""
 
     @classmethod
     def of(
@@ -97,7 +97,7 @@ class ScoredTable:
             num_classes: Number of classes of the model; None to count columns of probabilities.
 
         Raises:
-            ConfigError: it is no table of predictions, is empty, or has a node twice.
+            ConfigError: it is not a table of predictions, is empty, or has a node twice.
         """
         check_columns(table.column_names, name)
         if not table.num_rows:
@@ -156,7 +156,7 @@ def needed_columns(names: Sequence[str]) -> list[str]:
 
 
 def check_columns(names: Sequence[str], table: str) -> None:
-    """Refuse what is no table of predictions.
+    """Refuse anything that is not a table of predictions.
 
     >>> check_columns(["node", "predicted_class", "aleatoric"], "november.csv")
 
@@ -165,8 +165,8 @@ def check_columns(names: Sequence[str], table: str) -> None:
     """
     if missing := [name for name in REQUIRED if name not in names]:
         raise ConfigError(
-            f"{table} is no table of predictions: it has no column {missing[0]!r}; expected a run, "
-            "or a table that a prediction has written",
+            f"{table} is not a table of predictions: it has no column {missing[0]!r}; expected a "
+            "run, or a table written by a prediction",
             arguments=("compare",),
         )
 
@@ -248,7 +248,7 @@ class _Columns:
 
     def _damaged(self, column: str, expected: str) -> ConfigError:
         return ConfigError(
-            f"{self._name} is no table of predictions: its column {column!r} has other values; "
+            f"{self._name} is not a table of predictions: its column {column!r} has other values; "
             f"expected {expected}",
             arguments=("compare",),
         )

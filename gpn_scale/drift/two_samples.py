@@ -1,4 +1,4 @@
-"""Two samples of nodes, A and B: how far apart they are, and whether chance explains it.
+"""Distances between two samples of nodes, A and B, and tests whether chance explains them.
 
 All distances are fractions of nodes: a distance of d means that at least the fraction d of the
 nodes of B would have to change for B to look like A. The tests treat nodes as independent draws,
@@ -19,15 +19,15 @@ from scipy.stats import chi2_contingency
 from gpn_scale.evaluation.intervals import Interval, exact_interval
 
 LEAST_MOVE = 0.01
-"""Distance from which something has moved, if chance does not explain it: 1 % of the nodes."""
+"""Smallest distance, 1 % of the nodes, that counts as a movement if chance does not explain it."""
 CHANCE = 0.01
-"""Probability below which chance does not explain a distance, over all that is compared at once."""
+"""Probability below which chance does not explain a distance, over all simultaneous comparisons."""
 CONDITION = (
     "The tests treat nodes as independent draws, which nodes of a graph are not: neighbours share "
-    "evidence, so that chance may explain more than a test says, and nodes that are in both A and "
-    "B vary together, so that it may explain less."
+    "evidence, so chance may explain more than a test says, and nodes in both A and B vary "
+    "together, so it may explain less."
 )
-"""The condition under which a test says what chance explains."""
+"""The condition under which the tests are valid."""
 _LEAST_EXPECTED = 5.0
 
 Counts = NDArray[np.int64]
@@ -62,7 +62,7 @@ class Share:
 
 
 class Movement(NamedTuple):
-    """A distance between two samples, and how probable one as large is by chance.
+    """A distance between two samples, and the probability of one as large by chance.
 
     >>> Movement(0.3, 1e-6).is_notable(), Movement(0.3, 0.4).is_notable()
     (True, False)
@@ -71,7 +71,7 @@ class Movement(NamedTuple):
     """
 
     distance: float
-    """In [0, 1]."""
+    """Distance between the samples, in [0, 1]."""
     p_value: float
     """Probability of such a distance if both samples were drawn from the same nodes."""
     direction: int = 0
@@ -114,7 +114,7 @@ def distribution_movement(value_A: NDArray[np.floating], value_B: NDArray[np.flo
 
 
 def share_p_values(count_A: Counts, nodes_A: int, count_B: Counts, nodes_B: int) -> NDArray[Any]:
-    """Return how probable differences of shares are by chance, (W,).
+    """Return the probabilities of differences of shares by chance, (W,).
 
     The test is that of two proportions with Yates's correction, which makes it cautious for few
     nodes.

@@ -14,13 +14,13 @@ THRESHOLDS = (
     f"chance explains it with a probability of at most {100 * CHANCE:g} %, over all p-values, all "
     "classes or all columns together (Bonferroni's correction)."
 )
-"""When something counts as moved."""
+"""Explanation of when something counts as moved."""
 _NAMED = 3
 _LONGEST = 40
 
 
 def verdict(parts: Sequence[PartDrift], classes: ClassesDrift, columns: ColumnsDrift | None) -> str:
-    """Return what has moved, in one sentence.
+    """Return one sentence on what has moved.
 
     >>> nothing = ClassesDrift(classes=(), probability=None, abstained=None, left_out=())
     >>> verdict((), nothing, None)
@@ -61,7 +61,7 @@ def advice(
     columns: ColumnsDrift | None,
     nodes: NodesDrift,
 ) -> tuple[str, ...]:
-    """Return what to do, one sentence each.
+    """Return advice on what to do, one sentence each.
 
     >>> import pyarrow as pa
     >>> counts = dict(in_both=0, moved=0, changed_class=0, joined=0, left=0, listed_joined=0)
@@ -82,13 +82,13 @@ def advice(
             "gpn-triage makes a whole review list."
         )
         sentences.append(
-            "If they are of a kind that training did not have, label some of them (gpn-triage says "
-            "which) and train again."
+            "If they are of a kind that training did not have, label some of them (gpn-triage "
+            "lists which) and train again."
         )
     if columns_moved and not stranger:
         sentences.append(
-            "Find out whether the columns that moved are recorded as before; nodes do not look "
-            "stranger for it so far."
+            "Find out whether the columns that moved are recorded as before; so far, nodes do not "
+            "look stranger because of them."
         )
     elif columns_moved:
         sentences.append("Find out whether the columns that moved are recorded as before.")
@@ -99,11 +99,10 @@ def advice(
         )
     if (stranger or columns_moved or classes_moved) and classes.abstained is not None:
         sentences.append(
-            "A promised error rate does not hold after a drift: make the promise again with new "
-            "labels."
+            "A promised error rate does not hold after a drift: renew the promise with new labels."
         )
     if nodes.moved and not sentences:
-        sentences.append("On the whole nothing moved; single nodes that did are listed here.")
+        sentences.append("Nothing moved overall; single nodes that did are listed here.")
     return tuple(sentences) or ("There is nothing to do: compare again next time.",)
 
 

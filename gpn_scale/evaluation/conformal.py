@@ -8,7 +8,7 @@ test nodes and for any model, **if these nodes are exchangeable**: drawn at rand
 nodes, none of them used for training or early stopping, all of them in the graph during training
 (the transductive setting; Huang et al., 2023). Nodes that join later, other classes, or a shift of
 features or edges break this assumption, so sets are refused for nodes that were not in the graph.
-To cover nodes that joined, predict the graph with them in it and calibrate again; coverage then
+To cover nodes that joined, predict the graph that includes them and calibrate again; coverage then
 holds if they arrived in the same way as the calibration nodes (Zargarbashi & Bojchevski, 2024).
 
 Shapes: N nodes, C classes.
@@ -55,8 +55,8 @@ class ConformalSets:
         if len(new):
             raise ConfigError(
                 f"nodes contains {new[0]}, which is not in the graph of {self.num_nodes:,} nodes "
-                "that the sets were calibrated on: predict the graph with the new nodes in it, and "
-                "calibrate again",
+                "that the sets were calibrated on: predict a graph that includes the new nodes, "
+                "and calibrate again",
                 arguments=("nodes",),
             )
         return np.asarray(probability_NC >= self.least)
@@ -109,7 +109,7 @@ def coverage(sets_NC: NDArray[np.bool_], label_N: NDArray[np.integer]) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConformalSummary:
-    """Size and coverage of conformal sets, measured on other nodes than they were calibrated on.
+    """Size and coverage of conformal sets, measured on nodes not used to calibrate them.
 
     >>> summary = ConformalSummary(
     ...     miss=0.1, calibration_nodes=500, measured_nodes=500, coverage=0.92, mean_size=1.4

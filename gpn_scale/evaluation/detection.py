@@ -1,4 +1,4 @@
-"""How well uncertainty scores detect nodes: unknown nodes, or wrong predictions.
+"""Metrics of how well uncertainty scores detect unknown nodes or wrong predictions.
 
 Unknown nodes are those that a mark of the graph names: nodes of hidden classes, or nodes that a
 dataset marks as unlike the rest. They are compared with the known test nodes.
@@ -21,7 +21,7 @@ from gpn_scale.evaluation.scores import DETECTION_SCORES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownDetection:
-    """How well scores separate the unknown nodes from the known test nodes.
+    """Metrics of how well scores separate the unknown nodes from the known test nodes.
 
     Each mapping holds `ood_nodes`, the number of unknown nodes, and `auroc_{score}` and
     `aupr_{score}` of every score.
@@ -91,7 +91,7 @@ def known_test_nodes(graph: Graph) -> NodeIds:
 def known_and_unknown(
     graph: Graph, unknown: NodeIds | None = None
 ) -> tuple[NodeIds, NDArray[np.bool_]]:
-    """Return the known test nodes followed by the unknown nodes, and which are unknown; (N,) each.
+    """Return the known test nodes followed by the unknown nodes, and a mask of the latter, (N,).
 
     >>> from gpn_scale.data.building import build_graph
     >>> from gpn_scale.data.graph import Split

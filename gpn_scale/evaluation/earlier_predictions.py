@@ -1,4 +1,4 @@
-"""Predictions of an earlier run, read from its table: its nodes, and scores of some of them.
+"""Predictions of an earlier run, read from its table of predictions.
 
 Shapes: M nodes of the table, N read nodes, C classes.
 """
@@ -120,8 +120,8 @@ class EarlierPredictions:
 
     def _damaged(self, reason: str) -> RunError:
         return RunError(
-            f"{self.path} cannot be read ({reason}), expected the predictions that training has "
-            "written: train again",
+            f"{self.path} cannot be read ({reason}), expected the predictions that training "
+            "writes: train again",
             arguments=("run",),
         )
 

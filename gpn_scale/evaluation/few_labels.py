@@ -1,4 +1,4 @@
-"""A warning about classes with few labels: which they are, and what to expect of the figures."""
+"""Warnings about classes with few labels, and about the precision of the figures."""
 
 from gpn_scale.data.class_counts import ClassCount, class_counts
 from gpn_scale.data.graph import Graph
@@ -12,7 +12,7 @@ _NAMED = 5
 
 
 def label_warnings(graph: Graph) -> tuple[str, ...]:
-    """Return what to expect if a class has fewer than `LEAST_LABELS` labelled nodes; else ().
+    """Return warnings if a class has fewer than `LEAST_LABELS` labelled nodes, else ().
 
     >>> from gpn_scale import build_graph
     >>> from gpn_scale.data.splits import stratified_split
@@ -21,7 +21,7 @@ def label_warnings(graph: Graph) -> tuple[str, ...]:
     ...     print(warning)
     Class 'yes' has 10 labelled nodes, fewer than 20.
     Expect wide intervals: from 8 test nodes, an accuracy of 90 % may truly be 50 % to 100 %.
-    Expect no p-values: they take 19 validation nodes, and there are 8.
+    Expect no p-values: they need 19 validation nodes, and there are 8.
 
     Args:
         graph: A graph with a split.
@@ -68,7 +68,7 @@ def _test_sentence(count: int) -> str:
 def _validation_sentences(count: int) -> list[str]:
     if count < LEAST_NODES:
         return [
-            f"Expect no p-values: they take {LEAST_NODES} validation nodes, and there are {count}."
+            f"Expect no p-values: they need {LEAST_NODES} validation nodes, and there are {count}."
         ]
     if count < COARSE_NODES:
         smallest = f"{100 / (1 + count):.1f} %"

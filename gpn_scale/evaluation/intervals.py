@@ -1,4 +1,4 @@
-"""95 % intervals of metrics: how far they may be off because only some nodes were measured.
+"""95 % intervals of metrics, which reflect that only some nodes were measured.
 
 Nodes count as independent draws. Accuracy has the exact interval of a proportion. The areas under
 curves are proportions too, of pairs or of positive nodes; theirs is the exact interval for as many
@@ -28,11 +28,11 @@ Interval = tuple[float, float]
 
 
 def exact_interval(successes: float, count: float, level: float = LEVEL) -> Interval:
-    """Return the interval of a proportion by Clopper & Pearson (1934), which is never too narrow.
+    """Return the Clopper-Pearson interval (1934) of a proportion, which is never too narrow.
 
     Args:
-        successes: Number of successes, in [0, count]; need not be whole.
-        count: Number of trials, positive; need not be whole.
+        successes: Number of successes, in [0, count]; may be fractional.
+        count: Number of trials, positive; may be fractional.
         level: Probability of containing the true proportion, at least.
 
     >>> [round(end, 3) for end in exact_interval(9, 10)]
@@ -146,7 +146,7 @@ def _gap_noise(
 ) -> NDArray[np.float64]:
     """Return how far resampled gaps are from the expected ones, as fractions of all nodes, (R, B).
 
-    The bins get half a node more of both kinds, so that one of nothing but correct nodes is
+    Half a node of each kind is added to every bin, so that a bin with only correct nodes is
     uncertain too.
     """
     rng, count = np.random.default_rng(rng_seed), int(count_B.sum())

@@ -38,9 +38,9 @@ PART_SCORES: Mapping[str, tuple[str, ...]] = {
     "opinion": ("energy",),
     "labels": ("label_absence",),
 }
-"""The scores that stand for each part; docs/posterior.md compares others."""
+"""The scores that represent each part; docs/posterior.md compares alternatives."""
 AROUND_WEIGHT = 1.0
-"""Weight of the surroundings' surprise relative to a node's own; docs/posterior.md has others."""
+"""Weight of the surroundings' surprise relative to a node's own; see docs/posterior.md."""
 P_VALUE_CONDITION = (
     "P-values hold for nodes that are exchangeable with the validation nodes: nodes of known "
     "classes, drawn at random from this graph. For nodes that join later, for another graph or "
@@ -53,19 +53,19 @@ ELSEWHERE_CONDITION = (
     "not exchangeable with: a small one says that a node looks strange beside them, and no rate of "
     "false alarms is promised."
 )
-"""What p-values say of nodes of another graph, and of nodes that have joined after training."""
+"""Meaning of p-values for nodes of another graph, and for nodes that joined after training."""
 LATER_CONDITION = (
     "P-values compare nodes with the validation nodes of training as they are in this later graph. "
     "They hold for nodes of known classes that were in the graph of training. For nodes that have "
     "joined since, a small p-value says only that a node looks strange beside the validation nodes."
 )
-"""What p-values say of a later version of the training graph, after calibration on it."""
+"""Meaning of p-values on a later version of the training graph, after calibration on it."""
 LEAST_NODES = 19
 """Number of validation nodes below which no p-values are given: none could be as small as 5 %."""
 COARSE_NODES = 99
 """Number of validation nodes below which no p-value can be as small as 1 %."""
 MOST_NODES = 1 << 16
-"""Number of validation nodes that are kept; of more, so many are drawn at random."""
+"""Largest number of validation nodes that are kept; if there are more, they are sampled."""
 
 Average = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 """Maps values of the predicted nodes, (N, M), to their means over these nodes' rows, (N, M)."""
@@ -86,12 +86,12 @@ def calibration_nodes(val: NodeIds, rng_seed: int) -> NodeIds:
 TEMPERATURE_SLOPE = "temperature_slope"
 """Name of the tensor of slope, mean and deviation; models of before have none, and a slope of 0."""
 _ROUND_OFF = 1e-6
-"""Sums of logarithms that differ by less are equal: round-off must not make p-values smaller."""
+"""Sums of logarithms that differ by less count as equal, so that round-off lowers no p-value."""
 
 
 @dataclass(frozen=True, eq=False)
 class KnownCalibration:
-    """The temperatures of the opinion, and the scores of the validation nodes.
+    """The calibration of a GPN+: its temperatures, and the scores of the validation nodes.
 
     A node's surprise by a part is the mean of -log p over the part's scores. Strange nodes have
     strange neighbours, so the p-value that a node is known counts, beside the node's own surprise,
@@ -118,13 +118,13 @@ class KnownCalibration:
     def fitted(
         cls, prediction: Prediction, label_V: NDArray[np.integer], *, has_edges: bool = True
     ) -> "KnownCalibration":
-        """Return the calibration for validation nodes, which does not know surroundings yet.
+        """Fit the calibration to validation nodes; their surroundings are added later.
 
-        A part that says nothing, because its scores are all equal or the graph has no edges, is
-        left out.
+        A part is left out if it cannot distinguish nodes, because its scores are all equal or the
+        graph has no edges.
 
         Args:
-            prediction: Prediction of the validation nodes, not calibrated.
+            prediction: Uncalibrated prediction of the validation nodes.
             label_V: Their labels.
             has_edges: Whether the graph has edges.
         """
@@ -146,7 +146,7 @@ class KnownCalibration:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the p-values should know, one sentence each."""
+        """Notes for readers of the p-values, one sentence each."""
         if self.num_nodes < LEAST_NODES:
             return (
                 f"There are {self.num_nodes} validation nodes; p-values need at least "
@@ -154,19 +154,19 @@ class KnownCalibration:
             )
         if not self.scores:
             return (
-                f"No score tells the {self.num_nodes} validation nodes apart, so that no p-values "
+                f"No score distinguishes the {self.num_nodes} validation nodes, so no p-values "
                 "are given.",
             )
         notes = []
         if self.num_nodes < COARSE_NODES:
             notes.append(
-                f"There are {self.num_nodes} validation nodes, so that p-values are coarse: the "
+                f"There are only {self.num_nodes} validation nodes, so p-values are coarse: the "
                 f"smallest possible one is {1 / (1 + self.num_nodes):.1%}."
             )
         if silent := [part for part in PARTS if part not in self.parts]:
             notes.append(
                 f"The p-value that a node is known leaves out {', '.join(silent)}: such a part "
-                "says the same of every validation node, or needs edges."
+                "gives every validation node the same score, or needs edges."
             )
         return tuple(notes)
 
@@ -199,7 +199,7 @@ class KnownCalibration:
 
         Args:
             surprise: Surprise of the nodes by part, from `surprise`.
-            around_N: Surprise of their surroundings, all parts together; None to leave it out.
+            around_N: Surprise of their surroundings in all parts together; None to ignore it.
         """
         if not surprise:
             return None
@@ -223,7 +223,7 @@ class KnownCalibration:
         return _joint_p(self._surprise[part], surprise_N)
 
     def state(self) -> dict[str, Tensor]:
-        """Return all that `from_state` needs, as tensors by name."""
+        """Return the tensors, by name, that `from_state` needs."""
         tensors = {f"scores.{name}": torch.from_numpy(s) for name, s in self.scores.items()}
         around = {f"around.{part}": torch.from_numpy(s) for part, s in self.surroundings.items()}
         tensors |= around | {"num_nodes": torch.tensor(self.num_nodes)}
@@ -236,7 +236,7 @@ class KnownCalibration:
 
     @classmethod
     def from_state(cls, tensors: Mapping[str, Tensor]) -> "KnownCalibration":
-        """Return the calibration that `state` was called on."""
+        """Return the calibration whose `state` is given."""
 
         def below(prefix: str) -> dict[str, FloatArray]:
             names = [name for name in tensors if name.startswith(prefix)]

@@ -1,4 +1,4 @@
-"""Intervals of the metrics of a report; a metric that rests on too few nodes has none."""
+"""Intervals of the metrics of a report; a metric based on too few nodes has none."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -27,13 +27,13 @@ from gpn_scale.evaluation.sample_sizes import (
 from gpn_scale.evaluation.scores import DETECTION_SCORES
 
 Intervals = dict[str, Any]
-"""[lower, upper] by the name of the metric, as lists, which JSON gives back unchanged."""
+"""[lower, upper] by the name of the metric, as lists, which survive JSON unchanged."""
 
 
 def classification_intervals(
     prediction: AbstractPrediction, graph: Graph, nodes: NodeIds
 ) -> Intervals:
-    """Return intervals of the metrics of `nodes`; those of `classification_metrics` and more.
+    """Return intervals of the metrics of `nodes`: those of `classification_metrics` and more.
 
     >>> from gpn_scale.data.building import build_graph
     >>> from gpn_scale.data.graph import Split

@@ -166,7 +166,7 @@ def false_positive_rate(
     score_N: NDArray[np.floating],
     true_positive_rate: float = 0.95,
 ) -> float:
-    """Return the fraction of negative nodes that score as high as most positive nodes do.
+    """Return the false-positive rate at a given true-positive rate.
 
     The threshold is the largest that at least `true_positive_rate` of the positive nodes reach.
     NaN if there are no positive or no negative nodes.

@@ -1,4 +1,4 @@
-"""`NodeFacts`: what a table of predictions says about nodes besides their prediction.
+"""`NodeFacts`: the columns of a table of predictions besides the predictions themselves.
 
 Shapes: N nodes of a graph, B nodes of a prediction, C classes.
 """
@@ -14,7 +14,7 @@ from gpn_scale.data.graph import Graph, NodeIds, Split
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NodeFacts:
-    """Names, labels, split and marks of a graph's nodes; arrays are the graph's own, not copies.
+    """Names, labels, split and marks of a graph's nodes; arrays are shared with the graph.
 
     >>> from gpn_scale import build_graph
     >>> facts = NodeFacts.of(build_graph([0], [1], labels=[0, 1], node_names=["a", "b"]))

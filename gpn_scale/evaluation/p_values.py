@@ -1,4 +1,4 @@
-"""Conformal p-values: how many of the known nodes look at least as strange as a node.
+"""Conformal p-values: the fraction of known nodes that look at least as strange as a node.
 
 The p-value of a score s(v) against calibration nodes u is
 
@@ -27,7 +27,7 @@ Values = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PValues:
-    """The p-values of nodes: that all is as usual with each part, and that the node is known.
+    """P-values of nodes: one for each part of the model, and one for being known.
 
     >>> p = PValues(features=np.array([0.5, 0.01]), labels=np.array([0.2, 0.3]), known=np.ones(2))
     >>> [p.parts[index] for index in p.loudest]
@@ -35,20 +35,19 @@ class PValues:
     """
 
     features: Values | None = None
-    """How many known nodes have features that look at least this foreign, (N,)."""
+    """Fraction of known nodes whose features look at least this foreign, (N,)."""
     neighbourhood: Values | None = None
-    """How many known nodes have a neighbourhood that looks at least this foreign, (N,)."""
+    """Fraction of known nodes whose neighbourhood looks at least this foreign, (N,)."""
     opinion: Values | None = None
-    """For how many known nodes all classes get at least as little support, (N,)."""
+    """Fraction of known nodes for which all classes get at least as little support, (N,)."""
     labels: Values | None = None
-    """How many known nodes are reached by at least as little of the training labels, (N,)."""
+    """Fraction of known nodes that at most as much of the training labels reaches, (N,)."""
     known: Values
-    """How many known nodes look at least this strange in all parts together, (N,)."""
+    """Fraction of known nodes that look at least this strange in all parts together, (N,)."""
     beyond: Values | None = None
-    """How far a node lies beyond the strangest calibration node, (N,); 0 for a node that does not.
+    """Distance beyond the strangest calibration node in units of -log p, (N,); 0 for other nodes.
 
-    In units of -log p. No p-value is below 1 / (1 + V), so this tells apart the nodes that have the
-    smallest one."""
+    No p-value is below 1 / (1 + V), so this orders the nodes that have the smallest one."""
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -62,9 +61,9 @@ class PValues:
 
     @property
     def continued(self) -> NDArray[np.float64]:
-        """`known`, continued below its smallest value by exp(-beyond), to order nodes; (N,).
+        """`known`, extended below its smallest value by exp(-beyond), to order nodes; (N,).
 
-        It is no p-value: nothing is promised of values below 1 / (1 + V).
+        This is not a p-value: values below 1 / (1 + V) carry no guarantee.
         """
         known_N = self.known.astype(np.float64)
         return known_N if self.beyond is None else known_N * np.exp(-self.beyond.astype(np.float64))
@@ -87,7 +86,7 @@ def conformal_p(sorted_V: NDArray[np.floating], score_N: NDArray[np.floating]) -
 
 
 def calibration_p(score_V: NDArray[np.floating]) -> Values:
-    """Return, for each calibration node, the least p-value that it can have beside a further node.
+    """Return the least p-value of each calibration node once another node is added.
 
     This is R / (1 + V) with R the number of calibration nodes, itself included, that are at least
     as strange. A further node can only raise R, by 1. So Fisher's sums of these p-values are at

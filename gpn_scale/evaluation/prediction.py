@@ -53,7 +53,7 @@ class AbstractPrediction(ABC):
 
     @property
     def aleatoric(self) -> FloatArray:
-        """-max p: uncertainty about which of the known classes it is; (N,)."""
+        """-max p, the uncertainty about which of the known classes a node has; (N,)."""
         return -np.asarray(self.probabilities.max(1))
 
     @abstractmethod
@@ -114,17 +114,17 @@ class Prediction(AbstractPrediction):
     probabilities_no_network: FloatArray
     """Expected class probabilities from each node's own features alone, (N, C)."""
     alpha_0: FloatArray
-    """Total concentration with network: C plus all pseudo-counts, (N,)."""
+    """Total concentration with network, C plus all pseudo-counts, (N,)."""
     alpha_0_no_network: FloatArray
     """Total concentration from each node's own features alone, (N,)."""
     energy: FloatArray | None = None
-    """-logsumexp of the opinion's logits: how little support all classes get, (N,); of GPN+."""
+    """-logsumexp of the opinion's logits, large if no class gets support, (N,); GPN+ only."""
     label_evidence: FloatArray | None = None
-    """Diffusion weight of the training nodes in each node's row, (N,); of GPN+ with labels."""
+    """Diffusion weight of the training nodes in each node's row, (N,); GPN+ with labels only."""
     surprise: FloatArray | None = None
-    """How strange the node itself is, all parts together: sum of mean -log p, (N,); of GPN+."""
+    """Surprise of the node itself, the sum of mean -log p over parts, (N,); GPN+ only."""
     p: PValues | None = None
-    """P-values that a node is known; None for GPN, and for too few validation nodes."""
+    """P-values of the nodes; None for GPN, and if there are too few validation nodes."""
     facts: NodeFacts | None = None
     """Names, labels and split of the nodes; None if the prediction was not made by a classifier."""
 
@@ -136,8 +136,8 @@ class Prediction(AbstractPrediction):
         """Return a pandas DataFrame with one row per node and the columns of predictions.parquet.
 
         Args:
-            graph: Graph whose names, labels and split are shown; None for the one that was
-                predicted, with the names of the model's classes.
+            graph: Graph whose names, labels and split are shown; None for the predicted graph,
+                with the names of the model's classes.
 
         Raises:
             GraphError: the graph does not have the predicted nodes.
@@ -153,7 +153,7 @@ class Prediction(AbstractPrediction):
             ):
                 raise GraphError(
                     f"graph {graph.name!r} has {graph.num_nodes} nodes, which are not the "
-                    f"{len(ids)} predicted ones: pass the graph that was predicted, or none",
+                    f"{len(ids)} predicted ones: pass the predicted graph, or no graph",
                     arguments=("graph",),
                 )
         return prediction_frame(self, facts)
@@ -202,7 +202,7 @@ class Prediction(AbstractPrediction):
 
     @property
     def aleatoric_entropy(self) -> FloatArray:
-        """Entropy of p in nats: uncertainty between classes, with all classes counted; (N,)."""
+        """Entropy of p in nats, the uncertainty between all classes; (N,)."""
         blocks = row_blocks(len(self.probabilities))
         return np.concatenate([_entropy(self.probabilities[block]) for block in blocks])
 
@@ -213,12 +213,12 @@ class Prediction(AbstractPrediction):
 
     @property
     def epistemic(self) -> FloatArray:
-        """-alpha_0: how little the neighbourhood resembles the training data; (N,)."""
+        """-alpha_0, large if the neighbourhood does not resemble the training data; (N,)."""
         return -self.alpha_0
 
     @property
     def epistemic_no_network(self) -> FloatArray:
-        """-alpha_0 from own features alone: how little the node resembles training data; (N,)."""
+        """-alpha_0 from own features alone, large if these do not resemble training data; (N,)."""
         return -self.alpha_0_no_network
 
     @property
@@ -245,7 +245,7 @@ class Prediction(AbstractPrediction):
 
     @property
     def vacuity(self) -> FloatArray:
-        """C / alpha_0 in (0, 1]: the fraction of belief without evidence behind it; (N,)."""
+        """C / alpha_0 in (0, 1], the fraction of belief without evidence; (N,)."""
         return np.asarray(self.probabilities.shape[1] / self.alpha_0)
 
     @staticmethod
@@ -258,7 +258,7 @@ class Prediction(AbstractPrediction):
 
     @property
     def dissonance(self) -> FloatArray:
-        """How evenly the evidence is spread over different classes, in [0, 1]; (N,).
+        """Conflict of the evidence, in [0, 1]: large if it is spread evenly over classes; (N,).
 
         As in subjective logic (Josang et al., 2018): the belief (alpha_c - 1) / alpha_0 of each
         class times its mean balance with the other classes, weighted by their beliefs.
@@ -273,7 +273,7 @@ class Prediction(AbstractPrediction):
 
     @property
     def _has_mean(self) -> bool:
-        """Whether `probabilities` are the mean of the posterior, as for GPN, or p of GPN+."""
+        """Whether `probabilities` are the posterior mean, as for GPN, and not the p of GPN+."""
         return self.energy is None
 
 

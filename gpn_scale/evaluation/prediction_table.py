@@ -25,7 +25,7 @@ _SUBSETS = ["train", "val", "test"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where predictions come from; a Parquet file remembers it.
+    """Origin of predictions, which a Parquet file records.
 
     >>> Origin.from_facts(Origin(dataset="november", data_dir="graphs").facts)
     Origin(dataset='november', data_dir='graphs', model=None)
@@ -40,12 +40,12 @@ class Origin:
 
     @property
     def facts(self) -> dict[str, str]:
-        """What is known, by name."""
+        """The known fields, by name."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, str]) -> "Origin":
-        """Return the origin that was kept as facts; others are ignored."""
+        """Return the origin that `facts` describe; unknown entries are ignored."""
         return cls(**{name: facts.get(name) for name in ("dataset", "data_dir", "model")})
 
 
@@ -115,7 +115,7 @@ def write_predictions(
         graph: The graph, which has the names, labels, split and marks.
         nodes: Ids of the nodes in `prediction`; all nodes by default.
         further: More columns by name; a matrix becomes a column of lists.
-        origin: Where the predictions come from, for a Parquet file to remember.
+        origin: Origin of the predictions, which a Parquet file records.
     """
     facts = NodeFacts.of(graph, nodes)
     of_all = _columns_of_all(facts)

@@ -1,4 +1,4 @@
-"""What a model gained or lost against the one that its training went on from.
+"""Comparison of a model with the earlier model whose weights its training started from.
 
 Both are measured on the same nodes: those that are in the same subset of both splits.
 
@@ -24,7 +24,7 @@ _DETECTION = ("epistemic", "p_known")
 
 
 def compared_graph(graph: Graph, earlier: Split, marked: NodeIds) -> Graph:
-    """Return a later graph with only those nodes in split and marks that were there before, too.
+    """Return a later graph whose split and marks keep only nodes that were there before as well.
 
     >>> from gpn_scale import build_graph
     >>> split = Split(train=[0, 1], val=[], test=[2, 3])
@@ -106,30 +106,30 @@ class QualityChange:
     """
 
     run: str
-    """The run that training went on from."""
+    """The run that training started from."""
     model: str
     """Fingerprint of its model."""
     nodes: Mapping[str, int]
-    """Number of nodes of each subset that are compared."""
+    """Number of compared nodes of each subset."""
     before: Quality
-    """What that run had."""
+    """Metrics of the earlier run."""
     after: Quality
-    """What this one has."""
+    """Metrics of the new run."""
 
     @property
     def sentence(self) -> str:
-        """What is compared."""
+        """One sentence that explains the comparison."""
         if not self.nodes:
-            return f"Training went on from the weights of {self.run}, on another graph."
+            return f"Training started from the weights of {self.run}, on another graph."
         counted = ", ".join(f"{count:,} {name}" for name, count in self.nodes.items() if count)
         return (
-            f"Training went on from the weights of {self.run}. Compared are nodes that have the "
-            f"same role in both graphs ({counted or 'none'}): before, by that run on its graph, "
-            "and after, by this one."
+            f"Training started from the weights of {self.run}. The comparison covers nodes with "
+            f"the same role in both graphs ({counted or 'none'}): before, that run on its graph; "
+            "after, this run."
         )
 
     def rows(self) -> list[tuple[str, str, float, float]]:
-        """Return subset, metric, value before and value after, of what both have."""
+        """Return subset, metric, and values before and after, of all metrics that both have."""
         return [
             (subset, name, value, self.after[subset][name])
             for subset, metrics in self.before.items()

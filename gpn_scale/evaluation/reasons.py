@@ -1,4 +1,4 @@
-"""Why a node looks unknown, in words: the part of GPN+ that speaks loudest."""
+"""Reasons why a node looks unknown: the part of GPN+ with the smallest p-value, as text."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from gpn_scale.evaluation.prediction import Prediction
 NOTHING_UNUSUAL = "nothing unusual"
 """Reason of a node that no part finds strange."""
 USUAL_P = 0.1
-"""P-value above which a part says nothing unusual: one known node in ten is stranger."""
+"""P-value above which a part counts as usual: one known node in ten is stranger."""
 LITTLE_SUPPORT = "little support for any class"
 """Reason of a node that the opinion finds strange although it is sure of one class."""
 SURE = 0.9
@@ -60,7 +60,7 @@ def reasons(prediction: Prediction, class_names: Sequence[str]) -> NDArray[np.ob
 
 
 def reason_kind(reason: str) -> str:
-    """Return what reasons of the same kind have in common, for a filter.
+    """Return the kind of a reason, without names of classes, for a filter.
 
     >>> reason_kind("torn between sea and land")
     'torn between classes'

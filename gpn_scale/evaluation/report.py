@@ -55,7 +55,7 @@ class Report:
     graph: dict[str, Any]
     """Size and fingerprint of the graph with its split."""
     seconds: dict[str, float]
-    """Duration of each phase; without `train` if the model was loaded from a file."""
+    """Duration of each phase in seconds; has no `train` if the model was loaded from a file."""
     peak_rss_bytes: int
     epochs: int
     """Number of epochs trained, warm-up included."""
@@ -74,28 +74,28 @@ class Report:
     calibration: dict[str, Any] = field(default_factory=dict)
     """Temperature and number of validation nodes of a GPN+, and notes; {} for a GPN."""
     intervals: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """95 % intervals [lower, upper] by metric: of `test`, `val` and `ood`, as above.
+    """95 % intervals [lower, upper] of the metrics in `test`, `val` and `ood`.
 
-    Metrics without one rest on too few nodes and are shown nowhere else (`sample_sizes`).
+    A metric without an interval is based on too few nodes and is not shown (`sample_sizes`).
     """
     warnings: list[str] = field(default_factory=list)
-    """What to expect of few labelled nodes, one sentence each; [] if there are enough."""
+    """Warnings about few labelled nodes, one sentence each; [] if there are enough."""
     left_out: list[str] = field(default_factory=list)
-    """What is shown nowhere else because of too few nodes, one sentence each."""
+    """Figures that are not shown because of too few nodes, one sentence each."""
     files: dict[str, str] = field(default_factory=dict)
-    """Checksums of other files of the run, by name, so that damage to them is noticed."""
+    """Checksums of other files of the run, by name, to detect damage."""
     warm_start: dict[str, Any] = field(default_factory=dict)
-    """The run whose weights training went on from, and what has changed; {} without one."""
+    """Comparison with the run whose weights training started from; {} without one."""
     version: str = field(default=__version__)
 
     def write(self, json_path: Path, markdown_path: Path) -> None:
-        """Write both files, each atomically; NaN becomes null in JSON, which holds its checksum."""
+        """Write both files atomically; in JSON, NaN becomes null, and a checksum is added."""
         write_checked_json(json_path, _nan_to_none(asdict(self)))
         write_text(markdown_path, self.to_markdown())
 
     @property
     def edges(self) -> int:
-        """Number of edges to show: an undirected one counts once if the graph has a summary."""
+        """Number of edges to show; undirected edges count once if the graph has a summary."""
         return int(self.graph.get("summary", self.graph)["edges"])
 
     def to_markdown(self) -> str:
@@ -106,8 +106,8 @@ class Report:
             "",
             f"{graph['nodes']:,} nodes, {self.edges:,} edges, {graph['features']:,} features, "
             f"{graph['classes']} classes. {self._training_sentence()}",
-            "All metrics but the NLL are in percent, with 95 % intervals in brackets. Metrics that "
-            "rest on too few nodes, or are not defined, are n.a.",
+            "All metrics except the NLL are in percent, with 95 % intervals in brackets. Metrics "
+            "that are undefined, or based on too few nodes, are n.a.",
             "",
             *(f"**Warning:** {markdown_text(sentence)}\n" for sentence in self.warnings),
             "## Classification",
@@ -121,7 +121,7 @@ class Report:
             lines += _detection_tables(self.ood, intervals)
         if self.warm_start:
             change = QualityChange(**self.warm_start)
-            lines += ["", "## Compared with the run that it went on from", ""]
+            lines += ["", "## Compared with the run that training started from", ""]
             lines += [markdown_text(change.sentence), "", *_change_table(change)]
         if self.left_out:
             lines += [
@@ -141,7 +141,7 @@ class Report:
 
     def _training_sentence(self) -> str:
         if "train" not in self.seconds:
-            return "The model was trained before and loaded from a file."
+            return "The model was trained earlier and loaded from a file."
         return (
             f"Trained for {self.epochs} epochs in {self.seconds['train']:.1f} s; the weights are "
             f"those of epoch {self.best_epoch}."
@@ -187,15 +187,15 @@ def make_report(
         prediction: Prediction of all nodes.
         graph: The graph, with its split.
         config: Configuration of the run.
-        seconds: Duration of each phase.
+        seconds: Duration of each phase in seconds.
         epochs: Number of epochs trained, warm-up included.
         best_epoch: Epoch whose weights were kept.
         minibatch: Rows, tail and batches of minibatch mode.
         ranks: Number of processes, their memory and their time.
         parts: Epochs of every part of a GPN+.
         calibration: Calibration of a GPN+.
-        summary: Summary of the graph, to be kept with the report.
-        warm_start: Comparison with the run whose weights training went on from.
+        summary: Summary of the graph, which becomes part of the report.
+        warm_start: Comparison with the run whose weights training started from.
     """
     assert graph.split is not None
     subsets = {"test": graph.split.test, "val": graph.split.val}
@@ -248,9 +248,9 @@ def _temperature_warnings(calibration: KnownCalibration | None) -> list[str]:
     if calibration is None or calibration.num_nodes >= LEAST_FITTED_NODES:
         return []
     return [
-        "Expect probabilities that are far too sure or too unsure: their temperature, "
-        f"{calibration.tempering.temperature:.2g}, was fitted to {calibration.num_nodes} "
-        f"validation nodes, fewer than {LEAST_FITTED_NODES}."
+        "Expect probabilities that are far too confident or not confident enough: their "
+        f"temperature, {calibration.tempering.temperature:.2g}, was fitted to "
+        f"{calibration.num_nodes} validation nodes, fewer than {LEAST_FITTED_NODES}."
     ]
 
 
@@ -261,7 +261,7 @@ def _calibration_facts(calibration: KnownCalibration, graph: Graph) -> dict[str,
     if len(classes) < graph.num_classes:
         notes.append(
             f"{graph.num_classes - len(classes)} of {graph.num_classes} classes have no validation "
-            "node, so that their nodes may look less known than they are."
+            "node, so their nodes may look less known than they are."
         )
     return {
         "temperature": calibration.tempering.temperature,
@@ -309,7 +309,7 @@ def _metric_rows(
 
 
 def _metric(name: str, value: float, intervals: Mapping[str, Any]) -> str:
-    # Two metrics have no interval; they need as many nodes as another that has one.
+    # Two metrics have no interval; they need as many nodes as a metric that has one.
     if name == "nll":
         return f"{value:.4f}" if "brier" in intervals else "n.a."
     if name == "mce":
@@ -350,7 +350,7 @@ def _detection_tables(ood: dict[str, Any], intervals: Mapping[str, Any]) -> list
 
 
 def _calibration_lines(facts: dict[str, Any]) -> list[str]:
-    """Return what the p-values say and under which condition, and the notes."""
+    """Return lines on the p-values, their conditions, and the notes."""
     lines = [
         f"Temperature and p-values come from {facts['validation_nodes']:,} validation nodes; the "
         f"temperature is {facts['temperature']:.3f}. {P_VALUE_CONDITION}"
@@ -359,7 +359,7 @@ def _calibration_lines(facts: dict[str, Any]) -> list[str]:
 
 
 def _change_table(change: QualityChange) -> list[str]:
-    """Return what has changed in quality, as a table; [] if nothing is compared."""
+    """Return the changes in quality as a table; [] if nothing is compared."""
     rows = [
         [subset, metric_label(name), _percent(before), _percent(after)]
         for subset, name, before, after in change.rows()

@@ -1,4 +1,4 @@
-"""Risk-coverage curves: how often the model is wrong on the nodes that it is most certain of.
+"""Risk-coverage curves: the error rate on the nodes of which the model is most certain.
 
 Shapes: N nodes.
 """

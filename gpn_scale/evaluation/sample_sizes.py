@@ -1,8 +1,8 @@
-"""How many nodes a figure needs before it is given, and why.
+"""Minimum numbers of nodes for the figures of a report.
 
-Reports, pages and the terminal leave out figures that rest on fewer nodes, and say so in a
-sentence. `report.json` keeps all numbers; those without an interval are the ones left out. The
-temperature and the p-values of a model have limits of their own (`known_calibration`).
+Reports, pages and the terminal leave out figures that are based on fewer nodes, with a sentence
+that says so. `report.json` keeps all numbers; those without an interval are the ones left out. The
+temperature and the p-values of a model have their own limits (`known_calibration`).
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ LEAST_MEAN_NODES = 20
 
 
 def enough_of_both(positives: int, negatives: int) -> bool:
-    """Return whether an area under a curve is given for so many nodes of both kinds.
+    """Return whether both kinds have enough nodes to show an area under a curve.
 
     >>> enough_of_both(10, 500), enough_of_both(9, 500)
     (True, False)
@@ -41,13 +41,13 @@ def enough_of_both(positives: int, negatives: int) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleSizes:
-    """The numbers of nodes that the figures of a run rest on.
+    """The numbers of nodes on which the figures of a run are based.
 
     >>> sizes = SampleSizes(val=17, test=200, wrong=30, known=200)
     >>> sizes.has_calibration, sizes.has_temperature
     (True, False)
     >>> sizes.left_out
-    ('The temperature is not shown: it takes 50 validation nodes, and there are 17.',)
+    ('The temperature is not shown: it needs 50 validation nodes, and there are 17.',)
     """
 
     val: int
@@ -108,27 +108,27 @@ class SampleSizes:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """What is left out because of too few nodes, one sentence each."""
+        """Figures that are left out because of too few nodes, one sentence each."""
         sentences = []
         if not self.has_calibration:
             sentences.append(
                 "Calibration error, reliability, the effect of a temperature and conformal sets "
-                f"are not shown: they take {LEAST_BINNED_NODES} test nodes, and there are "
+                f"are not shown: they need {LEAST_BINNED_NODES} test nodes, and there are "
                 f"{self.test}."
             )
         elif not self.has_temperature:
             sentences.append(
-                f"The temperature is not shown: it takes {LEAST_FITTED_NODES} validation nodes, "
+                f"The temperature is not shown: it needs {LEAST_FITTED_NODES} validation nodes, "
                 f"and there are {self.val}."
             )
         if self.test < LEAST_MEAN_NODES:
             sentences.append(
-                f"Brier score and NLL are not given: they take {LEAST_MEAN_NODES} test nodes, and "
+                f"Brier score and NLL are not shown: they need {LEAST_MEAN_NODES} test nodes, and "
                 f"there are {self.test}."
             )
         if not self.has_curves:
             sentences.append(
-                f"Curves of risk and rejection are not drawn: they take {LEAST_CURVE_NODES} test "
+                f"Curves of risk and rejection are not drawn: they need {LEAST_CURVE_NODES} test "
                 f"nodes, and there are {self.test}."
             )
         if small := self._small_groups():
@@ -138,14 +138,14 @@ class SampleSizes:
             )
         if not enough_of_both(self.wrong, self.test - self.wrong):
             sentences.append(
-                "How well the scores detect errors is not given: it takes "
+                "How well the scores detect errors is not shown: this needs "
                 f"{LEAST_OF_A_KIND} wrong and {LEAST_OF_A_KIND} correct test nodes, and there are "
                 f"{self.wrong} and {self.test - self.wrong}."
             )
         if few := [count for count in self.unknown if not enough_of_both(count, self.known)]:
             sentences.append(
-                f"How well the scores detect unknown nodes is not given for {len(few)} of "
-                f"{len(self.unknown)} kinds: it takes {LEAST_OF_A_KIND} unknown nodes and "
+                f"How well the scores detect unknown nodes is not shown for {len(few)} of "
+                f"{len(self.unknown)} kinds: this needs {LEAST_OF_A_KIND} unknown nodes and "
                 f"{LEAST_OF_A_KIND} known test nodes, and there are as few as {min(few)} and "
                 f"{self.known}."
             )

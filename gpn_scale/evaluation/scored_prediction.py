@@ -36,7 +36,7 @@ class ScoredPrediction(AbstractPrediction):
 
     @property
     def epistemic(self) -> FloatArray:
-        """How little the node and its neighbourhood resemble the training data; (N,).
+        """Epistemic score, large if node and neighbourhood do not resemble training data; (N,).
 
         Raises:
             MissingScoreError: the model has no such score.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """An uncertainty score and what it means."""
+    """An uncertainty score and its explanation."""
 
     name: str
     """Key in JSON files, and the property of `Prediction` that holds the score."""

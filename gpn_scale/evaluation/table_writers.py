@@ -1,4 +1,4 @@
-"""Tables on disk in the format that the suffix of a file names: Parquet, CSV or JSON lines."""
+"""Writers of tables as Parquet, CSV or JSON lines, chosen by the suffix of the file."""
 
 import json
 import math
@@ -23,7 +23,7 @@ _FACTS, _LAYOUT = b"gpn_scale", "gpn_scale_layout"
 
 
 class TableWriter(Protocol):
-    """Takes the rows of a table, some at a time.
+    """Writes the rows of a table, several at a time.
 
     >>> hasattr(TableWriter, "write")
     True
@@ -34,7 +34,7 @@ class TableWriter(Protocol):
 
 
 def check_suffix(path: Path) -> None:
-    """Refuse a path whose suffix names no format.
+    """Refuse a path whose suffix does not name a format.
 
     >>> check_suffix(Path("x.csv"))
 
@@ -44,7 +44,7 @@ def check_suffix(path: Path) -> None:
     if path.suffix not in SUFFIXES:
         raise ConfigError(
             f"out is {str(path)!r}, expected a file name that ends in {', '.join(SUFFIXES[:-1])} "
-            f"or {SUFFIXES[-1]}, which decides the format",
+            f"or {SUFFIXES[-1]}, to choose the format",
             arguments=("out",),
         )
 
@@ -65,11 +65,10 @@ def table_writer(path: Path, facts: Mapping[str, str] | None = None) -> Iterator
     Args:
         path: File whose suffix is one of `SUFFIXES`; in CSV, lists become texts, and texts that
             would be formulas get an apostrophe in front (`without_formulas`).
-        facts: What Parquet keeps about the table (`table_facts`); other formats have no place for
-            it.
+        facts: Facts about the table that Parquet stores (`table_facts`); other formats drop them.
 
     Raises:
-        ConfigError: the suffix names no format.
+        ConfigError: the suffix does not name a format.
     """
     check_suffix(path)
     kinds: dict[str, type[_ParquetWriter] | type[_CSVWriter] | type[_JSONWriter]] = {
@@ -86,7 +85,7 @@ def table_writer(path: Path, facts: Mapping[str, str] | None = None) -> Iterator
 
 
 def table_facts(schema: pa.Schema) -> dict[str, str]:
-    """Return what a Parquet file keeps about its table; {} if it keeps nothing.
+    """Return the facts that a Parquet file stores about its table, or {}.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -108,7 +107,7 @@ def table_facts(schema: pa.Schema) -> dict[str, str]:
 def check_layout(path: Path) -> None:
     """Refuse a Parquet file whose description of its columns is damaged.
 
-    Pages of columns have checksums of their own. Files of other programs have none of both.
+    Pages of columns have their own checksums. Files of other programs have neither.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -117,7 +116,7 @@ def check_layout(path: Path) -> None:
     ...     check_layout(Path(folder, "x.parquet"))
 
     Raises:
-        FileError: the names, types or the number of rows are others than those that were written.
+        FileError: the names, types or number of rows differ from those that were written.
         OSError: the file cannot be read.
     """
     check_file(path)
@@ -125,7 +124,7 @@ def check_layout(path: Path) -> None:
         stored = (file.metadata.metadata or {}).get(_LAYOUT.encode())
         actual = _layout_checksum(file.schema_arrow, file.metadata.num_rows)
     if stored is not None and stored.decode(errors="replace") != actual:
-        raise FileError(f"{path} is damaged: its columns are not those that were written")
+        raise FileError(f"{path} is damaged: its columns differ from those that were written")
 
 
 def _layout_checksum(schema: pa.Schema, rows: int) -> str:
@@ -190,7 +189,7 @@ def _finite(value: Any) -> Any:
 
 
 def without_formulas(column: Any) -> Any:
-    """Return a column of texts none of which a spreadsheet takes for a formula.
+    """Return a column of texts that a spreadsheet does not read as formulas.
 
     Texts that begin with =, +, -, @, a tab or a line break get an apostrophe in front, which
     spreadsheets do not show; plain numbers and all other texts stay as they are.
@@ -204,9 +203,9 @@ def without_formulas(column: Any) -> Any:
 
 
 def with_formulas(column: Any) -> Any:
-    """Return the texts that `without_formulas` has put an apostrophe in front of.
+    """Undo `without_formulas`: remove the apostrophes in front of formulas.
 
-    A text that had the apostrophe of its own loses it, too.
+    A text that had such an apostrophe originally loses it as well.
 
     >>> texts = pa.array(["=1+1", "a=b", "-7", "'quoted'"])
     >>> with_formulas(without_formulas(texts)).to_pylist()

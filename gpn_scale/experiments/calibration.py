@@ -1,4 +1,4 @@
-"""Measures of how far confidence can be trusted: calibration, and accuracy with rejection."""
+"""Measures of whether confidence can be trusted: calibration, and accuracy with rejection."""
 
 import numpy as np
 

@@ -41,7 +41,7 @@ class Cell(NamedTuple):
     init: int
     """Seed of the initial values, or a number that stands for it; see `own_seed`."""
     class_set: int = 0
-    """Which classes are left out: 0 for the last ones; see `data.splits.left_out_class_set`."""
+    """Set of left-out classes: 0 for the last classes; see `data.splits.left_out_class_set`."""
 
     @property
     def name(self) -> str:

@@ -43,11 +43,11 @@ class MetricColumn:
     experiment: str
     metric: str
     task: str
-    """What the metric is about, the upper line of a heading; may be empty."""
+    """Subject of the metric, the upper line of a heading; may be empty."""
     heading: str
     """Name of the metric for readers."""
     higher_is_better: bool | None
-    """Which numbers are better; None for a metric that has no better direction."""
+    """Whether higher or lower numbers are better; None if neither is."""
 
 
 def metric_column(experiment: str, metric: str) -> MetricColumn:

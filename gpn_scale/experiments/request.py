@@ -1,4 +1,4 @@
-"""`MatrixRequest`: which graphs, models, experiments and seeds a matrix of runs consists of."""
+"""`MatrixRequest`: the graphs, models, experiments and seeds of a matrix of runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ class MatrixRequest:
     left_out_classes: str = "paper"
     """Number of classes that left-out-classes leaves out, or `paper` for the paper's number."""
     class_sets: tuple[int, ...] = (0,)
-    """Which classes are left out, one training each; 0 for the last ones, as in the paper."""
+    """Sets of left-out classes, with one training each; 0 for the last classes, as in the paper."""
     own_seeds: bool = False
     """Whether every cell has its own seed of initial values; all models have the same ones."""
     changes: tuple[str, ...] = ()

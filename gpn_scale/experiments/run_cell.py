@@ -84,7 +84,7 @@ class StoredBase(NamedTuple):
     """File of its tensors."""
     tensors: dict[str, Tensor]
     cost: TrainingCost
-    """What it took to train the network."""
+    """Cost of training the network."""
 
 
 def stored_base(directory: MatrixDirectory, cell: Cell, setting: ModelSetting) -> StoredBase | None:

@@ -1,4 +1,4 @@
-"""`Trained`: a trained model and its graph, as experiments need them."""
+"""`Trained`: a trained model together with its graph, for experiments."""
 
 from dataclasses import dataclass
 from functools import cached_property

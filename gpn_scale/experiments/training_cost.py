@@ -1,4 +1,4 @@
-"""What a training costs: time and memory."""
+"""The cost of a training: time and memory."""
 
 import time
 from collections.abc import Callable
@@ -18,7 +18,7 @@ class TrainingCost:
     added_bytes: int
     """Peak of resident memory, minus the resident memory before training.
 
-    What is resident before training is the same for all models: libraries and the graph.
+    Memory in use before training is the same for all models: libraries and the graph.
     """
 
     def after(self, earlier: "TrainingCost") -> "TrainingCost":

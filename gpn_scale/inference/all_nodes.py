@@ -1,4 +1,4 @@
-"""Prediction of all nodes of a graph of any size: no truncation, memory within a budget.
+"""Prediction of all nodes of a graph of any size, without truncation and within a memory budget.
 
 Shapes: N nodes, C classes, B classes that are diffused at a time.
 """
@@ -48,13 +48,13 @@ def predict_all(
     plan: InferencePlan | None = None,
     world: World | None = None,
 ) -> Prediction:
-    """Return the prediction of every node by exact diffusion; that of GPN+ is not calibrated yet.
+    """Return the prediction of every node by exact diffusion; for GPN+, it is not yet calibrated.
 
     Evidence is computed in chunks of nodes, then diffused in blocks of classes and of rows. The
     opinion of GPN+ follows in the same way, then the indicator of the training nodes, whose
-    diffusion is the label evidence. What does not fit the budget is kept on disk, and the result's
-    arrays are then memory maps. Between computing and diffusing, values are float32 whatever the
-    model's dtype, as the result is.
+    diffusion is the label evidence. Arrays that exceed the budget are kept on disk, and the
+    result's arrays are then memory maps. The results, and values between computing and diffusing,
+    are float32 for any dtype of the model.
 
     >>> from gpn_scale import GPNClassifier, load_graph
     >>> from gpn_scale.config import RunConfig, TrainConfig
@@ -69,17 +69,17 @@ def predict_all(
         trained: The model.
         graph: Graph with features; may be a memory map.
         memory_bytes: The budget in addition to graph and model, for main and device memory alike.
-        scratch: Directory for what does not fit; None for the system's default.
-        progress: Called as work proceeds; half of it is evidence, half diffusion.
+        scratch: Directory for arrays that exceed the budget; None for the system's default.
+        progress: Called as work proceeds; half of the steps are evidence, half diffusion.
         observers: Called with the feature evidence of all nodes as it is computed.
         opinion_observers: Called with the opinion's logits of all nodes before diffusion.
         observer_bytes: Memory that the observers hold, which counts as part of the budget.
-        plan: How to divide the work; None for the cheapest plan within the budget.
+        plan: Division of the work; None for the cheapest plan within the budget.
         world: The processes that share the work: each encodes some of the nodes and diffuses some
             of the classes, and all get the whole result.
 
     Raises:
-        ConfigError: the budget (the message says what would suffice) or the disk is too small.
+        ConfigError: the budget or the disk is too small; the message names a sufficient budget.
         GraphError: the graph has no features, or features that cannot be scaled.
     """
     parts = 1 if trained.opinion is None else 2
@@ -171,7 +171,7 @@ def _with_opinion(
     observers: Sequence[Observer],
 ) -> Prediction:
     """Return a GPN's prediction with the probabilities replaced by those of the opinion."""
-    logits = prediction.probabilities  # no longer needed: alpha_0 is what GPN+ takes from them
+    logits = prediction.probabilities  # GPN+ only needs alpha_0 of them, so reuse the array
 
     def observe(start: int, stop: int, logits_NC: Tensor) -> None:
         for observer in observers:
@@ -213,7 +213,7 @@ def _aggregate_evidence_into(work: "_Work", evidence: NDArray[np.float32]) -> ND
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Work:
-    """What computing and diffusing values of all nodes needs; shared by the parts of a model."""
+    """Inputs of computing and diffusing the values of all nodes, shared by the model's parts."""
 
     graph: Graph
     plan: InferencePlan
@@ -222,7 +222,7 @@ class _Work:
     world: World
     progress: ProgressCallback | None
     part: int
-    """Number of parts that are done."""
+    """Number of finished parts."""
     parts: int
     """Number of parts of the model."""
 
@@ -247,11 +247,11 @@ class _Work:
         return cls(graph, plan, power, trained, world, progress, 0, parts)
 
     def next_part(self) -> "_Work":
-        """Return the same with progress reported as that of the next part."""
+        """Return the same work, with progress reported for the next part."""
         return replace(self, part=self.part + 1)
 
     def report(self, done: int, phase: str) -> None:
-        """Report progress, of which every part is an equal share."""
+        """Report progress; all parts count equally."""
         if self.progress is not None:
             self.progress((self.part * self.graph.num_nodes + done) // self.parts, phase)
 

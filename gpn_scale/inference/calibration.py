@@ -37,8 +37,8 @@ def calibrated(
         trained: The model, which has an opinion.
         graph: Graph with labels.
         nodes: The validation nodes to calibrate on.
-        prediction: Prediction of all nodes that is not calibrated; its array of probabilities is
-            changed in place.
+        prediction: Uncalibrated prediction of all nodes; its array of probabilities is changed in
+            place.
         memory_bytes: Memory budget in addition to graph and model.
         world: The processes that share the work.
     """

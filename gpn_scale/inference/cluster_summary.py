@@ -33,7 +33,7 @@ class ClusterSummary:
 
     Args:
         tail: Gives the cluster of each node and the node's weight in it. A tail without clusters
-            counts as one cluster, so that its rows have a bound, too.
+            counts as one cluster, so that its rows have a bound as well.
         num_classes: Number C of classes.
         device: Device of the evidence.
     """
@@ -128,7 +128,7 @@ class CollectedClusters:
     Args:
         trained: The model.
         graph: The graph that is predicted.
-        tail: The tail whose clusters are meant.
+        tail: The tail whose clusters are summarised.
     """
 
     def __init__(self, trained: TrainedModel, graph: Graph, tail: AbstractTail) -> None:
@@ -154,7 +154,7 @@ class CollectedClusters:
 def summarise_model(trained: TrainedModel, graph: Graph, tail: AbstractTail) -> None:
     """Put the graph's cluster means of all parts into the model's networks.
 
-    It is for callers that do not predict all nodes anyway.
+    For callers that do not predict all nodes otherwise.
 
     >>> from gpn_scale import GPNClassifier
     >>> from gpn_scale.config import RunConfig, TrainConfig
@@ -176,7 +176,7 @@ def summarise_model(trained: TrainedModel, graph: Graph, tail: AbstractTail) -> 
 
 
 def clusters_fingerprint(graph: Graph, store: PPRStore, tail: AbstractTail) -> str:
-    """Return a text that identifies what cluster evidence depends on besides the weights.
+    """Return a text that identifies the graph and clusters on which cluster evidence depends.
 
     It begins with the fingerprint of the graph.
 

@@ -31,7 +31,7 @@ class Contributors:
     node: NodeIds
     """Node ids, (B, M); -1 where a row has fewer."""
     share: NDArray[np.float64]
-    """Fraction of the node's aggregated evidence, the estimated tail included; (B, M)."""
+    """Fraction of the node's aggregated evidence, including the estimated tail, (B, M)."""
     weight: NDArray[np.float64]
     """Diffusion weight of the contributor in the row, (B, M)."""
     leading_class: NDArray[np.int64]

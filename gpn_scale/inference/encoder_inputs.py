@@ -39,11 +39,11 @@ def required_features(graph: Graph) -> Features:
     (2, 2)
 
     Raises:
-        GraphError: the graph has none.
+        GraphError: the graph has no features.
     """
     if graph.features is None:
         raise GraphError(
-            f"graph {graph.name!r} has no features, expected some to learn from: "
+            f"graph {graph.name!r} has no features, expected at least one column to learn from: "
             "add feature columns, such as node degrees"
         )
     return graph.features
@@ -90,7 +90,7 @@ def as_inputs(features: Features, device: torch.device, dtype: torch.dtype) -> I
 
 
 def as_tensor(array: NDArray[Any]) -> Tensor:
-    """Wrap an array as a tensor; a read-only one is copied, since torch has no such tensors.
+    """Wrap an array as a tensor; a read-only array is copied, as torch has no read-only tensors.
 
     >>> as_tensor(np.array([1.0, 2.0], np.float32))
     tensor([1., 2.])

@@ -1,4 +1,4 @@
-"""Feature evidence of all nodes of a graph: streamed in chunks, and reduced to what fits in memory.
+"""Feature evidence of all nodes of a graph, streamed in chunks and reduced to fit into memory.
 
 Shapes: N nodes, C classes.
 """
@@ -57,7 +57,7 @@ class EvidenceSummary:
 
 
 def summarise_evidence(trained: TrainedModel, graph: Graph) -> EvidenceSummary:
-    """Return the summary of a graph, for callers that do not predict all nodes anyway.
+    """Return the summary of a graph, for callers that do not predict all nodes otherwise.
 
     >>> from gpn_scale import GPNClassifier, load_graph
     >>> from gpn_scale.config import RunConfig, TrainConfig
@@ -82,7 +82,7 @@ def node_values(
     """Yield evidence or logits of all nodes in order: (start, stop, values (stop - start, C)).
 
     Features are read and scaled chunk by chunk. Batch normalisation uses its running moments; the
-    network is back in its former mode whenever a chunk is yielded.
+    network returns to its previous mode whenever a chunk is yielded.
 
     >>> from gpn_scale import GPNClassifier, load_graph
     >>> from gpn_scale.config import RunConfig, TrainConfig

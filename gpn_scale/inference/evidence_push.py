@@ -1,8 +1,8 @@
 """Main contributors of many nodes, found by following evidence back along the edges.
 
-Complete rows take time in proportion to nodes x graph. Here only the paths that carry a noticeable
-part of a node's evidence are followed, so that the time for a node hardly depends on the size of
-the graph. Shares of contributors are then lower bounds.
+Complete rows would take time proportional to nodes x graph. Here only paths that carry a noticeable
+part of a node's evidence are followed, so that the time per node hardly depends on the size of the
+graph. Shares of contributors are then lower bounds.
 
 Shapes: B nodes, N nodes of the graph, M contributors of each.
 """
@@ -20,12 +20,12 @@ from gpn_scale.inference.contributors import Contributors, largest_contributors
 from gpn_scale.inference.evidence import EvidenceSummary
 
 _BLOCK_ENTRIES = 4_000_000
-"""Entries of sparse rows that a step may produce, unless a single node alone needs more."""
+"""Largest number of entries of sparse rows in a step, unless a single node needs more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PushedContributors:
-    """Contributors of some nodes, and the work that it took to find them.
+    """Contributors of some nodes, and the work spent on finding them.
 
     >>> none = Contributors(
     ...     node=np.empty((0, 3), np.int64),
@@ -39,7 +39,7 @@ class PushedContributors:
     """
 
     contributors: Contributors
-    """Shares and weights are lower bounds; `tail_share` is what was not traced to any node."""
+    """Contributors, with lower bounds as shares and weights; `tail_share` was not traced."""
     work: int
     """Number of edges that were followed, each once per node and step."""
 
@@ -106,7 +106,7 @@ class EvidencePush:
         return PushedContributors(contributors=_joined(parts, count), work=work)
 
     def _rows(self, nodes: NodeIds, tolerance: float) -> tuple[SparseRows | None, int]:
-        """Return the weights that were traced, (B, N), and the work; None for too many nodes."""
+        """Return the traced weights, (B, N), and the work; None if there are too many nodes."""
         arrived = csr_rows(
             np.ones(len(nodes)), nodes, np.arange(len(nodes) + 1), len(self.evidence)
         )

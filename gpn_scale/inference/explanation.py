@@ -1,4 +1,4 @@
-"""Which nodes supply the evidence that makes a model sure, or unsure, of a node.
+"""Explanations: the nodes that supply the evidence which makes a model sure or unsure of a node.
 
 Shapes: B explained nodes, N nodes, M contributors of each.
 """
@@ -21,13 +21,13 @@ from gpn_scale.inference.some_nodes import NodesPrediction
 from gpn_scale.inference.trained_model import TrainedModel
 
 MAX_EXACT_NODES, MAX_EXACT_EDGES = 2_000_000, 20_000_000
-"""Size of a graph up to which complete rows are computed; larger graphs need stored rows."""
+"""Largest size of a graph for which complete rows are computed; others need stored rows."""
 
 _SHOWN_NODES = 10
 """Number of nodes that the text of an explanation shows."""
 
 RowSource = Literal["exact", "stored"]
-"""Where weights come from: complete rows of the diffusion, or stored rows that were cut."""
+"""Source of the weights: complete rows of the diffusion, or stored rows, which are cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -54,7 +54,7 @@ class Explanation:
     own_evidence: NDArray[np.float64]
     """Feature evidence of the nodes themselves, summed over classes, (B,)."""
     source: RowSource
-    """Where the weights come from; shares of `stored` rows count the estimate of the cut tail."""
+    """Source of the weights; shares of `stored` rows include the estimate of the cut tail."""
     node_names: NDArray[np.str_] | None = None
     """The user's own ids of all nodes of the graph, (N,); None if they are 0..N-1."""
     class_names: NDArray[np.str_] | None = None
@@ -83,7 +83,7 @@ class Explanation:
         return pa.table(columns).to_pandas()
 
     def _sentence(self, row: int) -> str:
-        """Return who supplies the evidence of one node."""
+        """Return a sentence that names the suppliers of one node's evidence."""
         node, contributors = int(self.node[row]), self.contributors
         parts = []
         for near, share, label in zip(
@@ -150,7 +150,7 @@ def explain_nodes(
     Raises:
         GraphError: an id is not a node of the graph.
         ConfigError: `count` is below 1.
-        StoreError: the graph is too large for complete rows, and there are no stored ones.
+        StoreError: the graph is too large for complete rows, and no stored rows are given.
     """
     if count < 1:
         raise ConfigError(f"count is {count}, expected at least 1", arguments=("count",))

@@ -1,4 +1,4 @@
-"""Ids of existing nodes that the tables of new nodes may mean: all of them, or by a lookup.
+"""Ids of existing nodes to which the tables of new nodes may refer: all of them, or by a lookup.
 
 Shapes: N nodes, B ids, K known ids.
 """
@@ -53,7 +53,7 @@ KnownIdsOf = Callable[[InputTable | None, InputTable | None, ColumnNames], Known
 def all_ids(
     graph: Graph, nodes: InputTable | None, edges: InputTable | None, names: ColumnNames
 ) -> KnownIds:
-    """Return all nodes of a graph, whatever the tables hold; takes a pass over the graph.
+    """Return all nodes of a graph, independent of the tables; takes a pass over the graph.
 
     >>> from gpn_scale import build_graph
     >>> all_ids(build_graph([0], [1]), None, None, ColumnNames()).texts.to_pylist()
@@ -69,9 +69,9 @@ def all_ids(
 def looked_up_ids(
     lookup: NodeLookup, nodes: InputTable | None, edges: InputTable | None, names: ColumnNames
 ) -> KnownIds:
-    """Return the nodes whose ids stand in the tables.
+    """Return the nodes whose ids occur in the tables.
 
-    All columns of the edges count, and other forms of the texts, since faults name them.
+    All columns of the edges are searched, and other forms of the texts, because faults name them.
 
     >>> from gpn_scale.data.table_inputs import input_table
     >>> class Letters:
@@ -103,7 +103,7 @@ def _columns(table: InputTable, names: Sequence[str]) -> list[pa.ChunkedArray]:
 
 
 def _forms(column: pa.ChunkedArray) -> list[pa.Array]:
-    """Return the texts of a column as they are, and in forms that may have been meant."""
+    """Return the texts of a column unchanged, and in forms that the user may have meant."""
     texts = text_column(column).texts
     trimmed = pc.utf8_trim_whitespace(texts)
     return [texts, without_point(texts), trimmed, pc.utf8_lower(trimmed), pc.utf8_upper(trimmed)]

@@ -1,7 +1,7 @@
-"""`LivePredictor`: predictions of single new nodes and of what-if changes, as a service needs them.
+"""`LivePredictor`: fast predictions of single new nodes and of what-if changes, for a service.
 
-Everything that depends on the whole graph is computed once. A request then costs work that grows
-with the nodes that its rows touch.
+Everything that depends on the whole graph is computed once. The work of a request then grows only
+with the number of nodes that its rows touch.
 
 Shapes: N existing nodes, M new nodes, F features, W diffused columns.
 """
@@ -38,7 +38,7 @@ from gpn_scale.inference.trained_model import TrainedModel
 from gpn_scale.inference.what_if import changed_features
 
 DEFAULT_TOLERANCE = 1e-6
-"""Amounts of mass below this are not pushed on."""
+"""Mass below this amount is not pushed further."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -62,14 +62,14 @@ class ChangedPrediction:
     alpha_0_upper: NDArray[np.float64]
     """Upper bound on the exact alpha_0, (1,)."""
     notes: tuple[str, ...]
-    """What is unusual about the change, and what it leaves out, one sentence each."""
+    """Notes on unusual changes and on simplifications, one sentence each."""
 
 
 class LivePredictor:
     """A trained model on one graph, ready to predict single new nodes and what-if changes.
 
-    All methods may be called from several threads at a time; for that, the networks are put into
-    evaluation mode for good.
+    All methods may be called from several threads at once; for this purpose, the networks are
+    permanently put into evaluation mode.
 
     >>> from gpn_scale import GPNClassifier
     >>> from gpn_scale.config import RunConfig, TrainConfig
@@ -88,14 +88,14 @@ class LivePredictor:
         contract: What the model expects of tables.
         surprise: `Prediction.surprise` of all nodes, (N,), as `GPNClassifier.surprise_of` returns
             it; None to leave the surroundings out of p-values.
-        table: What all nodes diffuse, from `node_values_into`, (N, W), in memory or mapped; None
-            to encode the touched nodes at every request, which is slow.
+        table: Diffused columns of all nodes, from `node_values_into`, (N, W), in memory or mapped;
+            None to encode the touched nodes for every request, which is slow.
         largest_evidence: Largest evidence of a node, summed over classes, for the interval of
-            alpha_0; None for that of the table, or else for the bound that the model's clamp sets.
+            alpha_0; None to take it from the table, or else the bound set by the model's clamp.
 
     Raises:
-        GraphError: the graph has other features than the model.
-        ConfigError: the model diffuses logarithms, or an array does not fit.
+        GraphError: the graph's features differ from the model's.
+        ConfigError: the model diffuses logarithms, or an array has the wrong shape or type.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class LivePredictor:
         if trained.opinion is not None:
             trained.opinion.network.eval()
         transition = GraphTransition(graph, diffusion.normalisation, diffusion.self_loops)
-        _ = transition.matrix  # made now, so that no request waits for it
+        _ = transition.matrix  # build it now, so that no request waits for it
         self.facts = GraphFacts(
             values=values,
             largest_evidence=largest_evidence,
@@ -140,11 +140,11 @@ class LivePredictor:
             nodes: Table with a row per new node: a path, a frame or a dictionary of columns.
             edges: Table with a row per edge; None if the new nodes have none.
             lookup: Finds the positions of existing nodes by their ids.
-            names: Names of the columns that are no features.
+            names: Names of the columns that are not features.
 
         Raises:
-            TableFaults: the tables do not fit the graph or the model; it lists all faults.
-            GraphError: an argument is no table.
+            TableFaults: the tables do not match the graph or the model; it lists all faults.
+            GraphError: an argument is not a table.
         """
         return read_looked_up_tables(nodes, edges, self.graph, self.contract, lookup, names)
 
@@ -187,10 +187,10 @@ class LivePredictor:
     ) -> ChangedPrediction:
         """Return the prediction of an existing node if it had other values or edges.
 
-        It is that of the changed graph at this node: undirected edges change both ends, directed
-        ones are those that leave the node, its own label counts as before, and its p-values are
-        computed anew. Two things stay as they are in the unchanged graph: the surprise of all other
-        nodes, and their structural features.
+        This is the prediction of the node in the changed graph: undirected edges change both ends,
+        directed ones leave the node, its own label still counts, and its p-values are recomputed.
+        Two things are taken from the unchanged graph: the surprise of all other nodes, and their
+        structural features.
 
         Args:
             node: Position of the node.
@@ -241,13 +241,13 @@ class LivePredictor:
         )
 
     def _notes(self, patch: EdgePatch, *, has_weights: bool) -> tuple[str, ...]:
-        """Return what a prediction of a change assumes and leaves out."""
+        """Return notes on what the prediction of a change assumes and leaves out."""
         notes = []
         if self.graph.edge_weight is not None and not has_weights and (patch.weight > 0).any():
-            notes.append("The edges of the graph have weights, the added ones count as 1.")
+            notes.append("The edges of the graph have weights; the added edges get weight 1.")
         if self.facts.surprise is not None:
             notes.append("All other nodes are as strange as they are without the change.")
         preparation = self.contract.preparation
         if len(patch.source) and preparation is not None and preparation.structure:
-            notes.append("Features that count edges are computed anew for this node alone.")
+            notes.append("Features that count edges are recomputed for this node only.")
         return tuple(notes)

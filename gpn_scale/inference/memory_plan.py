@@ -1,4 +1,4 @@
-"""Plans of how to divide the prediction of all nodes so that it stays within a memory budget."""
+"""Plans that divide the prediction of all nodes so that it stays within a memory budget."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ _LINE_WORK, _READ_WORK, _REBUILD_WORK = 2, 1, 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InferencePlan:
-    """What is held in memory at a time; made by `plan_inference`.
+    """Sizes of the pieces that are in memory at once; made by `plan_inference`.
 
     >>> plan = plan_inference(10_000_000, 200_000_000, num_classes=40, memory_bytes=2 << 30)
     >>> plan.results_on_disk, plan.keep_adjacency
@@ -36,7 +36,7 @@ class InferencePlan:
     block_entries: int
     """Largest number of edges in a row block of the adjacency; a longer row is a block alone."""
     keep_adjacency: bool
-    """Whether the blocks are built once and kept, or built again in every step."""
+    """Whether the blocks are built once and kept, or rebuilt in every step."""
     results_on_disk: bool
     """Whether the (N, C) results are memory-mapped scratch files."""
     chunk_bytes: int
@@ -79,8 +79,8 @@ def plan_inference(
     if not fitting:
         smallest = min(plan.predicted_bytes for plan in plans)
         raise ConfigError(
-            f"memory_bytes is {memory_bytes:,}, which is too little memory to predict "
-            f"{num_nodes:,} nodes of {num_classes} classes, expected at least {smallest:,}",
+            f"memory_bytes is {memory_bytes:,}, which is too small to predict {num_nodes:,} nodes "
+            f"of {num_classes} classes, expected at least {smallest:,}",
             arguments=("memory_bytes",),
         )
 
@@ -90,7 +90,7 @@ def plan_inference(
         edge_work = _READ_WORK if plan.keep_adjacency else _REBUILD_WORK
         return passes * (lines * _LINE_WORK + edge_work)
 
-    return min(fitting, key=work)  # the first of equals: in memory, with larger blocks
+    return min(fitting, key=work)  # among equals, the first: in memory, with larger blocks
 
 
 def modest_bytes(

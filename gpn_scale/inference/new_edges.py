@@ -61,16 +61,16 @@ def new_edges(
     if graph.directed and (back := kept & (source < num_existing)).any():
         notes.append(
             f"Edges from a node of the graph to a new one were ignored ({int(back.sum()):,}), "
-            "since new nodes do not change what is known of others."
+            "since new nodes do not change predictions of other nodes."
         )
         kept &= ~back
     if graph.edge_weight is not None and weight is None and kept.any():
-        notes.append("The edges of the graph have weights, those of the new nodes count as 1.")
+        notes.append("The edges of the graph have weights; edges of new nodes get weight 1.")
     source, target = source[kept], target[kept]
     values = np.ones(len(source)) if weight is None else weight[kept]
     source, target, values = _merged(source, target, values, num_existing + num_new)
     if not graph.directed:
-        # Each edge stands at a new end; of its two directions the larger weight counts.
+        # Each edge is listed at a new end; the larger weight of its two directions counts.
         flipped = (source < num_existing) | ((target >= num_existing) & (target < source))
         source, target = np.where(flipped, target, source), np.where(flipped, source, target)
         order = np.lexsort((-values, target, source))

@@ -1,4 +1,4 @@
-"""Predictions for nodes that joined after training: the model is frozen, the graph not rebuilt.
+"""Predictions of nodes that joined after training, without changing the model or the graph.
 
 Shapes: M own nodes, B own nodes of a block, N existing nodes, C classes, W diffused columns.
 """
@@ -29,7 +29,7 @@ from gpn_scale.inference.trained_model import TrainedModel
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NewNodesPrediction:
-    """Prediction of new nodes, and how far alpha_0 may be from the exact one.
+    """Prediction of new nodes, with bounds on their exact alpha_0.
 
     >>> from gpn_scale import GPNClassifier, load_graph
     >>> from gpn_scale.config import RunConfig, TrainConfig
@@ -45,8 +45,8 @@ class NewNodesPrediction:
     prediction: Prediction
     """Prediction from the kept part of the rows.
 
-    New nodes are not exchangeable with the validation nodes, so a small p-value says that a node
-    looks strange beside them, and no rate of false alarms is promised."""
+    New nodes are not exchangeable with the validation nodes, so a small p-value only means that a
+    node looks strange compared with them; it does not bound the rate of false alarms."""
     alpha_0_lower: NDArray[np.float64]
     """Lower bound on the exact alpha_0, up to the round-off of the dtype, (M,)."""
     alpha_0_upper: NDArray[np.float64]
@@ -55,7 +55,7 @@ class NewNodesPrediction:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GraphFacts:
-    """Facts about the graph that the caller has already, so that they need not be computed.
+    """Facts about the graph that the caller already knows, so that they are not recomputed.
 
     >>> from gpn_scale import build_graph
     >>> path = build_graph([0, 1], [1, 2])
@@ -64,22 +64,22 @@ class GraphFacts:
     """
 
     values: AbstractNodeValues | None = None
-    """What existing nodes diffuse; None to compute that of the touched nodes."""
+    """Diffused columns of existing nodes; None to compute those of the touched nodes."""
     largest_evidence: float | None = None
     """Bound on any existing node's evidence, summed over classes, for `alpha_0_upper`.
 
-    None for that of `values`, or else for the bound that the model's clamp sets, which is far too
+    None to take it from `values`, or else the bound set by the model's clamp, which is far too
     large unless the tolerance is 0."""
     surprise: NDArray[np.float32] | None = None
     """Surprise of existing nodes, `Prediction.surprise` of the whole graph; None to leave the
     surroundings out of p-values."""
     transition: GraphTransition | None = None
-    """The transition matrix of the graph; None to make it."""
+    """The transition matrix of the graph; None to compute it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OwnNodes:
-    """Nodes that are predicted, whose features replace or join those of the graph.
+    """Nodes to predict whose features are given: new nodes, or changed existing ones.
 
     >>> OwnNodes(ids=np.array([7]), features=np.ones((1, 2))).is_training is None
     True
@@ -104,8 +104,8 @@ def predict_new(
 ) -> NewNodesPrediction:
     """Return the prediction of new nodes by diffusion on the grown graph.
 
-    With all of `facts`, work grows with the nodes that the rows touch, not with the graph. Without
-    them, the weights of all nodes are computed first, and the touched nodes are encoded.
+    If all `facts` are given, work grows with the nodes that the rows touch, not with the graph.
+    Otherwise the weights of all nodes are computed first, and the touched nodes are encoded.
 
     >>> from gpn_scale.config import DiffusionConfig, RunConfig
     >>> from gpn_scale.data.building import build_graph
@@ -125,7 +125,7 @@ def predict_new(
         graph: Graph of the existing nodes.
         new: Nodes from `new_nodes(graph, ...)`.
         tolerance: Amounts of mass below this are not pushed on; 0 is exact.
-        facts: What the caller knows of `graph` already.
+        facts: What the caller already knows about `graph`.
         block_size: Number of new nodes whose rows are in memory together.
 
     Raises:
@@ -135,13 +135,13 @@ def predict_new(
     facts = facts or GraphFacts()
     if new.num_existing != graph.num_nodes:
         raise GraphError(
-            f"graph {graph.name!r} has {graph.num_nodes} nodes, but the new nodes were made for "
-            f"one of {new.num_existing}: make them with new_nodes(graph, ...)"
+            f"graph {graph.name!r} has {graph.num_nodes} nodes, but the new nodes were created for "
+            f"a graph of {new.num_existing}: create them with new_nodes(graph, ...)"
         )
     if new.features.shape[1] != trained.num_features:
         raise GraphError(
             f"the new nodes of graph {graph.name!r} have {new.features.shape[1]} feature columns, "
-            f"the model was trained on {trained.num_features}",
+            f"but the model was trained on {trained.num_features}",
             arguments=("features",),
         )
     diffusion = trained.diffusion
@@ -185,7 +185,7 @@ def predict_own(
     (1,)
 
     Args:
-        values: What existing nodes diffuse.
+        values: Diffused columns of existing nodes.
         transition: The patched graph.
         own: Nodes to predict.
         tolerance: Amounts of mass below this are not pushed on; 0 is exact.

@@ -56,7 +56,7 @@ class NewTables:
     edge_weights: list[NDArray[np.float64]] | None
     """Weights of these edges; None for a graph without weights, or for weights of 1."""
     notes: tuple[str, ...]
-    """What was ignored or unusual, one sentence each."""
+    """Notes on what was ignored or is unusual, one sentence each."""
 
 
 def read_new_tables(

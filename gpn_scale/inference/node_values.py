@@ -1,7 +1,7 @@
-"""What a model diffuses, one row of columns per node: computed on demand, or kept in a table.
+"""Columns of node values that a model diffuses: computed on demand, or kept in a table.
 
 A GPN diffuses its evidence by class. A GPN+ diffuses logits, an indicator of training nodes and the
-total of its evidence. Diffusion is linear, so that one product with a row gives all of them.
+total of its evidence. Diffusion is linear, so one product with a row gives all of them.
 
 Shapes: N nodes, B rows, C classes, W columns, T nodes that rows touch.
 """
@@ -58,7 +58,7 @@ class OwnValues:
     evidence_BC: Tensor
     """Feature evidence by class."""
     columns_BW: Tensor
-    """What is diffused."""
+    """Columns that are diffused."""
 
     @classmethod
     def of(
@@ -89,7 +89,7 @@ class OwnValues:
 def prediction_of(
     trained: TrainedModel, own: OwnValues, diffused_BW: Tensor, *, has_labels: bool
 ) -> Prediction:
-    """Return the prediction of nodes, not calibrated, from their own and their diffused values.
+    """Return the uncalibrated prediction of nodes from their own and their diffused values.
 
     >>> from gpn_scale import GPNClassifier
     >>> from gpn_scale.config import RunConfig, TrainConfig
@@ -105,7 +105,7 @@ def prediction_of(
         trained: The model.
         own: Values of the nodes themselves.
         diffused_BW: The same columns after diffusion.
-        has_labels: Whether the graph has training nodes, so that label evidence means something.
+        has_labels: Whether the graph has training nodes, so that label evidence is meaningful.
     """
     without_network = DirichletPosterior.from_evidence(own.evidence_BC)
     if trained.opinion is None:
@@ -140,7 +140,7 @@ class AbstractNodeValues(ABC):
 
     @property
     def has_labels(self) -> bool:
-        """Whether label evidence means something."""
+        """Whether the graph has training nodes, so that label evidence is meaningful."""
         return self.is_training is not None
 
     @property
@@ -154,7 +154,7 @@ class AbstractNodeValues(ABC):
 
 
 class EncodedValues(AbstractNodeValues):
-    """Columns that are computed whenever they are needed, for the nodes that rows touch.
+    """Columns that are computed on demand for the nodes that rows touch.
 
     >>> from gpn_scale import GPNClassifier
     >>> from gpn_scale.config import RunConfig, TrainConfig
@@ -168,7 +168,7 @@ class EncodedValues(AbstractNodeValues):
 
     @property
     def largest_evidence(self) -> float | None:
-        """Not known: the nodes are not looked at."""
+        """None, because the nodes are not encoded in advance."""
         return None
 
     def product(self, rows: Sequence[PushedRow]) -> Tensor:
@@ -204,10 +204,10 @@ class StoredValues(AbstractNodeValues):
         graph: The graph.
         table: Columns of all nodes from `node_values_into`, (N, W); read once for the largest
             evidence.
-        largest_evidence: Largest evidence of a node, if the caller has it already.
+        largest_evidence: Largest evidence of a node, if the caller already knows it.
 
     Raises:
-        ConfigError: the table has another shape or type.
+        ConfigError: the table has the wrong shape or type.
     """
 
     def __init__(
@@ -243,7 +243,7 @@ def node_values_into(trained: TrainedModel, graph: Graph, table: NDArray[np.floa
     """Write the columns of all nodes, (N, W), in chunks; `num_columns` gives W.
 
     Pass the table, which may be memory-mapped, to `StoredValues`; predictions of new nodes and of
-    changes then encode no existing node.
+    changes then do not encode existing nodes.
 
     >>> from gpn_scale import GPNClassifier
     >>> from gpn_scale.config import RunConfig, TrainConfig

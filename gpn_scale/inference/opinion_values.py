@@ -1,7 +1,7 @@
-"""What GPN+ diffuses beside feature evidence: the opinion's logits, and where the labels are.
+"""Values that GPN+ diffuses besides feature evidence: logits, and an indicator of labels.
 
-Both are columns of one matrix, so that any way of applying the diffusion, by power iteration, by
-stored rows or by a push, gives the opinion and the label evidence at once.
+Both are columns of one matrix, so that any method of diffusion (power iteration, stored rows, or a
+push) gives the opinion and the label evidence together.
 
 Shapes: B nodes, C classes, S = C + 1 columns: logits, and 1 for a training node.
 """
@@ -34,7 +34,7 @@ def is_training_node(graph: Graph) -> NDArray[np.bool_] | None:
 
 
 def energy_of(logits_BC: Tensor) -> Tensor:
-    """Return -logsumexp of logits, (B,): how little support all classes get (Liu et al., 2020).
+    """Return the energy -logsumexp of logits (Liu et al., 2020), (B,): large without support.
 
     >>> energy_of(torch.tensor([[9.0, 0.0], [0.0, 0.0]])).tolist()
     [-9.000123023986816, -0.6931471824645996]
@@ -44,7 +44,7 @@ def energy_of(logits_BC: Tensor) -> Tensor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpinionValues:
-    """The matrix that GPN+ diffuses for its opinion and label evidence, row by row.
+    """Rows of the matrix that GPN+ diffuses for its opinion and label evidence.
 
     >>> from gpn_scale import GPNClassifier
     >>> from gpn_scale.config import RunConfig, TrainConfig
@@ -93,7 +93,7 @@ class OpinionValues:
 
 
 def with_labels(logits_BC: Tensor, is_training_B: NDArray[np.generic]) -> Tensor:
-    """Return logits with a further column that is 1 for training nodes, (B, S).
+    """Return logits with an additional column that is 1 for training nodes, (B, S).
 
     >>> with_labels(torch.tensor([[0.5, 2.0], [3.0, 4.0]]), np.array([True, False])).tolist()
     [[0.5, 2.0, 1.0], [3.0, 4.0, 0.0]]

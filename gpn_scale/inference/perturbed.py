@@ -1,7 +1,7 @@
-"""What a trained model predicts for its graph with other features or edges.
+"""Predictions of a trained model for its graph with changed features or edges.
 
-Features act on a node's own evidence alone, and edges on the diffusion alone. So the evidence of
-the unchanged graph, computed once, serves every perturbation, and no node is encoded twice.
+Features only affect a node's own evidence, and edges only the diffusion. So the evidence of the
+unchanged graph is computed once for all perturbations, and no node is encoded twice.
 
 Shapes: N nodes, C classes, B perturbed nodes, E entries of rows, S values of an opinion.
 """
@@ -80,7 +80,7 @@ class Perturbed:
         if self._diffuse.in_logs:
             changed_BC = around_BC.log() + weight_B1 * (new_BC.log() - old_BC.log())
             return _prediction(from_logs(changed_BC), new_BC)
-        # Round-off of a large evidence that has vanished must not make the rest negative.
+        # When a large evidence vanishes, round-off must not make the rest negative.
         aggregated_BC = (around_BC + weight_B1 * (new_BC - old_BC)).clamp_min(0.0)
         prediction = _prediction(aggregated_BC, new_BC)
         if self._opinion is None:
@@ -122,7 +122,7 @@ class Perturbed:
     ) -> FloatArray | None:
         """Return the score `epistemic_local`: minus the evidence in the nodes' own rows, (B,).
 
-        What the rows cut is not estimated, so evidence from far away does not count.
+        The cut part of rows is not estimated, so evidence from far away does not count.
 
         Args:
             nodes: Nodes to score, (B,).

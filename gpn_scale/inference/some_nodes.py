@@ -35,9 +35,9 @@ from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import AbstractTail
 
 ROOTS_AT_A_TIME = 1 << 14
-"""Roots whose joint support is encoded once; memory is bounded by this times k times C numbers."""
+"""Number of roots whose joint support is encoded at once; times k C, it bounds the memory."""
 _ROUND_OFF = 1e-5
-"""Intervals are widened by this fraction, because weights and evidence are float32 sums."""
+"""Fraction by which intervals are widened, because weights and evidence are float32 sums."""
 
 
 _Arrays = TypeVar("_Arrays", Prediction, Contributors)
@@ -63,11 +63,11 @@ class NodesPrediction:
     prediction: Prediction
     """Prediction of these nodes, in this order."""
     alpha_0_lower: NDArray[np.float64]
-    """Lower bound on the exact alpha_0: prior and kept evidence, less what may have moved, (B,)."""
+    """Lower bound on the exact alpha_0: prior and kept evidence, minus possible movement, (B,)."""
     alpha_0_upper: NDArray[np.float64]
     """Upper bound: adds the cut mass times the largest evidence of each cluster, (B,)."""
     contributors: Contributors | None
-    """The nodes that supply most evidence, if they were requested."""
+    """The nodes that supply most evidence; None unless requested."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -194,7 +194,7 @@ def row_logits(
         features: Feature rows of all nodes.
         nodes: Nodes with rows in the store, (B,).
         store: The rows.
-        tail: A tail without clusters, since what the rows have cut does not count.
+        tail: A tail without clusters, since the cut part of rows does not count.
     """
     logits = []
     for batch in _batches(nodes, BatchSource(store=store, tail=tail)):
@@ -267,7 +267,7 @@ def predict_nodes(
         if opinion is not None and block.opinion_BS is not None:
             prediction = opinion.values.explained(prediction, block.opinion_BS)
         predictions.append(prediction)
-        # The tail may have changed weights; what is certified are the rows as they were stored.
+        # The tail may have changed weights, but the certificate applies to the rows as stored.
         rows = store.rows(block.batch.root_global)
         entry_local_E = np.searchsorted(block.batch.support_global, rows.ids)
         supplied_E = rows.weights * block.total_N[entry_local_E]
@@ -318,7 +318,7 @@ def _surrounding_surprise(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _OpinionSource:
-    """What the opinion and label evidence of nodes are summed from."""
+    """Inputs of the sums that give the opinion and label evidence of nodes."""
 
     values: OpinionValues
     cluster_PS: Tensor

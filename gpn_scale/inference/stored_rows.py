@@ -1,4 +1,4 @@
-"""Checks that stored rows fit a model: its graph, its diffusion, and sums of evidence."""
+"""Checks that stored rows match a model's graph and diffusion, and that evidence can be summed."""
 
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,10 @@ StoreLike = PPRStore | Path | str
 
 
 def open_rows(store: StoreLike, graph: Graph, diffusion: DiffusionConfig) -> PPRStore:
-    """Return the opened store, whose rows are checked to fit this graph and this diffusion.
+    """Open a store, check that its rows match this graph and this diffusion, and return it.
 
-    A store that is open already goes on with the rows that it has opened, also if it was updated on
-    disk since.
+    A store that is already open keeps the rows that it has opened, even if the store on disk has
+    been updated since.
 
     >>> from tempfile import TemporaryDirectory
     >>> from gpn_scale import build_graph
@@ -34,7 +34,7 @@ def open_rows(store: StoreLike, graph: Graph, diffusion: DiffusionConfig) -> PPR
     wanted = graph.structure_fingerprint()
     if isinstance(store, PPRStore) and store.graph_fingerprint == wanted:
         opened = store
-    else:  # the store on disk may have become one of this graph
+    else:  # the store on disk may have been updated to this graph
         path = store.path if isinstance(store, PPRStore) else store
         opened = PPRStore.open(path, graph_fingerprint=wanted)
     for name, value in diffusion.store_parameters.items():
@@ -55,7 +55,7 @@ def _flag_value(value: Any) -> str:
 
 
 def require_evidence_diffusion(diffusion: DiffusionConfig, what: str) -> None:
-    """Refuse a diffusion of logarithms, whose rows do not add up evidence.
+    """Refuse a diffusion of logarithms, whose rows do not sum evidence.
 
     >>> logs = DiffusionConfig(of="log_evidence")
     >>> require_evidence_diffusion(logs, "minibatch training")  # doctest: +ELLIPSIS

@@ -1,4 +1,4 @@
-"""Trained networks together with everything that turns feature rows into their values.
+"""Trained networks, together with all that turns feature rows into the values to diffuse.
 
 Shapes: B nodes, C classes, D latent dimensions, F feature columns.
 """
@@ -24,15 +24,15 @@ from gpn_scale.nn.model import GPN
 from gpn_scale.nn.opinion import Opinion
 
 CHUNK_ROWS = 1 << 13
-"""Nodes encoded at once: enough to keep the kernels busy, with little memory."""
+"""Number of nodes encoded at once: enough to keep the kernels busy, with little memory."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AbstractTrainedPart(ABC):
-    """A network, how its features are scaled, and the diffusion that it predicts with.
+    """A network, the scaling of its features, and the diffusion of its predictions.
 
-    The network need not be finished: validation uses it while it is trained. Whatever is computed
-    leaves the network in the mode, training or evaluation, that it was in.
+    The network may still be in training: validation uses it then. All methods leave the network in
+    the mode, training or evaluation, that it was in.
 
     >>> issubclass(TrainedModel, AbstractTrainedPart)
     True
@@ -45,7 +45,7 @@ class AbstractTrainedPart(ABC):
     scaling: FeatureScaling
     """Scaling of feature rows, as in training."""
     diffusion: DiffusionConfig
-    """Diffusion that aggregates what the network computes."""
+    """Diffusion that aggregates the network's values."""
     device: torch.device
     """Device of all tensors."""
     dtype: torch.dtype
@@ -58,19 +58,19 @@ class AbstractTrainedPart(ABC):
 
     @abstractmethod
     def values(self, inputs: Inputs) -> Tensor:
-        """Return what is diffused, from scaled feature rows: (B, F) -> (B, C)."""
+        """Return the values to diffuse, from scaled feature rows: (B, F) -> (B, C)."""
 
     def finite_values(self, inputs: Inputs) -> Tensor:
-        """Return `values`, of which none is infinite or undefined.
+        """Return `values` after checking that all of them are finite.
 
         Raises:
-            NumericalError: some are, since the model is damaged or features are far too large.
+            NumericalError: some are not, because the model is damaged or features are too large.
         """
         values_BC = self.values(inputs)
         if not bool(torch.isfinite(values_BC).all()):
             raise NumericalError(
-                "the model gives numbers that are not finite: its file is damaged, or features are "
-                "far larger than those of its training"
+                "the model computes values that are not finite: its file is damaged, or features "
+                "are far larger than those in training"
             )
         return values_BC
 
@@ -85,14 +85,14 @@ class AbstractTrainedPart(ABC):
         return len(self.encoder.first.shift_F)
 
     def check_features(self, graph: Graph) -> None:
-        """Check that the graph has as many feature columns as that of training.
+        """Check that the graph has as many feature columns as the training graph.
 
         Raises:
             GraphError: the number of columns differs.
         """
         if graph.num_features != self.num_features:
             raise GraphError(
-                f"graph {graph.name!r} has {graph.num_features} feature columns, the model was "
+                f"graph {graph.name!r} has {graph.num_features} feature columns, but the model was "
                 f"trained on {self.num_features}"
             )
 
@@ -101,7 +101,7 @@ class AbstractTrainedPart(ABC):
         return as_inputs(scale_features(features, self.scaling), self.device, self.dtype)
 
     def values_of(self, features: Features, nodes: NodeIds) -> Tensor:
-        """Return what is diffused of `nodes` in their order, (B, C).
+        """Return the values to diffuse of `nodes` in their order, (B, C).
 
         Args:
             features: Feature rows of all nodes; only those of `nodes` are read, in chunks.
@@ -204,7 +204,7 @@ class TrainedModel(AbstractTrainedPart):
         The array of probabilities is changed in place.
 
         Args:
-            prediction: A prediction that is not calibrated.
+            prediction: An uncalibrated prediction.
             average: Averages the surprise of all predicted nodes over the nodes' rows; None to
                 leave surroundings out.
         """

@@ -29,7 +29,7 @@ _COLUMNS = ("columns",)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ChangedFeatures:
-    """The feature row of a node after a change, and what is unusual about it.
+    """The feature row of a node after a change, with notes on it.
 
     >>> ChangedFeatures(row=np.ones((1, 2), np.float32), notes=()).row.shape
     (1, 2)
@@ -38,7 +38,7 @@ class ChangedFeatures:
     row: Features
     """Dense or sparse like the features of the graph, (1, F)."""
     notes: tuple[str, ...]
-    """What is unusual or has no effect, one sentence each."""
+    """Notes on values that are unusual or have no effect, one sentence each."""
 
 
 def changed_features(
@@ -52,8 +52,9 @@ def changed_features(
 ) -> ChangedFeatures:
     """Return the features of a node after a change.
 
-    Raw columns become features by the model's rule; without one, they are numbers by the names of
-    the features. Other features keep their values, but the structural ones follow the patch.
+    Raw columns become features by the model's rule; without a rule, `columns` holds numbers by the
+    names of the features. Other features keep their values, except that structural ones follow the
+    patch.
 
     >>> from gpn_scale import build_graph
     >>> from gpn_scale.diffusion.edge_patch import rewired
@@ -68,7 +69,7 @@ def changed_features(
         node: The node.
         patch: Edges that it gains and loses.
         columns: New values of raw columns by name.
-        features: A whole feature row, (F,) or (1, F); nothing else may be given then.
+        features: A whole feature row, (F,) or (1, F), instead of `columns`.
 
     Raises:
         GraphError: a column is unknown, a value cannot be read, or features have another shape.

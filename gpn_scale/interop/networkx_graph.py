@@ -1,4 +1,4 @@
-"""`to_networkx`: graphs and predictions for networkx, which is imported when it is called.
+"""`to_networkx`: graphs and predictions for networkx, which is only imported on a call.
 
 Shapes: N nodes, F feature columns.
 """

@@ -1,4 +1,4 @@
-"""`log_run`: a finished run for MLflow; the sole user of mlflow, which the extra [mlflow] installs.
+"""`log_run`: logs a finished run to MLflow; the only module that imports mlflow (extra [mlflow]).
 
 A run directory has all that a tracking server wants, so that training needs no server: it is logged
 afterwards, as often and from wherever one likes.

@@ -127,5 +127,5 @@ def kernel_gcn_options(config: RunConfig) -> KernelGCNOptions:
 
 
 def _is_large(config: RunConfig) -> bool:
-    """Return whether this is the recipe of ogbn-arxiv, the only one with batch-norm."""
+    """Return whether this is the recipe of ogbn-arxiv, the only one with batch normalisation."""
     return config.encoder.batch_norm

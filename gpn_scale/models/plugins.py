@@ -1,7 +1,7 @@
-"""Models from a user's own files, and from installed packages that offer some.
+"""Models from a user's own files and from installed packages.
 
-A plug-in is Python code that is run, with all rights of the user: load only files and packages that
-you trust.
+A plug-in is Python code that runs with all permissions of the user: load only files and packages
+that you trust.
 """
 
 import importlib.util
@@ -31,9 +31,9 @@ _names_of_file: dict[Path, tuple[str, ...]] = {}
 def load_plugins(paths: Sequence[Path | str]) -> tuple[str, ...]:
     """Run files that register models, and return the names of these models.
 
-    A file registers models as it is run, with `gpn_scale.models.registry.register`; or it has a
-    function `register(models)`, which is called with a mapping of all models and adds to it. A
-    file that this process has loaded before is not run again.
+    A file registers models when it is run, with `gpn_scale.models.registry.register`; or it defines
+    a function `register(models)`, which is called with a mapping of all models and adds to it. A
+    file that this process has already loaded is not run again.
 
     >>> from tempfile import TemporaryDirectory
     >>> text = "def register(models): models['My-APPNP'] = models['APPNP']"
@@ -61,8 +61,8 @@ def load_plugins(paths: Sequence[Path | str]) -> tuple[str, ...]:
 def load_installed_models() -> tuple[str, ...]:
     """Register the models of installed packages, once per process, and return their names.
 
-    Packages offer them by the entry-point group `gpn_scale.models`. One that fails gives a warning,
-    since nobody has asked for its models.
+    Packages offer models in the entry-point group `gpn_scale.models`. A package that fails only
+    causes a warning, since nobody has requested its models.
 
     >>> load_installed_models()  # no such package is installed here
     ()
@@ -112,8 +112,8 @@ def _new_names(path: Path, before: Mapping[str, ModelSpec]) -> tuple[str, ...]:
     names = tuple(name for name in MODELS if name not in before)
     if not names:
         raise ConfigError(
-            f"the plug-in {path} registers no model, expected a function register(models), or "
-            "calls of gpn_scale.models.registry.register",
+            f"the plug-in {path} does not register a model, expected a function register(models) "
+            "or calls of gpn_scale.models.registry.register",
             arguments=("plugins",),
         )
     return names
@@ -140,7 +140,7 @@ class _Models(MutableMapping[str, ModelSpec]):
         register(name, spec)
 
     def __delitem__(self, name: str) -> None:
-        raise ConfigError(f"the model {name!r} is to be removed, expected new models only")
+        raise ConfigError(f"a plug-in removes the model {name!r}, expected it to add models only")
 
     def __iter__(self) -> Iterator[str]:
         return iter(MODELS)
@@ -151,7 +151,7 @@ class _Models(MutableMapping[str, ModelSpec]):
 
 @contextmanager
 def _faults_of(what: str, path: Path | None = None) -> Iterator[None]:
-    """Turn every exception of foreign code into one sentence; `what` is its subject.
+    """Turn every exception of third-party code into one sentence; `what` is its subject.
 
     Raises:
         ConfigError: the block raised an exception, or asked to end the process.

@@ -1,6 +1,6 @@
 """The protocol that GPN and every comparison model satisfy.
 
-Experiments, the command line and benchmarks use models through `NodeClassifier` alone.
+Experiments, the command line and benchmarks use models only through `NodeClassifier`.
 
 Shapes: N nodes, B perturbed or scored nodes.
 """
@@ -69,7 +69,7 @@ class NodeClassifier(Protocol):
         """Refuse a graph that the model cannot be fitted on, before anything is computed.
 
         Raises:
-            GpnScaleError: the graph, the configuration or the installation does not fit.
+            GpnScaleError: the graph, the configuration or the installation is not suitable.
         """
 
     def fit(self, graph: Graph, *, store: Path | None = None) -> Self:

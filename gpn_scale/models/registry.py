@@ -117,18 +117,18 @@ def register(name: str, spec: ModelSpec) -> None:
     """
     if name in MODELS:
         raise ConfigError(
-            f"a model {name!r} is registered already, expected a new name", arguments=("models",)
+            f"a model {name!r} is already registered, expected a new name", arguments=("models",)
         )
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ConfigError(
-            f"a model is to be registered as {name!r}, expected letters, digits, '+', '-', '_' and "
-            "'.', beginning with a letter or digit",
+            f"the model name is {name!r}, expected letters, digits, '+', '-', '_' and '.', "
+            "beginning with a letter or digit",
             arguments=("models",),
         )
     if not callable(getattr(spec, "setting", None)):
         raise ConfigError(
-            f"the model {name!r} is registered with {type(spec).__name__}, expected an entry such "
-            "as BaselineSpec(MyModel)",
+            f"the model {name!r} is registered with {type(spec).__name__}, expected an entry "
+            "such as BaselineSpec(MyModel)",
             arguments=("models",),
         )
     MODELS[name] = spec
@@ -169,8 +169,8 @@ def setting_of(
     changes = [*changes, *own]
     if (model := dict(changes).get("model")) is not None:
         raise ConfigError(
-            f"model is to be {model!r}, expected no such change of {kind}, which would then be "
-            "another model under this name: choose models by name",
+            f"model is set to {model!r}, which would turn {kind} into another model under the same "
+            "name: choose models by name",
             arguments=("models",),
         )
     return MODELS[kind].setting(kind, recipe, changes, graph)

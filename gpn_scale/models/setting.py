@@ -1,4 +1,4 @@
-"""Settings of models: everything needed to create, check and identify a model of the comparison."""
+"""Settings of models: everything that is needed to create, check and identify a model."""
 
 import hashlib
 import json
@@ -32,7 +32,7 @@ class ModelSetting(ABC):
     config: RunConfig
     """Configuration of training."""
     options: Any = field(default_factory=NoOptions)
-    """Hyper-parameters that the configuration does not have, a frozen dataclass."""
+    """Hyper-parameters that are not part of the configuration, in a frozen dataclass."""
 
     @property
     @abstractmethod
@@ -51,7 +51,7 @@ class ModelSetting(ABC):
 
     @property
     def base(self) -> "ModelSetting | None":
-        """Setting of the network that a post-hoc method stands on; None for all other models."""
+        """Setting of the network that a post-hoc method extends; None for all other models."""
         return None
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Entries of the registry: how the recipe of a dataset becomes the setting of a model."""
+"""Entries of the registry, which turn the recipe of a dataset into the setting of a model."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -56,7 +56,7 @@ class GPNSpec:
     configure: Callable[[RunConfig, Graph], RunConfig] = lambda config, graph: config
     """Function from the recipe, with changes, to the configuration of training."""
     predicts_with_recipe: bool = False
-    """Whether predictions diffuse as the recipe says, although training does not."""
+    """Whether predictions use the diffusion of the recipe although training does not."""
     model: Literal["GPN", "GPN+"] = "GPN"
     """The model itself."""
     fixed: tuple[str, ...] = ()

@@ -1,1 +1,1 @@
-"""The forward pass and nothing else: features -> latent -> density -> evidence -> posterior."""
+"""The forward pass: features -> latent -> density -> evidence -> posterior."""

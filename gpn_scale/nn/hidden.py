@@ -100,7 +100,7 @@ def block_rows(input_NH: Tensor) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Layer:
-    """What both passes need besides the tensors that have a gradient."""
+    """Inputs of both passes besides the tensors that have a gradient."""
 
     norm: BatchNorm | None
     moments: Moments | None

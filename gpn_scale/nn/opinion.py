@@ -1,4 +1,4 @@
-"""`Opinion`: which class a node and its neighbourhood speak for, by diffused logits.
+"""`Opinion`: a perceptron whose diffused logits predict the class of a node.
 
 Shapes: N nodes, B roots, C classes, F features, P clusters.
 """

@@ -1,4 +1,4 @@
-"""How well each class is predicted: the confusion of classes, figures per class, class balance.
+"""Facts about the prediction of each class: confusions, figures per class, class balance.
 
 Shapes: C classes.
 """

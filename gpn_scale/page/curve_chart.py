@@ -13,7 +13,7 @@ from gpn_scale.page.palette import LIGHT
 _COLOURS = (LIGHT["hue-0"], LIGHT["hue-3"], LIGHT["hue-2"], LIGHT["hue-4"], LIGHT["ink"])
 _DASHES = ([1, 0], [7, 3], [2, 3], [9, 3, 2, 3], [14, 3])
 MOST_LINES = len(_DASHES)
-"""Number of curves that can be told apart in one chart."""
+"""Number of curves that can be distinguished in one chart."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +28,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurveAxes:
-    """What the axes of a chart of curves show."""
+    """Axes of a chart of curves."""
 
     x_title: str
     y_title: str

@@ -23,7 +23,7 @@ _POINTS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DetectionCurve:
-    """How one score detects nodes, from the highest threshold to the lowest."""
+    """Detection of nodes by one score, from the highest threshold to the lowest."""
 
     score: str
     """Name of the score."""

@@ -1,4 +1,4 @@
-"""Histograms of how much evidence nodes have, and how far it conflicts.
+"""Histograms of the amount of evidence that nodes have, and of its conflict.
 
 Shapes: N nodes.
 """

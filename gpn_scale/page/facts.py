@@ -54,11 +54,11 @@ class TemperatureFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KnownFacts:
-    """What the page shows of the p-values."""
+    """Facts about the p-values."""
 
     validation_nodes: int
     notes: tuple[str, ...]
-    """What a reader should know, one sentence each."""
+    """Notes for readers, one sentence each."""
     p_known: Histogram | None
     """P-values that a node is known, of known test nodes and of unknown nodes; None for few."""
     distance: float | None
@@ -78,7 +78,7 @@ class PredictionFacts:
     unknown_nodes: int
     """Number of nodes with a mark."""
     left_out: tuple[str, ...]
-    """What is not shown because of too few nodes, one sentence each."""
+    """Figures that are not shown because of too few nodes, one sentence each."""
     detection: UnknownDetection | None
     """Detection of unknown nodes by the four scores; None without marks."""
     detection_intervals: Mapping[str, Any]
@@ -105,9 +105,9 @@ class PredictionFacts:
     """P-values that a node is known; None for a model without them."""
     classes: ClassFacts
     errors: tuple[DetectionCurve, ...]
-    """How scores detect errors among the test nodes; () for too few."""
+    """Detection of errors among the test nodes by each score; () if there are too few."""
     unknown: tuple[DetectionCurve, ...]
-    """How scores detect unknown nodes; () for too few."""
+    """Detection of unknown nodes by each score; () if there are too few."""
     nodes: NodeRows
 
 
@@ -134,4 +134,4 @@ class RunFacts:
     prediction: PredictionFacts | None = None
     """None if the run is not finished, or has neither test nor unknown nodes."""
     missing: tuple[str, ...] = ()
-    """What is not shown, and how to get it; one sentence each."""
+    """Notes on what is not shown and how to get it, one sentence each."""

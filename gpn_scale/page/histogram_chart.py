@@ -11,7 +11,7 @@ from gpn_scale.page.palette import LIGHT
 from gpn_scale.page.texts import power_of_ten
 
 AxisKind = Literal["plain", "percent", "log"]
-"""How values are labelled: as they are, as fractions in percent, as powers of ten."""
+"""Formats of labels: plain values, fractions in percent, or powers of ten."""
 
 _COLOURS = (LIGHT["hue-0"], LIGHT["hue-3"], LIGHT["hue-2"])
 _DASHES = ([1, 0], [7, 3], [2, 3])

@@ -1,4 +1,4 @@
-"""How the p-values of GPN+ are distributed over known and unknown nodes."""
+"""Distributions of the p-values of GPN+ over known and unknown nodes."""
 
 import numpy as np
 from numpy.typing import NDArray

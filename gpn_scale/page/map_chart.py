@@ -23,7 +23,7 @@ MOST_DRAWN = 1000
 """Number of nodes that a file shows at most."""
 _HEIGHT = 340
 _RARE_POSITION, _RARE_EVIDENCE = 0.02, 0.06
-"""Fraction of nodes that the frame, and the scale of colours, need not cover."""
+"""Fraction of nodes that may lie outside the frame and the colour scale."""
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "stroke")
 _UNKNOWN = "cross"
 _RNG_SEED = 0

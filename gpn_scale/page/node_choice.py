@@ -1,4 +1,4 @@
-"""Which nodes a page lists, and in which order.
+"""Choice and order of the nodes that a page lists.
 
 Shapes: N nodes, R listed nodes.
 """

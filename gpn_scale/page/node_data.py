@@ -47,7 +47,7 @@ def json_text(value: Any) -> str:
 
 
 def node_data(rows: NodeRows, class_names: Sequence[str]) -> dict[str, Any]:
-    """Return all columns of the listed nodes, with numbers rounded to what is shown."""
+    """Return all columns of the listed nodes, with numbers rounded as they are shown."""
     contributors, neighbours = rows.contributors, rows.neighbours
     return {
         "classes": list(class_names),

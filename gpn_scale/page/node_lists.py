@@ -119,7 +119,7 @@ class _Explained:
     """The contributors of some of the listed nodes."""
 
     rows: NDArray[np.int64]
-    """Which of the listed nodes they are."""
+    """Positions of these nodes in the list."""
     contributors: Contributors
     is_bound: bool = False
     """Whether shares are lower bounds."""
@@ -127,7 +127,7 @@ class _Explained:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """What contributors are computed from."""
+    """Inputs from which contributors are computed."""
 
     classifier: GPNClassifier
     graph: Graph

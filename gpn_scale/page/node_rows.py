@@ -1,4 +1,4 @@
-"""`NodeRows`: the nodes that a page lists, with all that it shows of each.
+"""`NodeRows`: the nodes that a page lists, with everything that it shows about each.
 
 Shapes: R listed nodes, M entries of lists.
 """
@@ -21,7 +21,7 @@ class IndexLists:
     """A list of indices into `NodeRows.names` for each listed node."""
 
     start: NDArray[np.int64]
-    """Where each list begins, and where the last one ends, (R + 1,)."""
+    """Offsets of the lists, (R + 1,)."""
     index: NDArray[np.int64]
     """The entries of all lists, one list after another, (M,)."""
 
@@ -41,7 +41,7 @@ class ContributorLists:
     is_bound: NDArray[np.bool_]
     """Whether the shares of a listed node are lower bounds, (R,)."""
     source: str
-    """Where the weights come from, or why there are none, as a sentence."""
+    """One sentence on the source of the weights, or on why there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -62,7 +62,7 @@ class NodeRows:
     total: int
     """Number of nodes of the graph."""
     choice: str
-    """Which nodes are listed, as a sentence."""
+    """One sentence on which nodes are listed."""
     node: NodeIds
     """Ids of the listed nodes, (R,)."""
     names: tuple[str, ...]

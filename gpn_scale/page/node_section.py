@@ -1,4 +1,4 @@
-"""The section that lists the nodes: which the model does not know, and why."""
+"""The section that lists nodes: those that the model does not know, and why."""
 
 from dataclasses import dataclass
 

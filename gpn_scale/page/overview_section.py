@@ -44,7 +44,7 @@ def _notices(facts: RunFacts) -> list[tuple[str, Sequence[str]]]:
     left_out = () if facts.prediction is None else facts.prediction.left_out
     changes = () if facts.report is None else _changes(facts.report)
     notices = [
-        ("Compared with the run that it went on from", changes),
+        ("Compared with the run that training started from", changes),
         ("Few labelled nodes", warnings),
         ("What is missing here", facts.missing),
         ("Not shown, because of too few nodes", left_out),
@@ -53,7 +53,7 @@ def _notices(facts: RunFacts) -> list[tuple[str, Sequence[str]]]:
 
 
 def _changes(report: Report) -> Sequence[str]:
-    """Return what has changed against the run that training went on from, one sentence each."""
+    """Return the changes relative to the run that training started from, one sentence each."""
     if not report.warm_start:
         return ()
     change = QualityChange(**report.warm_start)

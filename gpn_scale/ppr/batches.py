@@ -26,7 +26,7 @@ Prepared = TypeVar("Prepared")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BatchSource:
-    """The data that batches are assembled from, and the part of each batch this rank takes.
+    """The data from which batches are assembled, and this rank's part of each batch.
 
     >>> from tempfile import TemporaryDirectory
     >>> from gpn_scale.ppr.example import EXAMPLE_DIFFUSION, example_graph, example_store
@@ -55,7 +55,7 @@ class BatchSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusterSampling:
-    """How a batch estimates the mean evidence of the tail's clusters.
+    """Settings with which a batch estimates the mean evidence of the tail's clusters.
 
     >>> from tempfile import TemporaryDirectory
     >>> from gpn_scale.ppr.example import EXAMPLE_DIFFUSION, example_graph, example_store
@@ -126,7 +126,7 @@ class PPRBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochCost:
-    """Number of encodings in an epoch; nodes drawn from the whole graph do not count.
+    """Number of encodings in an epoch, not counting nodes drawn from the whole graph.
 
     >>> EpochCost(encodings=100, distinct=75).repeated_fraction
     0.25
@@ -312,7 +312,7 @@ def epoch_cost(root_batches: Iterable[NodeIds], store: PPRStore) -> EpochCost:
 
 
 def _generator(rng_seed: int, *place: int) -> np.random.Generator:
-    # A seed of `[rng_seed, *place]` would not do: a trailing 0 is ignored.
+    # The seed `[rng_seed, *place]` would not work, because a trailing 0 is ignored.
     return np.random.default_rng(np.random.SeedSequence(rng_seed, spawn_key=place))
 
 
@@ -323,7 +323,7 @@ def _in_order(
     if workers == 0:
         yield from map(make, indices)
         return
-    # However the block is left, it waits for the batches under way: one per thread.
+    # On leaving the block for any reason, wait for the batches in progress, one per thread.
     with ThreadPoolExecutor(workers, thread_name_prefix="batches") as pool:
         ahead: deque[Future[Prepared]] = deque()
         for index in indices:

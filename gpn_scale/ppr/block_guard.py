@@ -1,7 +1,7 @@
-"""Checks the blocks of a store's shards before rows are read from them, each block once.
+"""Checks each block of a store's shards once, before rows are read from it.
 
-The blocks of all shards are numbered consecutively, so that one lookup per array tells whether all
-requested rows lie in blocks that were checked before.
+The blocks of all shards are numbered consecutively, so that one lookup per array shows whether all
+requested rows lie in blocks that have already been checked.
 
 Shapes: S shards, B requested rows.
 """
@@ -62,7 +62,7 @@ class BlockGuard:
         return int(self._checked.sum())
 
     def forget(self, index: int, shard: OpenShard) -> None:
-        """Check a shard anew that was opened again, if its file is another one or has changed."""
+        """Check a reopened shard again if its file was replaced or changed."""
         if self._identity.setdefault(index, shard.identity) != shard.identity:
             self._identity[index] = shard.identity
             self._checked[self._first_block_S[index] : self._first_block_S[index + 1]] = False
@@ -71,7 +71,7 @@ class BlockGuard:
         """Check the blocks that hold the pointers and masses of rows, before they are read.
 
         Raises:
-            StoreError: a block is damaged, or a file was cut short.
+            StoreError: a block is damaged, or a file was truncated.
         """
         if not _checking:
             return

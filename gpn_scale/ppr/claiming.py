@@ -1,4 +1,4 @@
-"""Claiming a directory for a build: what may be in it, and what is removed."""
+"""Claims a directory for a build: checks its content, and removes files of an earlier store."""
 
 import re
 from dataclasses import asdict
@@ -27,7 +27,7 @@ Existing = Literal["refuse", "resume", "overwrite", "share"]
 
 
 def claim_directory(directory: Path, build: Build, existing: Existing) -> None:
-    """Prepare `directory` for `build`, or refuse it; `overwrite` removes the former store.
+    """Prepare `directory` for `build`, or refuse it; `overwrite` removes the earlier store.
 
     >>> from tempfile import TemporaryDirectory
     >>> from gpn_scale.ppr.example import example_store
@@ -82,7 +82,7 @@ def claim_directory(directory: Path, build: Build, existing: Existing) -> None:
 def _check_resumable(directory: Path, build: Build) -> None:
     if was_updated(directory):
         raise StoreError(
-            f"{directory} was updated since it was built, so that its build cannot be resumed: "
+            f"{directory} has been updated since it was built, so its build cannot be resumed: "
             "repair it with repair_store if it is damaged, or build it again with "
             "existing='overwrite'",
             arguments=("repair_store", "existing=overwrite"),

@@ -1,9 +1,9 @@
-"""Generations of a store: the build that it began with, and a folder for every later one.
+"""Generations of a store: the original build, and a folder for every update.
 
-An update computes some rows again and writes them to a folder of its own, which is an ordinary
-store of these rows. The manifest of the store then lists its generations, oldest first, and a row
-is read from the newest one that has it. Older files stay as they are, so that readers who opened
-the store before go on with what they opened.
+An update recomputes some rows and writes them to a new folder, which is an ordinary store of these
+rows. The manifest of the store then lists its generations, oldest first, and a row is read from the
+newest one that has it. Older files do not change, so that readers which opened the store earlier
+can continue.
 
 Shapes: G generations, S shards of all of them, B requested rows, R rows of the later generations.
 """
@@ -47,7 +47,7 @@ def generation_folder(number: int) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Generation:
-    """One generation, whose sizes and shard headers were checked.
+    """One generation; its file sizes and shard headers have been checked.
 
     >>> from tempfile import TemporaryDirectory
     >>> from gpn_scale.ppr.example import example_store
@@ -85,7 +85,7 @@ class Generation:
         return read_node_file(self.path / name, wanted, dtype, size, below=below)
 
     def moved(self, num_roots: int) -> NDArray[np.float32] | None:
-        """Return how far the rows of the whole store may have moved; None if none has.
+        """Return bounds on how far the rows of the whole store moved; None if none did.
 
         Raises:
             StoreError: the file is damaged.
@@ -135,7 +135,7 @@ def open_generations(directory: Path, manifest: Mapping[str, Any]) -> list[Gener
 
 
 def was_updated(directory: Path) -> bool:
-    """Return whether the store in `directory` has generations besides that of its build.
+    """Return whether the store in `directory` has been updated since its build.
 
     >>> was_updated(Path("no_store"))
     False
@@ -164,13 +164,13 @@ def remove_generation(folder: Path, *, keep: Collection[str] = ()) -> None:
     names = [path.name for path in folder.iterdir() if path.name not in keep]
     remove(*(folder / name for name in names if re.fullmatch(STORE_FILES, name)))
     remove_left_over(folder, lambda name: re.fullmatch(STORE_FILES, name) is not None)
-    with suppress(OSError):  # something else is in it
+    with suppress(OSError):  # the folder is not empty
         remove_folder(folder)
 
 
 @dataclass(frozen=True, slots=True)
 class ShardPlace:
-    """Where one of the shards of all generations lies.
+    """Location of a shard of any generation.
 
     >>> info = ShardInfo(build="f00d", clusters=None, first=0, rows=2, entries=3, num_clusters=0)
     >>> ShardPlace(Path("store") / shard_name(0), info, num_nodes=7).path.name
@@ -184,7 +184,7 @@ class ShardPlace:
 
 
 class RowPlaces:
-    """Finds the rows of a store: the newest generation that has a root's row counts.
+    """Finds the rows of a store, each in the newest generation that has it.
 
     >>> from tempfile import TemporaryDirectory
     >>> from gpn_scale.ppr.example import example_store
@@ -217,7 +217,7 @@ class RowPlaces:
         return np.union1d(self._generations[0].roots(), self._later[0]).astype(np.int64)
 
     def of(self, nodes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the shard of each node's row and its place in the shard; all have rows, (B,)."""
+        """Return the shard of each node's row, and its position there, (B,); all must have rows."""
         if len(self._generations) == 1:
             return self._in_generation(0, self._position_in_first(nodes))
         later_R, shard_R, local_R = self._later

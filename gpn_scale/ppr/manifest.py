@@ -1,4 +1,4 @@
-"""What a store says about itself: the files `build.json` and `manifest.json`."""
+"""The files `build.json` and `manifest.json`, which describe a store."""
 
 import re
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ LEFT_OVER = rf"\.{STORE_FILES}\.\d+\.tmp"
 """Regular expression for temporary files of a store, see `gpn_scale.files.replacing`."""
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots, which would forbid the cached hash
+@dataclass(frozen=True, kw_only=True)  # slots would not allow the cached hash
 class Build:
     """The content of `build.json`: what is built, and how it is divided into shards.
 
@@ -60,7 +60,7 @@ class Build:
     graph_fingerprint: str
     """`Graph.structure_fingerprint()` of the graph."""
     parameters: Mapping[str, Any]
-    """Everything that the rows depend on besides the graph."""
+    """Parameters, besides the graph, that determine the rows."""
     num_nodes: int
     """Number of nodes N."""
     num_roots: int
@@ -74,7 +74,7 @@ class Build:
     num_clusters: int
     """Number of clusters P; 0 without clusters."""
     graph: Mapping[str, Any] | None = None
-    """What `StoredGraph` needs besides its arrays; None if the store does not hold its graph."""
+    """Facts about the stored graph besides its arrays; None if the store does not contain it."""
 
     @classmethod
     def of(cls, stored: Mapping[str, Any], source: Path | str = BUILD) -> "Build":
@@ -141,7 +141,7 @@ def read_build(path: Path) -> Build:
     3
 
     Raises:
-        StoreError: the file is missing or damaged, or holds what no build writes.
+        StoreError: the file is missing, damaged, or not written by a build.
     """
     return Build.of(read_sealed(path), path)
 
@@ -155,7 +155,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     gpn_scale.errors.StoreError: no_store is not a PPR store (no manifest.json): ...
 
     Raises:
-        StoreError: there is no manifest, it is damaged, or holds what no build writes.
+        StoreError: the manifest is missing, damaged, or not written by a build.
     """
     if (directory / MANIFEST).exists():
         path = directory / MANIFEST
@@ -188,7 +188,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
 
 
 def read_build_seconds(directory: Path) -> float:
-    """Return the recorded build time of the store in `directory`; 0 if there is none.
+    """Return the recorded build time of the store in `directory` in seconds; 0 without a record.
 
     >>> read_build_seconds(Path("no_store"))
     0.0
@@ -233,7 +233,7 @@ def manifest_shard_info(
 
 
 def check_size(path: Path, num_bytes: int) -> None:
-    """Check that a file has a size.
+    """Check that a file has the expected size.
 
     >>> check_size(Path("no_file"), 3)
     Traceback (most recent call last):
@@ -241,7 +241,7 @@ def check_size(path: Path, num_bytes: int) -> None:
     gpn_scale.errors.StoreError: no_file is missing
 
     Raises:
-        StoreError: it is missing or has another size.
+        StoreError: the file is missing or has a different size.
     """
     if not path.is_file():
         raise StoreError(f"{path} is missing")

@@ -1,7 +1,7 @@
-"""Whether `build.json` and `manifest.json` hold what a build writes, before anything is believed.
+"""Checks that `build.json` and `manifest.json` contain only what a build writes.
 
-Their checksums detect damage. What a file says may still be made up, or written by hand, and must
-not lead to a path outside of the store, to an endless loop, or to a traceback.
+Checksums detect damage, but a file may also be made up or edited by hand. Such a file must not lead
+to a path outside the store, to an endless loop, or to a traceback.
 """
 
 import re
@@ -26,7 +26,7 @@ _BUILD_TYPES: dict[str, tuple[type, ...]] = {
     "num_clusters": (int,),
     "graph": (dict, type(None)),
 }
-"""Entries of `build.json`, which a manifest has too, with their types."""
+"""Entries of `build.json` and of manifests, with their types."""
 _GRAPH_TYPES: dict[str, tuple[type, ...]] = {
     "directed": (bool,),
     "edges": (int,),
@@ -35,18 +35,18 @@ _GRAPH_TYPES: dict[str, tuple[type, ...]] = {
 }
 """Facts about a stored graph, with their types."""
 GENERATIONS, HISTORY = "generations", "history"
-"""Entries that only the manifest of a store has that was updated."""
+"""Entries that only the manifest of an updated store has."""
 COUNTED = ("edges_added", "edges_removed")
-"""What each record of a history counts."""
+"""Counts in each record of a history."""
 FIRST_FOLDER = "."
-"""Folder of the generation that a build writes: the store's own."""
+"""Folder of the generation of the build: that of the store itself."""
 _FOLDER = re.compile(r"generation-\d{5,}")
 _MOST_NODES, _MOST_EDGES, _MOST_SHARDS = 1 << 31, 1 << 50, 1 << 20
 _LEAST = {"num_nodes": 0, "num_roots": 0, "rows_per_shard": 1, "k": 1, "num_clusters": 0}
 
 
 def check_build(source: Path | str, stored: Mapping[str, Any]) -> None:
-    """Refuse a description of a build that no build writes; `source` names it in messages.
+    """Refuse a build description that no build writes; `source` names it in messages.
 
     >>> check_build("build.json", {"format": "gpn_scale.ppr"})  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -86,7 +86,7 @@ def check_lists(
     num_shards: int,
     optional: Collection[str] = (),
 ) -> None:
-    """Refuse a manifest whose lists of files and shards are not those of its build.
+    """Refuse a manifest whose lists of files and shards do not match its build.
 
     >>> lists = {"files": {}, "shards": []}
     >>> check_lists("manifest.json", lists, files=set(), num_shards=0)
@@ -98,7 +98,7 @@ made up; build the store again with existing='overwrite'
 
     Args:
         source: Name of the manifest in messages.
-        stored: The manifest; its build was checked.
+        stored: The manifest, whose build has been checked.
         files: Names of the files that its build has besides shards.
         num_shards: Number of shards that its build has.
         optional: Names of files that it may list in addition.
@@ -119,7 +119,7 @@ made up; build the store again with existing='overwrite'
 
 
 def check_entries(source: Path | str, stored: Mapping[str, Any]) -> None:
-    """Refuse a manifest that does not count the entries of its rows.
+    """Refuse a manifest without a valid number of entries.
 
     >>> check_entries("manifest.json", {"entries": None})
     Traceback (most recent call last):
@@ -128,7 +128,7 @@ def check_entries(source: Path | str, stored: Mapping[str, Any]) -> None:
 build the store again with existing='overwrite'
 
     Raises:
-        StoreError: the entry is missing, or no number of entries.
+        StoreError: the entry is missing, or is not a possible number of entries.
     """
     entries = stored.get("entries")
     if type(entries) is not int or not 0 <= entries <= _MOST_EDGES:
@@ -145,7 +145,7 @@ def is_generation_folder(name: str) -> bool:
 
 
 def check_generations(source: Path | str, stored: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the manifests of the generations that an updated store lists, which are unchecked.
+    """Return the unchecked manifests of the generations that an updated store lists.
 
     >>> check_generations("manifest.json", {"generations": []})
     Traceback (most recent call last):
@@ -178,7 +178,7 @@ build the store again with existing='overwrite'
 
 
 def _is_record(value: Any) -> bool:
-    """Return whether `value` may be what a history says about one update."""
+    """Return whether `value` is a valid record of an update in a history."""
     return isinstance(value, dict) and all(type(value.get(key, 0)) is int for key in COUNTED)
 
 

@@ -1,4 +1,4 @@
-"""Arrays of a store, such as one number per node: read whole and checked, written atomically."""
+"""Arrays of a store, such as one number per node: read whole, checked, and written atomically."""
 
 import hashlib
 import io
@@ -40,11 +40,11 @@ def read_node_file(path: Path, wanted: str, dtype: str, size: int, *, below: flo
         path: The file.
         wanted: Its checksum, from the manifest.
         dtype: Type of the numbers.
-        size: Number of the numbers.
-        below: They are at least 0 and below this.
+        size: Expected number of elements.
+        below: Upper limit of the elements, which must be at least 0 and below it.
 
     Raises:
-        StoreError: the file is missing, damaged, or not such a vector.
+        StoreError: the file is missing, damaged, or does not hold such a vector.
     """
     try:
         data = read_bytes(path, _HEADER_BYTES + 16 * size)
@@ -73,7 +73,7 @@ def _damage(path: Path, problem: str) -> StoreError:
 
 
 def write_node_file(path: Path, array: NDArray[Any]) -> None:
-    """Write an array to the `.npy` file `path`, unless it is there already.
+    """Write an array to the `.npy` file `path`, unless the file already holds it.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:

@@ -1,7 +1,7 @@
-"""A shard that is open for reading: its arrays as memory maps, and the check of its blocks.
+"""A shard that is open for reading: its arrays as memory maps, and checks of its blocks.
 
-Blocks are read with `pread` to be checked. A file that was cut short or cannot be read gives an
-error then, while touching its map would kill the process (SIGBUS).
+Blocks are checked by reading them with `pread`, which returns an error if the file was truncated or
+cannot be read. Accessing its memory map would kill the process instead (SIGBUS).
 
 Shapes: R rows, E kept entries, P clusters.
 """
@@ -26,7 +26,7 @@ from gpn_scale.ppr.sealed import RESUME, RESUME_ARGUMENTS, checksum
 from gpn_scale.ppr.shard import FIELD_OF_ARRAY, ShardInfo
 
 _BLOCKS_AT_A_TIME = 4
-"""Largest number of blocks that are read together; they fit into a core's cache."""
+"""Largest number of blocks that are read together, so that they fit into a core's cache."""
 
 
 class _Buffer(local):
@@ -40,7 +40,7 @@ _buffer = _Buffer()
 
 
 class OpenShard:
-    """A shard whose header was read before; its blocks are checked on request.
+    """An open shard whose header is known; its blocks are checked on request.
 
     >>> from tempfile import TemporaryDirectory
     >>> from gpn_scale.ppr.example import example_store
@@ -58,7 +58,7 @@ class OpenShard:
         num_nodes: Number of nodes N of the graph; ids are below it.
 
     Raises:
-        StoreError: the file is missing, cut short, or its table of hashes is damaged.
+        StoreError: the file is missing or truncated, or its table of hashes is damaged.
     """
 
     def __init__(self, path: Path, info: ShardInfo, num_nodes: int) -> None:
@@ -83,7 +83,7 @@ class OpenShard:
         if not stat.S_ISREG(status.st_mode):
             raise StoreError(f"{path} is not a regular file, expected a shard of a PPR store")
         self.identity = (status.st_dev, status.st_ino, status.st_mtime_ns)
-        """What changes when the file is replaced or written to."""
+        """Identity of the file, which changes if it is replaced or written to."""
         self.check_size()
         table = bytearray(8 * info.num_blocks)
         self._read_into(self._start + self._data_bytes, memoryview(table))
@@ -111,10 +111,10 @@ class OpenShard:
         return Rows(**arrays)
 
     def check_size(self) -> None:
-        """Check that the file is as long as it was, so that its map may be touched.
+        """Check that the file still has its full length, so that its map may be accessed.
 
         Raises:
-            StoreError: it was cut short.
+            StoreError: the file was truncated.
         """
         if (size := os.fstat(self._descriptor).st_size) != self._num_bytes:
             raise StoreError(
@@ -135,7 +135,7 @@ class OpenShard:
             raise self._damage(0, "row pointers are not in order")
 
     def check_blocks(self, blocks: Iterable[int]) -> None:
-        """Check the hashes of blocks, in order, and that their numbers are within their ranges.
+        """Check the hashes of blocks, in order, and the ranges of the numbers in them.
 
         Raises:
             StoreError: a block is damaged; the message names the rows of which it holds parts.
@@ -158,7 +158,7 @@ class OpenShard:
         for place, block in enumerate(run):
             part = data[place * BLOCK_BYTES : (place + 1) * BLOCK_BYTES]
             if checksum_of(part) != int(self._table[block]):
-                raise self._damage(block, "its checksum is another than the stored one")
+                raise self._damage(block, "its checksum differs from the stored one")
         for name, (dtype, offset, end) in self._places.items():
             first, last = max(start, offset), min(stop, end)
             if first < last:  # arrays and blocks start at multiples of every item's size
@@ -169,9 +169,9 @@ class OpenShard:
                     raise self._damage(wrong // BLOCK_BYTES, problem)
 
     def _problem(self, name: str, values: NDArray[Any]) -> str:
-        """Return what is wrong with some numbers of an array; empty if nothing is.
+        """Return what is wrong with some numbers of an array, or an empty text.
 
-        The numbers are the bits of integers, and negative ones and NaN are then the largest.
+        Their bits are compared as unsigned integers, of which negative numbers and NaN are largest.
         """
         largest = values.max()
         if name == "ids":
@@ -201,7 +201,7 @@ class OpenShard:
             high = min(-(-(stop - offset) // stride), shape[0]) - 1
             if low > high:
                 continue
-            if name in ("ids", "weights"):  # pointers may be damaged too, so clip what they say
+            if name in ("ids", "weights"):  # pointers may be damaged too, so clip their values
                 pointers = np.array(self.rows.row_ptr)
                 low = int(np.searchsorted(pointers, low, side="right")) - 1
                 high = int(np.searchsorted(pointers, high, side="right")) - 1

@@ -1,4 +1,4 @@
-"""Files that the parts of a build keep in its directory until the store is finished.
+"""Files in the directory of a build that its parts keep until the store is finished.
 
 With clusters, every part writes `total_mass.npy`, which finishing needs and only a process with the
 graph can compute, and `parts.json` with the checksums of this array and of `clusters.npy`. Their
@@ -123,7 +123,7 @@ class PartFiles:
 
     @property
     def counts(self) -> list[int]:
-        """For every part that began here, the number of parts that it was one of."""
+        """Total number of parts that each part recorded here was started with."""
         matches = [_RECORD.fullmatch(path.name) for path in sorted(self.directory.iterdir())]
         return [int(match[2]) for match in matches if match]
 
@@ -138,12 +138,12 @@ class PartFiles:
         return _seconds(self.directory / _record_name(index, count))
 
     def record_seconds(self, index: int, count: int, seconds: float) -> None:
-        """Record the time of part `index` of `count`, former processes included."""
+        """Record the time of part `index` of `count`, including earlier processes."""
         write_json(self.directory / _record_name(index, count), {"seconds": seconds})
 
 
 def check_same_build(directory: Path, build: Build) -> None:
-    """Check that `directory` holds `build`, begun by whichever process.
+    """Check that `directory` holds `build`, no matter which process began it.
 
     >>> from tempfile import TemporaryDirectory
     >>> from gpn_scale.ppr.example import example_store
@@ -167,7 +167,7 @@ def check_same_build(directory: Path, build: Build) -> None:
 
 
 def remove_part_files(directory: Path) -> None:
-    """Remove the files of parts in `directory`, and what dead processes have left there.
+    """Remove the files of parts in `directory`, and temporary files of processes that ended.
 
     >>> from tempfile import TemporaryDirectory
     >>> from gpn_scale.ppr.example import example_store

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Rows:
-    """Compressed rows of B roots with E entries in total, and cut mass by P clusters.
+    """Compressed rows of B roots with E entries in total, and their cut mass by P clusters.
 
     The same container serves the kernels' results, the shards of a store and training batches.
 
@@ -33,7 +33,7 @@ class Rows:
     missing_mass: NDArray[np.float32]
     """Mass that the cut removed from each row, (B,)."""
     cut_mass: NDArray[np.floating[Any]]
-    """The same mass per cluster, (B, P); P is 0 without clusters."""
+    """Mass that the cut removed from each row, per cluster, (B, P); P is 0 without clusters."""
 
     @property
     def num_rows(self) -> int:
@@ -50,7 +50,7 @@ class Rows:
         return np.repeat(np.arange(self.num_rows), np.diff(self.row_ptr))
 
     def within(self, chosen: slice) -> "Rows":
-        """Return all rows, but only their entries whose ids lie in a slice; ids count from there.
+        """Return all rows with only the entries whose ids lie in a slice; ids count from its start.
 
         >>> rows = Rows(
         ...     row_ptr=np.array([0, 3]),

@@ -1,4 +1,4 @@
-"""JSON files of a store that contain their own checksum, and how all its files are replaced."""
+"""JSON files of a store, which contain their own checksum, and replacement of a store's files."""
 
 import errno
 import hashlib
@@ -41,7 +41,7 @@ def read_sealed(path: Path) -> dict[str, Any]:
     32
 
     Raises:
-        StoreError: it is missing, damaged, of another kind or of another format version.
+        StoreError: the file is missing, damaged, or of another kind or format version.
     """
     try:
         text = read_text(path)
@@ -81,7 +81,7 @@ def as_stored(value: Mapping[str, Any]) -> dict[str, Any]:
 def differences(
     stored: Mapping[str, Any], wanted: Mapping[str, Any], *, exact: bool = False
 ) -> str:
-    """Return a clause that says where `stored` differs from `wanted`; empty if it does not.
+    """Return a clause that lists how `stored` differs from `wanted`, or an empty text.
 
     With `exact`, entries of `stored` that `wanted` does not have count as well, and 1 differs from
     1.0.
@@ -160,7 +160,7 @@ def replacing_file(path: Path, num_bytes: int) -> Iterator[BinaryIO]:
 
 
 def write_if_other(path: Path, data: bytes) -> None:
-    """Replace the file `path` by `data`, unless it holds these bytes already.
+    """Replace the content of the file `path` by `data`, unless it already holds these bytes.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:

@@ -9,15 +9,15 @@ Files, in the order in which they are written:
 - `cut.npy`, with clusters, holds the mass that all rows together cut from every node;
 - `graph/` holds the structure of the graph, with which an update compares the next one;
 - `manifest.json` makes the store complete;
-- `build_seconds.json`, written along the way, holds the time that the build took so far.
+- `build_seconds.json`, written during the build, holds the time that it has taken so far.
 
 While parts are computed there are further files, see `part_files`; completing the store removes
 them.
 
 Every file is renamed into place, and equal builds have equal bytes (apart from the time), so a
 killed build can be resumed. An update adds a folder (see `generations`) and replaces the manifest.
-Every file is checked before it is believed: JSON when the store is
-opened, whole arrays of nodes when they are first used, and shards block by block, as rows are read.
+Every file is checked before it is used: JSON files when the store is opened, arrays of nodes when
+they are first used, and shards block by block, as rows are read.
 
 Shapes: N nodes of the graph, B requested rows, E kept entries of these, P clusters.
 """
@@ -93,7 +93,7 @@ class PPRStore:
         self.num_clusters = build.num_clusters
         self.k = build.k
         self._build = build
-        # No cycle leads back to the store, so that its marks end as soon as nobody refers to it.
+        # There is no reference cycle, so the marks end with the last reference to the store.
         guards: list[BlockGuard] = []
         self._shard = lru_cache(_MAX_MAPPED)(partial(_open_shard, self._places.shards, guards))
         self._guard = BlockGuard([place.info for place in self._places.shards], self._shard)
@@ -115,7 +115,7 @@ class PPRStore:
             parameters: Required values of some of the store's parameters.
 
         Raises:
-            StoreError: there is no complete store, it is damaged, or it is not as required.
+            StoreError: there is no complete store, or it is damaged or not as required.
         """
         directory = Path(path)
         manifest = read_manifest(directory)
@@ -152,7 +152,7 @@ class PPRStore:
             ) from error
 
     def __reduce__(self) -> tuple[Callable[..., "PPRStore"], tuple[Any, ...]]:
-        # The same rows, also if the store on disk was updated in the meantime.
+        # The copy has the same rows, even if the store on disk has been updated meanwhile.
         return PPRStore, (self.path, dict(self.manifest))
 
     @cached_property
@@ -187,18 +187,18 @@ class PPRStore:
 
     @property
     def history(self) -> list[dict[str, Any]]:
-        """What each update of the store did, oldest first."""
+        """Record of each update of the store, oldest first."""
         return list(self.manifest.get(HISTORY, []))
 
     def update(self, graph: "Graph", *, tolerance: float = 0.01) -> "PPRStore":
-        """Make the rows on disk those of a graph that has changed, and return the updated store.
+        """Update the rows on disk to those of a changed graph, and return the updated store.
 
-        This object goes on with the old rows. `precompute.update.update_store` has further
-        arguments and says what was done.
+        This object keeps reading the old rows. `precompute.update.update_store` has further
+        arguments and returns the plan that was carried out.
 
         Args:
-            graph: The new graph, whose first nodes are those of the store's graph.
-            tolerance: Rows that may have moved by more mass than this are computed again.
+            graph: The new graph, which begins with the nodes of the store's graph.
+            tolerance: Rows of which more than this mass may have moved are recomputed.
 
         Raises:
             ConfigError: the tolerance is not a number of at least 0.
@@ -213,7 +213,7 @@ class PPRStore:
         """Return the structure of the graph of the rows, without features and labels.
 
         Raises:
-            StoreError: the store does not hold its graph, or holds it damaged.
+            StoreError: the store does not contain its graph, or the graph is damaged.
         """
         newest = self._generations[-1]
         return read_stored_graph(
@@ -223,8 +223,8 @@ class PPRStore:
     def moved(self, nodes: ArrayLike) -> NDArray[np.float32]:
         """Return the mass by which the true rows of `nodes` may differ from the stored ones, (B,).
 
-        It is 0 for rows that were computed on the present graph: only updates leave rows as they
-        are whose graph has changed. It comes on top of the mass that the cut removed.
+        It is 0 for rows computed on the current graph; only updates keep rows of an older graph.
+        It comes on top of the mass that the cut removed.
 
         Raises:
             StoreError: as in `rows`.
@@ -247,7 +247,7 @@ class PPRStore:
 
     @cached_property
     def cut_mass_of_node(self) -> NDArray[np.float32] | None:
-        """Mass that all rows together cut from every node, like `cluster_of_node`, (N,)."""
+        """Mass that the cut of all rows removed from every node, (N,); None without clusters."""
         if not self.num_clusters:
             return None
         return self._of_nodes(CUT, "<f4", self.num_nodes, below=np.inf)
@@ -279,7 +279,7 @@ class PPRStore:
         return rows.ids, rows.weights
 
     def rows(self, nodes: ArrayLike) -> Rows:
-        """Return the rows of `nodes`, which may have any order and repeats; no other rows are read.
+        """Return the rows of `nodes`, which may be unsorted and repeated; reads no other rows.
 
         Raises:
             StoreError: `nodes` are not integers, one is out of range or not among the roots, or
@@ -290,7 +290,7 @@ class PPRStore:
         try:
             return self._rows_at(*places)
         except StoreError:
-            # Files may have been repaired under new inodes since they were opened.
+            # A repair may have replaced files since they were opened.
             self._shard.cache_clear()
             return self._rows_at(*places)
 
@@ -329,7 +329,7 @@ class PPRStore:
     def _check_pointers(
         self, shard_B: NDArray[np.int64], start_B: NDArray[np.int64], stop_B: NDArray[np.int64]
     ) -> None:
-        """Refuse row pointers that no build writes, though their checksum is right."""
+        """Refuse row pointers that no build writes, even if their checksum is correct."""
         if (wrong := np.flatnonzero((start_B > stop_B) | (stop_B - start_B > self.k))).size:
             path = self._places.shards[int(shard_B[wrong[0]])].path
             raise StoreError(
@@ -358,22 +358,23 @@ class PPRStore:
         without_row = ids[self._ended_roots[positions] != ids]
         if len(without_row):
             raise StoreError(
-                f"node {without_row[0]} is not among the {self.num_roots} roots of {self.path}; "
-                "to have all nodes, build the store again with roots=None",
+                f"node {without_row[0]} is not among the {self.num_roots} roots of {self.path}; to "
+                "get rows of all nodes, build the store again with roots=None",
                 arguments=("roots=None",),
             )
         return positions
 
 
 def _advice(manifest: Mapping[str, Any], graph_fingerprint: str | None) -> tuple[str, Names]:
-    """Return what to do with a store that is not the requested one, and its arguments."""
+    """Return advice about a store that is not the requested one, and the arguments to change."""
     of_graphs = [listed["graph_fingerprint"] for _, listed in listed_generations(manifest)]
     if graph_fingerprint in (None, of_graphs[-1]):
         return REBUILD, REBUILD_ARGUMENTS
     if graph_fingerprint in of_graphs:
-        return "it was updated to a later version of this graph: use that one", ()
+        return "it has been updated to a later version of this graph: use that version", ()
     return (
-        f"if its graph has become this one, update the store with update(graph), else {REBUILD}",
+        "if this is a later version of its graph, update the store with update(graph), else "
+        f"{REBUILD}",
         ("update_store", *REBUILD_ARGUMENTS),
     )
 
@@ -393,7 +394,7 @@ def _mark_in_use(path: Path) -> InUse:
 
 
 def _groups(shard_B: NDArray[np.int64]) -> list[tuple[int, NDArray[np.int64]]]:
-    """Return each shard with the positions at which it stands, so that it is read once."""
+    """Return each distinct shard with its positions, so that it is read once."""
     order = np.argsort(shard_B, kind="stable")
     used, starts = np.unique(shard_B[order], return_index=True)
     return list(zip(used.tolist(), np.split(order, starts[1:]), strict=False))

@@ -1,4 +1,4 @@
-"""The structure of a store's graph, kept with the rows so that an update can compare the next one.
+"""The structure of a store's graph, kept with its rows so that updates can compare a new graph.
 
 Shapes: N nodes, E stored edges.
 """
@@ -21,7 +21,7 @@ INDPTR, INDICES, WEIGHT = "graph_indptr.npy", "graph_indices.npy", "graph_weight
 
 
 def graph_facts(graph: "Graph", node_names: str | None = None) -> dict[str, Any]:
-    """Return what `build.json` says about a stored graph; `node_names` as in `StoreWriter.begin`.
+    """Return the entry of `build.json` for a graph; `node_names` is as in `StoreWriter.begin`.
 
     >>> from gpn_scale import build_graph
     >>> graph_facts(build_graph([0, 1], [1, 2]))
@@ -36,7 +36,7 @@ def graph_facts(graph: "Graph", node_names: str | None = None) -> dict[str, Any]
 
 
 def names_checksum(names: NDArray[np.str_] | None, count: int) -> str | None:
-    """Return a hash of the first `count` node names, which does not depend on the longest one.
+    """Return a hash of the first `count` node names, independent of the array's item size.
 
     >>> first = names_checksum(np.array(["a", "b"]), 2)
     >>> first == names_checksum(np.array(["a", "b", "longer"]), 2)
@@ -101,7 +101,7 @@ def read_stored_graph(
         num_nodes: N.
 
     Raises:
-        StoreError: the store does not hold its graph, or holds it damaged.
+        StoreError: the store does not contain its graph, or the graph is damaged.
     """
     from gpn_scale.data.graph import MISSING_LABEL, Graph  # loads scipy
     from gpn_scale.data.mapped_checks import check_mapped
@@ -109,8 +109,8 @@ def read_stored_graph(
     facts = manifest["graph"]
     if facts is None:
         raise StoreError(
-            f"{path} does not hold its graph, with which an update compares the new one: build "
-            "the store again with existing='overwrite'",
+            f"{path} does not contain its graph, which an update needs for comparison: build the "
+            "store again with existing='overwrite'",
             arguments=("existing=overwrite",),
         )
     edges = int(facts["edges"])
@@ -139,7 +139,7 @@ def read_stored_graph(
         raise StoreError(f"{path}: {error}") from error
     if graph.structure_fingerprint() != graph_fingerprint:
         raise StoreError(
-            f"{path} holds another graph than that of its rows: build the store again with "
+            f"{path} does not contain the graph of its rows: build the store again with "
             "existing='overwrite'",
             arguments=("existing=overwrite",),
         )

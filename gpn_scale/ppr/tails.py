@@ -29,7 +29,7 @@ ClusterWeight = NDArray[np.float32]
 """Weight (B, P) that each row gives to the mean evidence of each cluster."""
 
 _LEAST_WEIGHT = np.float32(1e-9)
-"""Weight of nodes that no row has cut, which counts only in clusters without other nodes."""
+"""Weight of nodes that no row has cut; it only matters in clusters without other nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,7 +52,7 @@ class Drawn:
 
 
 class AbstractTail(ABC):
-    """A method to account for the mass that the cut removed.
+    """A method that accounts for the mass that the cut removed.
 
     >>> from gpn_scale.ppr.example import EXAMPLE_DIFFUSION, example_graph
     >>> tail = TruncatedTail(example_graph(), EXAMPLE_DIFFUSION)
@@ -113,7 +113,7 @@ class AbstractTail(ABC):
 
 
 class TruncatedTail(AbstractTail):
-    """Leaves the rows as they are: the cut mass is lost.
+    """Keeps the rows unchanged, so that the cut mass is lost.
 
     >>> from tempfile import TemporaryDirectory
     >>> from gpn_scale.ppr.example import EXAMPLE_DIFFUSION, example_graph, example_store
@@ -176,7 +176,7 @@ class ClusterTail(AbstractTail):
         num_clusters: P.
         cluster_of_node: Cluster of every node; None for one cluster of all nodes.
         cut_mass_of_node: Mass that all rows together cut from every node.
-        prior_mass: Above 0; infinity gives all of the cut mass to the mean.
+        prior_mass: Weight of the mean, above 0; infinity gives all of the cut mass to it.
     """
 
     def __init__(

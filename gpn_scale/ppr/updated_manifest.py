@@ -33,7 +33,7 @@ def write_updated_manifest(
     record: Mapping[str, Any] | None,
     alone: bool = False,
 ) -> None:
-    """Replace the manifest of `store` by one that names one more, finished generation.
+    """Replace the manifest of `store` by one that lists an additional, finished generation.
 
     >>> from tempfile import TemporaryDirectory
     >>> from gpn_scale.ppr.example import example_store
@@ -48,8 +48,8 @@ def write_updated_manifest(
         store: The store before the update.
         number: Number of the new generation.
         roots: All roots of the store after the update, sorted.
-        record: What the history says about the update; None to add nothing to it.
-        alone: The new generation has the rows of all roots, and replaces all others.
+        record: Record of the update for the history; None to add none.
+        alone: Whether the new generation has the rows of all roots and replaces all others.
     """
     folder = generation_folder(number)
     newest = read_manifest(store.path / folder)

@@ -20,11 +20,11 @@ from gpn_scale.ppr.sealed import file_checksum
 from gpn_scale.ppr.shard import read_shard_info, shard_name
 
 _MOST_PROBLEMS = 1000
-"""After so many damaged files, the rest is not checked: it may not exist at all."""
+"""Number of damaged files after which the check stops, since the others may not exist at all."""
 
 
 def verify_store(path: Path | str) -> list[str]:
-    """Hash all files of the store in `path` again; return one sentence for each damaged file.
+    """Check the hashes of all files of the store in `path`; return a sentence per damaged file.
 
     >>> from tempfile import TemporaryDirectory
     >>> from gpn_scale.ppr.example import example_store
@@ -36,7 +36,7 @@ def verify_store(path: Path | str) -> list[str]:
     problems = _complaints(read_manifest, directory)
     record = directory / MANIFEST
     if problems and record.exists():
-        # Check the other files as well: build.json also says which shards there are.
+        # Check the other files as well: build.json also defines the shards.
         record = directory / BUILD
         problems += _complaints(read_build, record)
     if problems and (len(problems) > 1 or record.name == MANIFEST):
@@ -49,7 +49,7 @@ def verify_store(path: Path | str) -> list[str]:
 
 
 def _problems_of(directory: Path, build: Build, manifest: Mapping[str, Any] | None) -> list[str]:
-    """Return the problems of one generation; `manifest` is None if only `build.json` is whole."""
+    """Return the problems of one generation; `manifest` is None if only `build.json` is intact."""
     problems: list[str] = []
     files = {} if manifest is None else manifest["files"]
     expected = {BUILD: build.fingerprint, ROOTS: build.roots}

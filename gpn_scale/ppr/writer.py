@@ -1,4 +1,4 @@
-"""Writer of a store of PPR rows, shard by shard: a build can be stopped at any time and resumed.
+"""Writes a store of PPR rows shard by shard; a build can be interrupted at any time and resumed.
 
 Several processes may write shards of one store; the module `store` describes its files.
 """
@@ -54,8 +54,8 @@ if TYPE_CHECKING:
 class StoreWriter:
     """Writes a store; one process begins it, others may join, and each writes its own shards.
 
-    With clusters, call `write_clusters` before the first shard is written and before others join: a
-    shard contains the checksum of the clusters, and with other clusters it counts as not done.
+    With clusters, call `write_clusters` before the first shard is written and before others join:
+    a shard contains the checksum of the clusters, and is not valid with other clusters.
 
     >>> from tempfile import TemporaryDirectory
     >>> rows = Rows(
@@ -101,18 +101,18 @@ class StoreWriter:
         Args:
             path: The directory.
             graph_fingerprint: `Graph.structure_fingerprint()` of the graph.
-            parameters: Everything that the rows depend on besides the graph; a flat JSON dict.
+            parameters: Parameters, besides the graph, that determine the rows; a flat JSON dict.
             num_nodes: N, at most 2**31.
             roots: Sorted node ids without repeats; None for all nodes.
             num_clusters: P; 0 for none.
             rows_per_shard: Rows of each shard but the last.
             k: Largest number of entries of a row.
             existing: What to do with a store in `path`: `refuse` it, `resume` it if it is of the
-                same build, or `overwrite` it; other files are never touched. `share` resumes as
-                well, any number of processes may do so at once, and nothing is removed.
-            graph: The graph, whose structure is kept so that the store can be updated; None for a
-                store that cannot.
-            node_names: `names_checksum` of the nodes, for a `graph` that has lost their names.
+                same build, or `overwrite` it; other files are never touched. `share` resumes
+                without removing anything, in any number of processes at once.
+            graph: The graph, whose structure is stored so that the store can be updated; None for
+                a store that cannot be updated.
+            node_names: `names_checksum` of the nodes, for a `graph` without their names.
 
         Raises:
             StoreError: the directory is not empty and not a store, holds a store that `existing`
@@ -190,12 +190,12 @@ class StoreWriter:
         return clusters
 
     def write_shard(self, index: int, rows: Rows, *, shared: bool = False) -> None:
-        """Write shard `index`, replacing a former one.
+        """Write shard `index`, replacing an earlier version of it.
 
         Args:
             index: Number of the shard.
             rows: Rows of the shard's roots; ids are int32 and cut masses float16.
-            shared: Other processes may write the same shard, with the same bytes.
+            shared: Whether other processes may write the same shard, with the same bytes.
 
         Raises:
             StoreError: the disk is full or not writable; no part of the shard is left. A shared
@@ -237,11 +237,11 @@ class StoreWriter:
 
     @property
     def build_seconds(self) -> float:
-        """Time that the build has taken so far, in this and in former processes."""
+        """Time that the build has taken so far, in this process and earlier ones."""
         return read_build_seconds(self.path)
 
     def record_seconds(self, seconds: float) -> None:
-        """Record the time of the build so far, former processes included; called by one process."""
+        """Record the time of the build so far, with earlier processes; called by one process."""
         write_json(self.path / SECONDS, {"seconds": seconds})
 
     def finish(
@@ -249,13 +249,13 @@ class StoreWriter:
         total_mass: NDArray[np.float64] | None = None,
         moved: NDArray[np.float32] | None = None,
     ) -> None:
-        """Write the manifest, which completes the store; called by one process after all others.
+        """Write the manifest, which completes the store; for one process, after all others.
 
         Args:
             total_mass: Mass that the full rows of all roots together put on every node, (N,);
                 required with clusters, None without.
-            moved: Mass by which each row of the store that this generation belongs to may differ
-                from the true one, on top of its missing mass; None if none differs.
+            moved: Mass by which each row of the generation's store may differ from the true one,
+                in addition to its missing mass; None if no row differs.
 
         Raises:
             StoreError: shards or the clusters are missing or not of this build.

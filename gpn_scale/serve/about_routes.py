@@ -1,4 +1,4 @@
-"""Addresses about the service itself: health, graph, figures, documentation, explorer."""
+"""Routes about the service itself: health, graph, metrics, documentation and explorer."""
 
 import hashlib
 from importlib.resources import files
@@ -29,7 +29,7 @@ _TYPES = {
 
 
 def about_routes(service: Service) -> APIRouter:
-    """Return the addresses that describe the service and its graph."""
+    """Return the routes that describe the service and its graph."""
     router = APIRouter(tags=["service"], responses=documented(421, 500))
 
     @router.get("/health", response_model=HealthAnswer, summary="Whether the service answers.")
@@ -48,7 +48,7 @@ def about_routes(service: Service) -> APIRouter:
         "/metrics",
         responses=documented(401) | {200: {"content": {"text/plain": {}}}},
         response_class=Response,
-        summary="Figures for Prometheus.",
+        summary="Metrics for Prometheus.",
     )
     async def metrics() -> Response:
         return Response(service.metrics.text(), headers={"content-type": CONTENT_TYPE})
@@ -57,7 +57,7 @@ def about_routes(service: Service) -> APIRouter:
 
 
 def page_routes(app: FastAPI) -> APIRouter:
-    """Return the addresses of pages for people, which the description leaves out."""
+    """Return the routes of pages for people, which the OpenAPI description omits."""
     router = APIRouter(include_in_schema=False)
     static = static_files()
 
@@ -87,7 +87,7 @@ StaticFile = tuple[bytes, str, str]
 
 
 def static_files() -> dict[str, StaticFile]:
-    """Return the files of the explorer by name; nothing else can be asked for."""
+    """Return the files of the explorer by name; no other files can be requested."""
     loaded = {}
     for file in (files("gpn_scale.serve") / "static").iterdir():
         suffix = f".{file.name.rpartition('.')[2]}"
@@ -121,7 +121,7 @@ def _health(service: Service) -> Answer:
 
 
 def graph_facts(model: ServedModel) -> Answer:
-    """Return what a client should know of the graph and the model."""
+    """Return the facts about the graph and the model that clients need."""
     graph, columns = model.graph, column_kinds(model.graph)
     promise: dict[str, Any] | None = None
     if model.promise is not None:

@@ -1,4 +1,4 @@
-"""Rows of the table as the JSON objects that the service answers with.
+"""Converts rows of the table of predictions to the JSON objects of answers.
 
 Shapes: B nodes of a request, C classes.
 """
@@ -31,12 +31,12 @@ def json_bytes(value: Any) -> bytes:
 
 
 def finite(value: float) -> float | None:
-    """Return a number as JSON has it: None for NaN and infinity."""
+    """Return a number for JSON: None for NaN and infinity."""
     return value if math.isfinite(value) else None
 
 
 def node_answer(model: ServedModel, node: int) -> Answer:
-    """Return everything that is known of a node: a `NodeAnswer`."""
+    """Return everything that is known about a node: a `NodeAnswer`."""
     table = model.table
     block, row = table.block_of(node)
     answer: Answer = {"id": model.ids.text(node)}
@@ -86,7 +86,7 @@ def predicted_answers(
     promise: Promise | None = None,
     further: Mapping[str, Sequence[Any] | NDArray[Any]] | None = None,
 ) -> list[Answer]:
-    """Return the answers of nodes that are not in the table, or not as they are now.
+    """Return the answers for nodes that are new or changed, and thus not in the table.
 
     Args:
         prediction: Prediction of the nodes.

@@ -1,4 +1,4 @@
-"""The application: all addresses of a service, its errors, and the guard around it."""
+"""The application: all routes of a service, its error handling, and the guard around it."""
 
 import traceback
 from collections.abc import AsyncIterator
@@ -37,8 +37,8 @@ def application(service: Service, reloader: Reloader | None = None) -> ASGIApp:
     """Return the application of a service.
 
     Args:
-        service: What requests share.
-        reloader: Looks for a swapped model while the application runs; None to keep the model.
+        service: State that all requests share.
+        reloader: Checks for a swapped model while the application runs; None to keep the model.
     """
     app = FastAPI(
         title="gpn_scale",
@@ -79,7 +79,7 @@ def _lifespan(service: Service, reloader: Reloader | None) -> Any:
 
 
 def _add_errors(app: FastAPI, service: Service) -> None:
-    """Let every error be one sentence with the right status."""
+    """Turn every error into one sentence with the right status."""
 
     @app.exception_handler(RequestFailure)
     async def failed(_: Request, failure: RequestFailure) -> Response:
@@ -119,7 +119,7 @@ def _add_errors(app: FastAPI, service: Service) -> None:
         text = "".join(traceback.format_exception(error))
         message = f"request {request_id} failed: {type(error).__name__}"
         say("fault", message, level="error", text=f"error: {message}\n{text}", traceback=text)
-        sentence = "the service failed to answer; its log says more under the id of the request"
+        sentence = "the service failed to answer; see its log under the id of the request"
         return json_answer({"error": sentence, "request": request_id}, 500)
 
 
@@ -129,7 +129,7 @@ def _validation_sentence(error: RequestValidationError) -> str:
     place = ".".join(str(part) for part in first["loc"] if part not in ("query", "body", "path"))
     if first["type"] == "json_invalid":
         reason = first.get("ctx", {}).get("error", "")
-        return f"the body is no JSON ({reason} at character {place}), expected an object"
+        return f"the body is not JSON ({reason} at character {place}), expected an object"
     if not place and isinstance(first["input"], bytes):
         return "the body is not sent as JSON: add the header Content-Type: application/json"
     subject = place if place else "the body"

@@ -1,4 +1,4 @@
-"""Addresses of a person's work: lists, and decisions about nodes."""
+"""Routes of the triage lists and of decisions about nodes."""
 
 from dataclasses import asdict
 from typing import Annotated, Literal
@@ -17,7 +17,7 @@ from gpn_scale.serve.web import APIRouter, Query, Response
 
 
 def decision_routes(service: Service) -> APIRouter:
-    """Return the addresses of lists and decisions."""
+    """Return the routes of lists and decisions."""
     router = APIRouter(tags=["decisions"], responses=COMMON | SLOW)
     decisions, run = service.decisions, service.work.run
 

@@ -1,8 +1,8 @@
-"""Decisions of a person about nodes: one JSON line each, in a file that only ever grows.
+"""Decisions of a person about nodes: one JSON line each, in an append-only file.
 
 The first line names the run, so that decisions are never mixed with those of another run. Lines
 are appended under a lock and flushed to disk before they count. A process that is killed while it
-writes leaves a line without an end, which the next writer cuts off.
+writes leaves an incomplete line, which the next writer removes.
 """
 
 import hashlib
@@ -22,18 +22,18 @@ from gpn_scale.messages import say
 from gpn_scale.reading import open_file, parse_json
 
 Kind = Literal["accept", "relabel", "skip"]
-"""What was decided: the prediction is right, the node gets another label, or not now."""
+"""Kinds of decisions: accept the prediction, give the node another label, or decide later."""
 _FORMAT = 1
 _HEADER = "gpn_scale_decisions"
 _LINE_BYTES = 1 << 24
-"""Longer lines are no decisions; requests have bodies of 8 MB by default."""
+"""Largest length of a line in bytes; requests have bodies of at most 8 MB by default."""
 _SHAPE: dict[str, Any] = {"id": str, "decision": str, "time": str, "model": str}
 _SHAPE |= {"label": (str, None), "note": (str, None)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What a person decided about a node."""
+    """A person's decision about a node."""
 
     id: str
     decision: Kind
@@ -41,9 +41,9 @@ class Decision:
     """Name of the class that the node gets; None unless it is relabelled."""
     note: str | None = None
     time: str
-    """When it was decided, in UTC."""
+    """Time of the decision, in UTC."""
     model: str
-    """Fingerprint of the model whose prediction was looked at."""
+    """Fingerprint of the model whose prediction was shown."""
 
 
 def run_fingerprint(config: str, graph: str) -> str:
@@ -58,7 +58,7 @@ class DecisionLog:
     """The decisions of a run, on disk and in memory.
 
     Args:
-        path: The file, which is made when the first decision is stored.
+        path: The file, which is created when the first decision is stored.
         run: Fingerprint of the run.
         graph: Name of its graph, for people who read the file.
 
@@ -119,7 +119,7 @@ class DecisionLog:
             return len(chosen), chosen[max(last - limit, 0) : last][::-1]
 
     def latest(self, node_id: str) -> Decision | None:
-        """Return the last decision about a node, among those that were read; None without one."""
+        """Return the last decision about a node among those read so far, or None."""
         return self._latest.get(node_id)
 
     def decided_ids(self) -> list[str]:
@@ -207,7 +207,7 @@ class DecisionLog:
             if values["decision"] not in get_args(Kind):
                 raise ValueError(f"decision is {values['decision']!r}")
             if values.pop(CHECKSUM, None) not in (None, json_checksum(values)):
-                raise ValueError("its checksum is another one")
+                raise ValueError("its checksum does not match")
             texts: dict[str, Any] = {
                 field.name: values.get(field.name) for field in fields(Decision)
             }
@@ -218,7 +218,7 @@ class DecisionLog:
     def _damage(self, problem: str) -> RunError:
         return RunError(
             f"{self.path} is damaged in line {len(self._decisions) + 2} ({problem}): repair this "
-            "line and leave out its checksum, remove it, or keep decisions in another file",
+            "line and remove its checksum, remove the line, or keep decisions in another file",
             arguments=("decisions",),
         )
 
@@ -228,8 +228,8 @@ class DecisionLog:
             run, version = header["run"], header[_HEADER]
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise RunError(
-                f"{self.path} is no file of decisions: its first line does not name a run; move it "
-                "away, or keep decisions in another file",
+                f"{self.path} is not a file of decisions: its first line does not name a run; move "
+                "it away, or keep decisions in another file",
                 arguments=("decisions",),
             ) from error
         if run != self._run or version != _FORMAT:

@@ -1,4 +1,4 @@
-"""`/docs`: the OpenAPI description as a page that needs nothing from elsewhere."""
+"""`/docs`: the OpenAPI description as a self-contained page."""
 
 from collections.abc import Mapping
 from importlib.resources import files
@@ -85,7 +85,7 @@ def _schema(name: str, facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _type(schema: Mapping[str, Any]) -> str:
-    """Return the type of a schema in words."""
+    """Return a description of a schema's type."""
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
     if "anyOf" in schema:

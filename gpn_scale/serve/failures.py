@@ -1,4 +1,4 @@
-"""Why a request gets no answer: a status, one sentence, and perhaps further fields."""
+"""Failures of requests: a status, one sentence, and optional further fields."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,11 +12,11 @@ _SHOWN = 80
 
 
 class RequestFailure(Exception):
-    """A request that cannot be answered, for a reason that its sender should know.
+    """A request that cannot be answered, with the reason for its sender.
 
     Args:
         status: Status of the answer.
-        sentence: What is wrong, what was given, what is expected.
+        sentence: States what is wrong, what was given, and what is expected.
         fields: Further fields of the answer.
     """
 
@@ -32,17 +32,17 @@ def unknown_ids(unknown: Sequence[str], ids: AbstractIds) -> RequestFailure:
     hint = f"; similar ids are {', '.join(shown(each) for each in near)}" if near else ""
     if len(unknown) == 1:
         return RequestFailure(404, f"there is no node {first}{hint}", nearest=near)
-    sentence = f"{len(unknown):,} ids are no nodes of the graph, the first is {first}{hint}"
+    sentence = f"{len(unknown):,} ids are not nodes of the graph, the first is {first}{hint}"
     return RequestFailure(404, sentence, nearest=near, unknown=list(unknown[:MOST_UNKNOWN]))
 
 
 def too_many(name: str, given: int, most: int) -> RequestFailure:
-    """Return the failure of a request with more items than a service takes at once."""
+    """Return the failure of a request with more items than the service accepts at once."""
     return RequestFailure(
         413, f"{name} holds {given:,}, expected at most {most:,}: send several requests"
     )
 
 
 def shown(node_id: str) -> str:
-    """Return an id as a sentence shows it, of limited length and without control characters."""
+    """Return an id for a sentence, of limited length and without control characters."""
     return repr(node_id if len(node_id) <= _SHOWN else f"{node_id[:_SHOWN]}...")

@@ -1,4 +1,4 @@
-"""The columns of a node beside the usual values of the training nodes.
+"""The columns of a node, next to the usual values of the training nodes.
 
 Raw columns are shown as the user gave them. A graph without raw columns shows its features.
 

@@ -1,6 +1,6 @@
-"""What every request passes first: who may ask, how much, and what is written down about it.
+"""Checks that every request passes first (host, token, size), and its log.
 
-It is plain ASGI around the application, since it runs for every request for a known node.
+This is plain ASGI around the application, because it must be fast: it runs for every request.
 """
 
 import hmac
@@ -16,13 +16,14 @@ from gpn_scale.serve.settings import ServeSettings
 from gpn_scale.serve.web import ASGIApp, HTTPException, Message, Receive, Scope, Send
 
 OPEN_PATHS = ("/", "/health", "/docs", "/docs.css", "/openapi.json")
-"""Addresses that need no token: they hold nothing of the graph. Files under /static neither."""
+"""Routes without a token, which reveal nothing about the graph; files under /static need none
+either."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
 )
-"""Content security policy: pages load nothing from elsewhere and run no text as code."""
+"""Content security policy: pages load nothing from other sites and run no inline code."""
 _HEADERS = (
     (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
@@ -34,7 +35,7 @@ _HEADERS = (
 _NO_STORE = (b"cache-control", b"no-store")
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 UNKNOWN_ROUTE = "unknown"
-"""Route of a request for an address that there is not."""
+"""Route of a request for an unknown address."""
 
 Observe = Callable[[str, str, int, float], None]
 """Called with method, route, status and seconds of each request."""
@@ -100,7 +101,7 @@ class Guard:
         if self._token is None:
             return True
         kind, _, given = headers.get(b"authorization", b"").partition(b" ")
-        # Constant time, so that nothing is learned from how long the comparison takes.
+        # Compare in constant time, so that the duration reveals nothing about the token.
         return hmac.compare_digest(given.strip(), self._token) and kind.lower() == b"bearer"
 
     @property
@@ -138,12 +139,12 @@ _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 
 
 class _Exchange:
-    """The answer to one request: adds headers, and remembers the status."""
+    """The answer to one request: adds headers and records the status."""
 
     def __init__(self, send: Send, request_id: str) -> None:
         self._send, self._id = send, request_id.encode()
         self.status = 500
-        """Status of the answer; 500 as long as none has begun."""
+        """Status of the answer; 500 until the answer has begun."""
 
     async def send(self, message: Message) -> None:
         """Pass on a part of the answer."""
@@ -174,7 +175,7 @@ def _name(host: str) -> str:
 
 
 def _is_foreign(headers: Mapping[bytes, bytes], host: str) -> bool:
-    """Return whether a browser says that a page of another site has made the request."""
+    """Return whether the headers show that a page of another site made the request."""
     if headers.get(b"sec-fetch-site", b"none") not in (b"same-origin", b"none"):
         return True
     origin = headers.get(b"origin")
@@ -187,6 +188,6 @@ def _is_foreign(headers: Mapping[bytes, bytes], host: str) -> bool:
 
 
 def _route(scope: Scope) -> str:
-    """Return the template of a request's address, which holds no id."""
+    """Return the template of a request's route, which contains no id."""
     route = scope.get("route")
     return str(getattr(route, "path_format", None) or getattr(route, "path", UNKNOWN_ROUTE))

@@ -1,4 +1,4 @@
-"""From ids of the user to positions of nodes and back, without a dictionary of all ids.
+"""Conversion between the user's ids and positions of nodes, without a dictionary of all ids.
 
 Ids are looked up by bisection in an array that holds the nodes in the order of their ids. The
 array may be a memory map, so that ten million ids cost no memory of the process.
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from gpn_scale.data.graph import Graph, NodeIds
 
 MOST_NEAREST = 3
-"""Number of similar ids that are named for an unknown one."""
+"""Number of similar ids that are suggested for an unknown one."""
 _WINDOW = 12
 """Number of ids on either side of an unknown id that are compared with it."""
 _LONGEST = 200
@@ -52,7 +52,7 @@ class AbstractIds(ABC):
 
     @abstractmethod
     def nearest(self, text: str) -> list[str]:
-        """Return ids that look like an unknown one, the most similar one first."""
+        """Return ids that are similar to an unknown one, the most similar one first."""
 
     @abstractmethod
     def matching(self, text: str) -> NodeIds:

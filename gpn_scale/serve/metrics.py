@@ -1,4 +1,4 @@
-"""Figures of a running service for Prometheus; the only module that imports its client."""
+"""Metrics of a running service for Prometheus; the only module that imports its client."""
 
 import os
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
-"""Environment variable with the folder in which several processes add up their figures."""
+"""Environment variable with the folder in which several processes combine their metrics."""
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
@@ -67,7 +67,7 @@ class ServiceMetrics:
         self._seconds.labels(route).observe(seconds)
 
     def show_model(self, model: str, graph: str, version: str) -> None:
-        """Name the model that answers from now on."""
+        """Record the model that answers from now on."""
         if FOLDER_VARIABLE not in os.environ:
             self._model.clear()
         self._model.labels(model, graph, version).set(1)
@@ -77,7 +77,7 @@ class ServiceMetrics:
         self._reloads.labels(result).inc()
 
     def text(self) -> bytes:
-        """Return all figures in the format of Prometheus."""
+        """Return all metrics in the format of Prometheus."""
         self._queue.set(self._queue_length())
         if FOLDER_VARIABLE not in os.environ:
             return generate_latest(self._registry)

@@ -1,4 +1,4 @@
-"""Addresses of predictions that are not in the table: new nodes, and nodes with changes."""
+"""Routes of predictions that are not in the table: new nodes, and nodes with changes."""
 
 from gpn_scale.serve.failures import RequestFailure, too_many
 from gpn_scale.serve.new_nodes import Change, Edge, changed_node, predict_new_nodes
@@ -17,7 +17,7 @@ _EDGES_PER_NODE = 1000
 
 
 def new_node_routes(service: Service) -> APIRouter:
-    """Return the addresses of new nodes and changes."""
+    """Return the routes of new nodes and changes."""
     router = APIRouter(tags=["new nodes"], responses=COMMON | SLOW | OF_NODE | documented(413))
     limits = service.settings
 
@@ -47,7 +47,7 @@ def new_node_routes(service: Service) -> APIRouter:
         "/what_if",
         response_model=WhatIfAnswer,
         summary="A node as it is, and as it would be with other values or edges.",
-        description="Nothing is stored, and nobody else sees the change.",
+        description="The change is neither stored nor visible to others.",
     )
     async def what_if(body: WhatIfRequest) -> Response:
         change = Change(

@@ -1,4 +1,4 @@
-"""Predictions of nodes that are not in the graph, and of nodes as if they were different.
+"""Predictions of nodes that are not in the graph, and of existing nodes after a change.
 
 Shapes: M new nodes, F features.
 """
@@ -37,7 +37,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """How a node is to be different."""
+    """A change of a node."""
 
     columns: Values
     add_edges: Sequence[tuple[str, float | None]]
@@ -162,7 +162,9 @@ def _check_edges(model: ServedModel, node: int, added: list[int], removed: list[
     for other in removed:
         if other not in row:
             name = shown(model.ids.text(other))
-            raise RequestFailure(422, f"remove_edges holds {name}, which is no neighbour of {own}")
+            raise RequestFailure(
+                422, f"remove_edges holds {name}, which is not a neighbour of {own}"
+            )
 
 
 def _check_weights(model: ServedModel, weights: Sequence[float | None]) -> None:
@@ -185,7 +187,7 @@ def _node_table(
 
 
 def _one_kind(values: list[Any]) -> list[Any]:
-    """Return values that one column can hold: as they are, or all as texts."""
+    """Return values that fit into one column: unchanged, or all converted to text."""
     kinds = {type(value) for value in values if value is not None}
     if kinds <= {int, float} or len(kinds) == 1:
         return [float(value) if float in kinds and value is not None else value for value in values]

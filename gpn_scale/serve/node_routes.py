@@ -1,4 +1,4 @@
-"""Addresses of known nodes: predictions, lists, neighbourhoods, contributors, similar nodes."""
+"""Routes of known nodes: predictions, lists, neighbourhoods, contributors and similar nodes."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -34,19 +34,19 @@ from gpn_scale.serve.web import APIRouter, Query, Request, Response, StreamingRe
 JSON = "application/json"
 LINES = "application/x-ndjson"
 _ROWS_AT_ONCE = 64
-"""Number of answers between two looks at other requests."""
+"""Number of answers after which other requests get a turn."""
 
 Offset = Annotated[int, Query(ge=0, le=2**31)]
 NodeParameter = Annotated[str, Query(alias="id", description="Id of the node.")]
 
 
 def json_answer(value: Any, status: int = 200) -> Response:
-    """Return an answer as JSON, which is not checked again."""
+    """Return an answer as JSON without validating it again."""
     return Response(json_bytes(value), status, media_type=JSON)
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the descriptions of errors that an address may answer with."""
+    """Return the descriptions of errors that a route may answer with."""
     return {status: {"model": ErrorAnswer, "description": _MEANINGS[status]} for status in statuses}
 
 
@@ -67,14 +67,14 @@ OF_NODE = documented(404)
 
 
 def node_routes(service: Service) -> APIRouter:
-    """Return the addresses of known nodes."""
+    """Return the routes of known nodes."""
     router = APIRouter(tags=["nodes"], responses=COMMON)
 
     @router.get(
         "/nodes/{id:path}",
         response_model=NodeAnswer,
         responses=OF_NODE,
-        summary="Everything that is known of a node.",
+        summary="Everything that is known about a node.",
     )
     async def node(request: Request, id: str) -> Response:
         model = service.model
@@ -169,7 +169,7 @@ def node_routes(service: Service) -> APIRouter:
         "/features",
         response_model=FeaturesAnswer,
         responses=OF_NODE | SLOW,
-        summary="Columns of a node, beside the usual values of training nodes.",
+        summary="Columns of a node, next to the usual values of training nodes.",
     )
     async def features(id: NodeParameter) -> Response:
         return await _of_node(node_features, id)

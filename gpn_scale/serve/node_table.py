@@ -109,7 +109,7 @@ class NodeTable:
 
     def __init__(self, path: Path, reasons: Sequence[str]) -> None:
         self.reasons = tuple(reasons)
-        # The map outlives this block: arrays made of it hold on to it.
+        # The map outlives this block, because arrays on it keep a reference.
         check_file(path)
         with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
             batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
@@ -146,7 +146,7 @@ class NodeTable:
         """Return the prediction of some nodes, without probabilities from own features alone."""
         return Prediction(
             probabilities=self.values("probabilities", nodes),
-            # They are not in the table, since no answer has them.
+            # They are not in the table, since no answer contains them.
             probabilities_no_network=np.empty((len(nodes), 0), np.float32),
             alpha_0=self.values("alpha_0", nodes),
             alpha_0_no_network=self.values("alpha_0_no_network", nodes),

@@ -1,6 +1,6 @@
-"""Questions about nodes of the graph: lists, neighbours, contributors, similar nodes.
+"""Queries about nodes of the graph: lists, neighbours, contributors and similar nodes.
 
-Everything here may take time and runs in a thread of its own.
+Everything here may be slow and runs in a separate thread.
 
 Shapes: N nodes, B nodes of an answer, D latent dimensions.
 """
@@ -18,12 +18,12 @@ from gpn_scale.serve.node_table import SUBSETS
 from gpn_scale.serve.served_model import ServedModel
 
 SORTABLE = ("trust", "p_known", "probability", "degree", "id")
-"""Columns that nodes can be ordered by."""
+"""Columns by which nodes can be sorted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFilter:
-    """Which nodes to list, and in which order."""
+    """Filter and order of listed nodes."""
 
     search: str | None = None
     """Text that ids start with or contain; None for all."""
@@ -37,7 +37,7 @@ class NodeFilter:
 
 
 def listed_nodes(model: ServedModel, wanted: NodeFilter, offset: int, limit: int) -> Answer:
-    """Return a page of the nodes that a filter lets through."""
+    """Return a page of the nodes that pass a filter."""
     nodes = _candidates(model, wanted)
     mask = _mask(model, wanted)
     if mask is not None:
@@ -47,7 +47,7 @@ def listed_nodes(model: ServedModel, wanted: NodeFilter, offset: int, limit: int
 
 
 def _candidates(model: ServedModel, wanted: NodeFilter) -> NDArray[np.integer]:
-    """Return the nodes that a search finds, in the wanted order."""
+    """Return the nodes that a search finds, in the requested order."""
     column = _column(model, wanted.sort or "trust")
     nodes: NDArray[np.integer]
     if wanted.search:
@@ -71,7 +71,7 @@ def _column(model: ServedModel, sort: str) -> str:
 
 
 def _mask(model: ServedModel, wanted: NodeFilter) -> NDArray[np.bool_] | None:
-    """Return which nodes a filter lets through, (N,); None if it lets all through."""
+    """Return which nodes pass a filter, (N,); None if all pass."""
     masks = []
     if wanted.predicted_class is not None:
         known = wanted.predicted_class in model.classes

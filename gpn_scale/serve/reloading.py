@@ -1,4 +1,4 @@
-"""Looking for a swapped model, a changed graph, an updated store or a new promise, and using it."""
+"""Detects a swapped model, a changed graph, an updated store or a new promise, and loads it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,15 +12,15 @@ from gpn_scale.serve.service import Service
 
 
 class Reloader:
-    """Looks at the files of a run now and then, and swaps the model when they have changed.
+    """Checks the files of a run regularly, and swaps the model when they have changed.
 
     The new model is opened in a thread. Requests are answered from the old one until the new one
-    is complete, and go on being so if it cannot be used: a graph that has changed waits for the
-    update of its store, and the other way round.
+    is ready, and also if the new one cannot be used: a changed graph waits for the update of its
+    store, and vice versa.
 
     Args:
         service: The service whose model is swapped.
-        source: Where the model is.
+        source: Location of the model.
         stamp: Stamp of the files before the current model was opened.
     """
 
@@ -31,7 +31,7 @@ class Reloader:
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
-        """Look for changes until the end of the block."""
+        """Check for changes until the end of the block."""
         task = asyncio.create_task(self._watch())
         try:
             yield
@@ -48,19 +48,22 @@ class Reloader:
             await loop.run_in_executor(self._pool, self.look)
 
     def look(self) -> bool:
-        """Look once, load what has changed, and return whether the model was swapped."""
+        """Check once, load what has changed, and return whether the model was swapped."""
         stamp = self._source.stamp()
         if stamp == self._stamp:
             return False
         self.is_loading = True
-        self._stamp = stamp  # a broken file is not tried again until it changes
+        self._stamp = stamp  # do not retry a broken file until it changes
         service = self._service
         try:
             model = self._source.opened(self._source.load_graph())
         except (GpnScaleError, OSError) as error:
             service.reload_error = " ".join(str(error).split())
             service.metrics.count_reload("failed")
-            message = f"what has changed is not used, the old one answers: {service.reload_error}"
+            message = (
+                "the changed files cannot be used, so the old model keeps answering: "
+                f"{service.reload_error}"
+            )
             say("reload", message, level="error", model=service.model.fingerprint)
             return False
         finally:

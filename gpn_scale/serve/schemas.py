@@ -28,7 +28,7 @@ def whole_text(text: str) -> str:
 
 Text = Annotated[StrictStr, AfterValidator(whole_text)]
 NodeId = Text | StrictInt
-"""An id of the user as a text; numbers are taken as well."""
+"""A user's id as a text; numbers are accepted as well."""
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Weight = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Value = StrictBool | StrictInt | Number | Text | None
@@ -76,7 +76,7 @@ class AddedEdge(_Request):
 
 
 class WhatIfRequest(_Request):
-    """Changes of one node, which nobody else sees."""
+    """Changes of one node, which are not visible to others."""
 
     id: NodeId
     columns: dict[Text, Value] = Field(default={}, description="New values of columns by name.")
@@ -85,7 +85,7 @@ class WhatIfRequest(_Request):
 
 
 class DecisionRequest(_Request):
-    """What a person decides about a node."""
+    """A person's decision about a node."""
 
     id: NodeId
     decision: Literal["accept", "relabel", "skip"]
@@ -94,10 +94,10 @@ class DecisionRequest(_Request):
 
 
 class ErrorAnswer(BaseModel):
-    """Why there is no answer."""
+    """Reason why a request has no answer."""
 
     error: str
-    nearest: list[str] | None = Field(None, description="Ids that look like an unknown one.")
+    nearest: list[str] | None = Field(None, description="Ids that are similar to an unknown one.")
     unknown: list[str] | None = Field(None, description="The first unknown ids of several.")
     request: str | None = Field(None, description="Id of the request in the log.")
 
@@ -148,7 +148,7 @@ class Prediction(BaseModel):
 
 
 class NodeAnswer(Prediction):
-    """Everything that is known of a node of the graph."""
+    """Everything that is known about a node of the graph."""
 
     label: str | None
     split: Literal["train", "val", "test"] | None
@@ -164,7 +164,7 @@ class NewNodeAnswer(Prediction):
 
 
 class HealthAnswer(BaseModel):
-    """Whether the service answers; without the token, nothing but the status."""
+    """Whether the service answers; without the token, only the status."""
 
     status: Literal["ok"]
     model: str | None = None
@@ -233,7 +233,7 @@ class NewPredictionsAnswer(BaseModel):
 
 
 class WhatIfAnswer(BaseModel):
-    """A node as it is, and as it would be."""
+    """A node as it is, and as it would be after a change."""
 
     id: str
     before: NodeAnswer
@@ -305,7 +305,7 @@ class SimilarAnswer(BaseModel):
 
 
 class FeatureValue(BaseModel):
-    """A column's value, and its usual one."""
+    """A column's value, and its usual value."""
 
     name: str
     value: bool | float | str | None

@@ -1,8 +1,8 @@
-"""The folder with what a service has computed of a model and a graph: made once, mapped by all.
+"""The folder of files that a service computes from a model and a graph, and that it maps.
 
-Files are named by a key, the fingerprint of model and graph, so that a restart predicts nothing
-again and another model never meets the files of this one. The record of a key is written last and
-holds a hash of every file: whatever is damaged, incomplete or of another version is made again.
+Files are named by a key, the fingerprint of model and graph, so that a restart does not predict
+again and another model never reads these files. The record of a key is written last and holds a
+hash of every file: files that are damaged, incomplete or of another version are computed again.
 """
 
 import hashlib
@@ -34,23 +34,23 @@ from gpn_scale.serve.node_table import NodeTable, write_table
 from gpn_scale.train.run_directory import SERVED_SUFFIXES
 
 _FORMAT = 2
-"""Version of the files; others are made again."""
+"""Version of the files; files of other versions are computed again."""
 _LOCK = "served.lock"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ServedFiles:
-    """What the folder holds of one model and one graph, mapped into memory."""
+    """The files of one model and one graph, mapped into memory."""
 
     table: NodeTable
     latent: NDArray[np.float32]
     """Latent positions of all nodes, (N, D)."""
     values: NDArray[np.float32]
-    """What all nodes diffuse, (N, W), for predictions of new nodes."""
+    """Diffused columns of all nodes, (N, W), for predictions of new nodes."""
     order: NDArray[np.int32] | None
     """Nodes in the order of their ids, (N,); None for a graph without ids."""
     classifier: GPNClassifier
-    """The model, calibrated on the graph if that was asked for."""
+    """The model, calibrated on the graph if this was requested."""
 
 
 def served_key(model: str, graph: Graph) -> str:
@@ -76,12 +76,12 @@ def served_files(
     progress: ProgressCallback | None = None,
     calibrate: bool = False,
 ) -> ServedFiles:
-    """Return the files of a key; predict all nodes and write them unless they are there.
+    """Return the files of a key; predict all nodes and write the files unless they exist.
 
-    One process at a time does this work; others wait for it and find the files.
+    One process at a time does this work; others wait and then use its files.
 
     Args:
-        folder: The folder, which is made if needed.
+        folder: The folder, which is created if needed.
         key: From `served_key`.
         classifier: The model.
         graph: The graph, with the model's columns and classes.
@@ -100,12 +100,12 @@ def served_files(
                 files = _opened(folder, key, graph, classifier, calibrate)
     except OSError as error:
         raise RunError(
-            f"{folder} cannot be written ({error.strerror}): make room, or give the run to a user "
-            "who may write there",
+            f"{folder} cannot be written ({error.strerror}): free some disk space, or run the "
+            "service as a user who may write there",
             arguments=("run",),
         ) from error
     if files is None:
-        raise RunError(f"{folder} does not keep what is written to it: check the disk")
+        raise RunError(f"files written to {folder} cannot be read back: check the disk")
     return files
 
 

@@ -1,7 +1,7 @@
-"""`ServedModel`: the one immutable object that requests are answered from.
+"""`ServedModel`: the immutable object from which requests are answered.
 
-A swapped model is a new object that takes the place of the old one as a whole, so that a request
-sees either the old model or the new one.
+A swapped model is a new object that replaces the old one as a whole, so that a request sees either
+the old model or the new one.
 """
 
 import threading
@@ -46,29 +46,29 @@ Stamp = tuple[tuple[int, int, int] | None, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSource:
-    """Where a service finds its model, graph and rows; can be sent to another process."""
+    """Locations of a service's model, graph and rows; can be sent to another process."""
 
     run: Path
     load_graph: Callable[[], Graph]
-    """Returns the graph of the run as it is now, with its split."""
+    """Returns the current graph of the run, with its split."""
     graph_files: tuple[Path, ...] = ()
-    """Files that change with the graph; some may not exist."""
+    """Files that change if the graph changes; some may not exist."""
     store: Path | None = None
     """PPR store of the graph; None without one."""
     folder: Path
-    """Folder of the files that are made once and mapped."""
+    """Folder of the files that are computed once and mapped."""
     device: str = "auto"
     memory_bytes: int = DEFAULT_MEMORY_BYTES
 
     def stamp(self) -> Stamp:
-        """Return what changes when the model, the promise, the graph or the store is replaced."""
+        """Return a stamp that changes if the model, promise, graph or store is replaced."""
         directory = RunDirectory(self.run)
         paths = [directory.model, directory.promise, directory.report, *self.graph_files]
         paths += [] if self.store is None else [self.store / MANIFEST]
         return tuple(map(_stamp, paths))
 
     def opened(self, graph: Graph, progress: ProgressCallback | None = None) -> "ServedModel":
-        """Return the model as it is on disk now.
+        """Return the model that is currently on disk.
 
         Args:
             graph: The graph of the run, or a later version of it.
@@ -110,11 +110,11 @@ class ModelSource:
             condition=_condition(is_later, is_refreshed),
         )
         if classifier.predicts_with.of == "evidence":
-            model.live()  # now, and not while the first request waits
+            model.live()  # prepare it now, so that the first request does not wait
         return model
 
     def _load(self, path: Path) -> tuple[str, GPNClassifier]:
-        """Return the fingerprint of the model file and the model in it, which belong together."""
+        """Return the fingerprint of the model file together with the model in it."""
         fingerprint = model_fingerprint(path)
         while True:
             classifier = GPNClassifier.load(path, device=self.device)
@@ -147,9 +147,9 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ServedModel:
-    """A model, its graph, and the predictions of all nodes; nothing in it changes.
+    """A model, its graph, and the predictions of all nodes; immutable.
 
-    Properties that take time are computed when they are first asked for.
+    Values that take time are computed on first use.
     """
 
     fingerprint: str
@@ -166,7 +166,7 @@ class ServedModel:
     store: PPRStore | None = None
     promise: Promise | None = None
     condition: str = P_VALUE_CONDITION
-    """Under which condition p-values of the table hold."""
+    """Condition under which the p-values of the table are valid."""
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
     _locks: dict[str, threading.Lock] = field(default_factory=dict, init=False, repr=False)
     _cached: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
@@ -182,7 +182,7 @@ class ServedModel:
         return tuple(map(reason_kind, self.table.reasons))
 
     def once(self, name: str, compute: Callable[[], Value]) -> Value:
-        """Return a value that is computed at the first call of this name; other calls wait."""
+        """Return a value that is computed on the first call with this name; other calls wait."""
         with self._lock:
             own = self._locks.setdefault(name, threading.Lock())
         with own:
@@ -196,7 +196,7 @@ class ServedModel:
         return self.once("evidence", self.table.evidence)
 
     def live(self) -> LivePredictor:
-        """Return what predicts new nodes and changes.
+        """Return the predictor of new nodes and changes.
 
         Raises:
             ConfigError: the model diffuses logarithms of evidence.

@@ -1,4 +1,4 @@
-"""Starting and stopping a service: its socket, its processes, its signals."""
+"""Starts and stops a service: its socket, its processes, its signals."""
 
 import logging
 import multiprocessing
@@ -56,7 +56,7 @@ def serve(request: ServeRequest, graph: Graph) -> None:
     """Answer requests until a signal ends the process; requests that have begun are finished.
 
     Args:
-        request: What to serve, and how.
+        request: The model to serve, and the settings.
         graph: The graph of the run.
 
     Raises:
@@ -65,7 +65,7 @@ def serve(request: ServeRequest, graph: Graph) -> None:
     """
     settings = request.settings
     with bind(settings.host, settings.port) as bound:
-        DecisionLog(request.decisions, request.run, request.graph)  # refuses a wrong file at once
+        DecisionLog(request.decisions, request.run, request.graph)  # fail early on a wrong file
         if settings.workers == 1:
             announce = _announcement(settings, bound)
             _answer(request, bound, graph, request.stamp, announce=announce)
@@ -76,17 +76,17 @@ def serve(request: ServeRequest, graph: Graph) -> None:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Return a socket of this address; connections wait until the service answers.
+    """Return a socket bound to this address; connections wait until the service answers.
 
     Raises:
-        RunError: the address is in use or not of this machine.
+        RunError: the address is in use or does not belong to this machine.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind((host, port))
-        # Two sockets may share an address until one of them listens, so this one does at once.
+        # Two sockets may share an address until one of them listens, so listen at once.
         bound.listen(1)
     except OSError as error:
         bound.close()
@@ -117,21 +117,21 @@ def _answer(
     """Answer requests in this process until a signal arrives."""
     decisions = DecisionLog(request.decisions, request.run, request.graph)
     with ProgressMeter("predict", "node", graph.num_nodes, silent=silent) as meter:
-        # Only the service refers to the model, so that a swap lets go of its store.
+        # Only the service refers to the model, so that a swap releases its store.
         service = Service(request.source.opened(graph, meter.update), decisions, request.settings)
     torch.set_num_threads(request.threads)
     reloader = Reloader(service, request.source, stamp)
     server = _Server(application(service, reloader), request.settings, announce)
     server.run([bound])
     if service.work.unfinished or reloader.is_loading:
-        # Their threads cannot be interrupted, and nobody waits for them any more.
+        # Their threads cannot be interrupted, and their results are no longer needed.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
 
 
 class _Server(uvicorn.Server):
-    """A server that says when it answers, and ends with exit code 0 on a signal."""
+    """A server that announces when it answers, and ends with exit code 0 on a signal."""
 
     def __init__(self, app: ASGIApp, settings: ServeSettings, announce: Callable[[], None]) -> None:
         _log_messages()
@@ -151,7 +151,7 @@ class _Server(uvicorn.Server):
         self._announce = announce
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, and say so."""
+        """Listen, and announce the address."""
         await super().startup(sockets)
         if self.started:
             self._announce()
@@ -168,7 +168,7 @@ class _Server(uvicorn.Server):
 
 
 class _Messages(logging.Handler):
-    """Passes what the server logs on as messages; faults are reported by the application."""
+    """Turns the server's log into messages; the application reports bugs itself."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print a warning or an error."""
@@ -220,7 +220,7 @@ def _supervise(request: ServeRequest, bound: socket.socket) -> None:
 
 
 def _work(request: ServeRequest, bound: socket.socket, announce: Callable[[], None]) -> None:
-    """Answer requests in a process of its own; the parent has written what it maps."""
+    """Answer requests in a worker process; the parent has written the files that it maps."""
     end_with_parent()
     stamp = request.source.stamp()
     _answer(request, bound, request.source.load_graph(), stamp, announce=announce, silent=True)

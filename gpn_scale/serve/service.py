@@ -1,4 +1,4 @@
-"""`Service`: what all requests share, with the model that answers them at the moment."""
+"""`Service`: the state that all requests share, with the current model."""
 
 from gpn_scale import __version__
 from gpn_scale.serve.decisions import DecisionLog
@@ -10,12 +10,12 @@ from gpn_scale.serve.work import SlowWork
 
 
 class Service:
-    """The current model, the decisions, the threads of slow work, and the figures.
+    """The current model, the decisions, the threads of slow work, and the metrics.
 
-    A request takes `model` once and uses nothing else, so that it never sees two models.
+    A request reads `model` only once, so that it never sees two models.
 
     Args:
-        model: The model to begin with.
+        model: The initial model.
         decisions: Decisions of the run.
         settings: Limits.
     """
@@ -29,13 +29,13 @@ class Service:
         )
         self.metrics = ServiceMetrics(lambda: self.work.unfinished)
         self.reload_error: str | None = None
-        """Why a swapped model is not used; None if there is no such fault."""
+        """Reason why a swapped model is not used, or None."""
         self.model = model
         self.use(model)
 
     def use(self, model: ServedModel) -> None:
         """Answer from another model from now on."""
-        self.model = model  # one assignment, which no thread sees half of
+        self.model = model  # a single assignment, which is atomic for other threads
         self.metrics.show_model(model.fingerprint, model.graph.name, __version__)
 
 

@@ -1,4 +1,4 @@
-"""How a service is run: address, limits, token."""
+"""Settings of a service: address, limits, token."""
 
 import ipaddress
 import re
@@ -33,7 +33,8 @@ class ServeSettings:
     """Address, limits and token of a service.
 
     Raises:
-        ConfigError: a value is out of range, or another host than this one needs a token.
+        ConfigError: a value is out of range, or the host is reachable from outside and there is no
+            token.
     """
 
     host: str = "127.0.0.1"
@@ -41,7 +42,7 @@ class ServeSettings:
     workers: int = 1
     """Number of processes that answer requests."""
     token: str | None = None
-    """What clients must send as `Authorization: Bearer TOKEN`; None for no check."""
+    """Token that clients must send as `Authorization: Bearer TOKEN`; None for no check."""
     max_body: int = 8 * 10**6
     """Largest size of a request's body in bytes."""
     max_nodes: int = 10_000
@@ -49,13 +50,13 @@ class ServeSettings:
     max_new_nodes: int = 1_000
     """Largest number of new nodes in a request."""
     request_seconds: float = 30.0
-    """Longest time of a request."""
+    """Longest time of a request, in seconds."""
     slow_threads: int = 2
-    """Number of threads for all but the predictions of known nodes."""
+    """Number of threads for everything except predictions of known nodes."""
     slow_queue: int = 32
     """Number of requests that may wait for such a thread."""
     poll_seconds: float = 5.0
-    """Time between two looks for a swapped model."""
+    """Seconds between two checks for a swapped model."""
 
     def __post_init__(self) -> None:
         least = {"workers": 1, "max_body": 1, "max_nodes": 1, "max_new_nodes": 1}
@@ -113,10 +114,10 @@ def read_token(path: Path) -> str:
 
 
 def parsed_bytes(text: str) -> int:
-    """Return a number of bytes that was written with or without a unit, such as 8MB.
+    """Return the number of bytes in a text with or without a unit, such as 8MB.
 
     Raises:
-        ConfigError: it is no such number.
+        ConfigError: the text is not such a number.
     """
     match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMG]?B?)\s*", text.upper())
     unit = None if match is None else match[2] if match[2] in _UNITS else f"{match[2]}B"

@@ -1,4 +1,4 @@
-"""The lists of a person's work: what to review, and what to label next."""
+"""The triage lists of a service: nodes to review, and nodes to label next."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -27,7 +27,7 @@ def triage_page(
         model: The model.
         decisions: Decisions so far.
         name: `review` or `label_next`.
-        offset: Number of nodes to leave out at the start.
+        offset: Number of nodes to skip at the start.
         limit: Largest number of nodes.
 
     Raises:

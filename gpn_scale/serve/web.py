@@ -1,4 +1,4 @@
-"""The web framework: the only module that imports FastAPI and what it is made of."""
+"""The web framework: the only module that imports FastAPI and its components."""
 
 from fastapi import APIRouter, Body, FastAPI, Query
 from fastapi.exceptions import RequestValidationError

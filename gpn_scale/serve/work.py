@@ -15,7 +15,7 @@ class BusyError(Exception):
 
 
 class SlowError(Exception):
-    """A request took longer than it may."""
+    """A request exceeded its time limit."""
 
 
 class SlowWork:
@@ -64,7 +64,7 @@ class SlowWork:
             raise SlowError from None
 
     def close(self) -> None:
-        """Take no further work; what waits is dropped."""
+        """Accept no further work, and drop waiting work."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _end(self, _: object = None) -> None:

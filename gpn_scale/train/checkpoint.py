@@ -34,14 +34,14 @@ _MOST_STEPS = 1 << 53
 _CHECKSUM = "checksum"
 _MAY_DIFFER = {"train.patience", "opinion.patience", "flow.memory_mib", "minibatch.workers"}
 _MAY_DIFFER |= {"flow.compiled"}
-"""Fields that change length, memory or speed of training, but, up to round-off, not its steps."""
+"""Fields that may change the length, memory or speed of training, but not its steps."""
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
     """Replace `path` atomically with the tensors, with `facts` as JSON in the file's header.
 
-    Equal contents give equal bytes: the header has one entry, since safetensors would write several
-    in random order. Part of it is a checksum of all tensors and facts.
+    Equal contents give equal bytes: the header has a single entry, since safetensors would write
+    several in random order. It includes a checksum of all tensors and facts.
     """
     stored = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     facts = parse_json(json.dumps({"format": FORMAT, **facts}), "facts", allow_nan=True)
@@ -101,7 +101,7 @@ def check_tensors(
     """Refuse tensors that differ from those expected in name, shape or type.
 
     Args:
-        source: Where the tensors are from, for messages.
+        source: Origin of the tensors, for messages.
         tensors: The tensors.
         expected: Tensors of the expected names, shapes and types.
 
@@ -113,7 +113,7 @@ def check_tensors(
         if got != wanted:
             raise RunError(
                 f"{source} has {got} for {name!r}, expected {wanted}: it belongs to another model "
-                "or version, train again"
+                "or version; train again"
             )
 
 

@@ -18,7 +18,7 @@ class CheckpointSchedule:
         directory: Directory of the run.
         fingerprint: Fingerprint of graph and rows.
         pause: Minimum number of seconds between two checkpoints.
-        before: Called before each checkpoint, so that what it relies on is on the disk.
+        before: Called before each checkpoint, to flush files that it relies on to disk.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class CheckpointSchedule:
         self.saved_at, self.saved_epoch = time.monotonic(), trainer.state.epoch
 
     def save(self, *, now: bool) -> None:
-        """Write a checkpoint if the last one is old enough, or in any case if `now`."""
+        """Write a checkpoint if the last one is old enough, or unconditionally if `now`."""
         if not self.trainer.world.is_first:
             return
         if now or time.monotonic() - self.saved_at >= self.pause:

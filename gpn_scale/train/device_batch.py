@@ -1,8 +1,8 @@
-"""A batch as tensors: prepared by a background thread, copied to the device ahead of its step.
+"""A batch as tensors, prepared by a background thread and copied to the device ahead of its step.
 
-Everything whose size depends on data is computed here on the host, so that a step on a GPU never
-waits to learn a size: the entries of rows, the transposes that backward passes multiply with, and
-each node's fraction of its cluster's mean.
+Everything whose size depends on the data is computed here on the host, so that a step on a GPU
+never waits for a size: the entries of rows, the transposes for backward passes, and each node's
+fraction of its cluster's mean.
 
 Shapes: B roots, N nodes that this rank encodes, P clusters, C classes, F features.
 """
@@ -90,7 +90,7 @@ class DeviceBatch:
     def on_host(
         cls, batch: PPRBatch, labels: NDArray[np.integer[Any]], dtype: torch.dtype
     ) -> "DeviceBatch":
-        """Return the tensors of a batch, with real numbers of type `dtype` but for features."""
+        """Return the tensors of a batch; real numbers except features have the type `dtype`."""
         assert batch.features is not None
         num_clusters = batch.cluster_weight.shape[1]
         present = np.bincount(batch.cluster, minlength=num_clusters)[:num_clusters] > 0
@@ -198,10 +198,10 @@ def _numpy_type(dtype: torch.dtype) -> type[np.floating[Any]]:
 
 
 class Copies(Protocol):
-    """How tensors get from the host to a device."""
+    """Copies tensors from the host to a device."""
 
     def pinned(self, tensor: Tensor) -> Tensor:
-        """Return the tensor in memory that the device can read by itself."""
+        """Return the tensor in pinned memory, which the device can read directly."""
 
     def stream(self) -> AbstractContextManager[Any]:
         """Return a context in which copies are queued beside the computation."""
@@ -210,11 +210,11 @@ class Copies(Protocol):
         """Queue a copy, and return it."""
 
     def join(self, tensors: list[Tensor]) -> None:
-        """Let the computation wait for the copies queued so far, but not the host."""
+        """Make the computation, but not the host, wait for the copies queued so far."""
 
 
 class CudaCopies:
-    """Copies on a stream of their own.
+    """Copies on a separate CUDA stream.
 
     Args:
         device: A CUDA device.
@@ -241,7 +241,7 @@ class CudaCopies:
 
 
 def copies_to(device: torch.device) -> Copies | None:
-    """Return how tensors get to a device; None if they are there already."""
+    """Return the copier to a device, or None if no copies are needed."""
     return CudaCopies(device) if device.type == "cuda" else None
 
 
@@ -250,7 +250,7 @@ def copied_ahead(batches: Iterator[DeviceBatch], copies: Copies | None) -> Itera
 
     Args:
         batches: Batches on the host, in pinned memory (`Copies.pinned`).
-        copies: How they get to the device; None to yield them as they are.
+        copies: Copies them to the device; None to yield them unchanged.
     """
     if copies is None:
         yield from batches

@@ -1,7 +1,7 @@
-"""`EventFile`: numbers of a training for TensorBoard, written as they come.
+"""`EventFile`: writes training metrics for TensorBoard immediately.
 
-TensorBoard's own writer has a thread of its own, which finds a full disk too late. A file that a
-crash has cut off is read up to its last complete record, and nothing is ever appended to it.
+TensorBoard's own writer uses a background thread, which notices a full disk too late. A file that a
+crash has truncated is read up to its last complete record; nothing is ever appended to it.
 """
 
 import os
@@ -20,11 +20,11 @@ _VERSION = "brain.Event:2"
 
 
 class EventFile:
-    """A new file of events in a folder, which is made if it is missing.
+    """A new file of events in a folder, which is created if it is missing.
 
     Args:
         folder: The folder.
-        first_step: TensorBoard forgets what earlier files say about this step and later ones.
+        first_step: TensorBoard ignores records of earlier files from this step on.
 
     Raises:
         MissingExtraError: TensorBoard is not installed.
@@ -60,7 +60,7 @@ class EventFile:
 
 
 class _Appending:
-    """What TensorBoard writes a record to."""
+    """File object to which TensorBoard's record writer writes."""
 
     def __init__(self, file: GrowingFile) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""Training curves on disk: JSON lines always, TensorBoard when it is installed."""
+"""Training curves on disk: JSON lines always, and TensorBoard files if it is installed."""
 
 import json
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ class MetricsLog:
         self._events.add(record.epoch, scalars)
 
     def sync(self) -> None:
-        """Wait until all lines are on the disk, as they must be before a checkpoint counts them."""
+        """Flush all lines to disk, which must happen before a checkpoint counts them."""
         self._file.sync()
 
     def close(self) -> None:
@@ -57,7 +57,7 @@ class MetricsLog:
 def metrics_log(
     path: Path, tensorboard: Path, *, done_epochs: int, part: str = "features"
 ) -> Iterator[MetricsLog]:
-    """Open a log that continues after `done_epochs`; later lines of an aborted run are dropped.
+    """Open a log that continues after `done_epochs`; later lines of an interrupted run are dropped.
 
     Args:
         path: File of JSON lines, which all parts of the model share.
@@ -79,7 +79,7 @@ def metrics_log(
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """Return the lines of a metrics log; a last line that a crash cut off is left out.
+    """Return the lines of a metrics log, without a last line that a crash has truncated.
 
     Raises:
         RunError: a line is not the record of an epoch.

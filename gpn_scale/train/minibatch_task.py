@@ -39,7 +39,7 @@ from gpn_scale.train.task import (
 Timed = TypeVar("Timed")
 
 _VALIDATION_DRAWS = 8
-"""Validation draws this many times as many nodes as a training step to estimate clusters."""
+"""Factor by which validation draws more nodes than a training step to estimate clusters."""
 
 
 class AbstractMinibatchTask(AbstractTask):
@@ -50,15 +50,15 @@ class AbstractMinibatchTask(AbstractTask):
 
     Args:
         graph: Graph with features, labels and a split; arrays may be memory maps.
-        config: Sections data, diffusion, minibatch and train are used.
+        config: Configuration; uses the sections data, diffusion, minibatch and train.
         store: Rows of the training and validation nodes, of the configured diffusion.
-        objective: What the network is trained for.
+        objective: Loss of the network.
         device: Device of all tensors.
         dtype: Type of all real numbers.
         world: The processes that divide the batches among themselves.
 
     Raises:
-        ConfigError: the batch size does not fit, or `minibatch.neighbours` is set.
+        ConfigError: the batch size is too large, or `minibatch.neighbours` is set.
         StoreError: a training or validation node has no row, or the tail needs clusters that the
             store does not have.
     """
@@ -221,10 +221,10 @@ class AbstractMinibatchTask(AbstractTask):
         return Validation.of(probabilities, self.val_labels[own], self.world)
 
     def _validates_exactly(self, graph: Graph) -> bool:
-        """Return whether validation is by exact diffusion, as configured or since it is cheaper.
+        """Return whether validation uses exact diffusion, by configuration or as the cheaper way.
 
-        A node in several rows is encoded for each block of them, so that rows cost more than exact
-        diffusion where they have more entries than the graph has nodes.
+        A node in several rows is encoded for each block of them, so rows cost more than exact
+        diffusion if they have more entries than the graph has nodes.
         """
         if self.config.validation == "auto":
             return len(self.val_nodes) * self.store.k >= graph.num_nodes
@@ -245,7 +245,7 @@ class MinibatchTask(AbstractMinibatchTask):
     ) -> None:
         objective = EvidenceObjective(config.train.entropy_weight)
         super().__init__(graph, config, store, objective, device, dtype, world)
-        # The same nodes every time, so that validation is a function of the weights.
+        # Use the same nodes every time, so that validation is a function of the weights.
         rng = np.random.default_rng(self.rng_seed)
         count = 0 if self._graph is not None else _VALIDATION_DRAWS * self.config.tail_nodes
         self._drawn = self.tail.draw(count, rng)
@@ -278,7 +278,7 @@ class MinibatchTask(AbstractMinibatchTask):
         return posterior.mean_NC
 
     def _context(self, model: GPN) -> TrainedModel:
-        """Return the network as it is now, with all that inference needs."""
+        """Return the current network with everything that inference needs."""
         return TrainedModel(model, self.scaling, self.diffusion, self.device, self.dtype)
 
     def _tracked_clusters(self, model: GPN, batch: PPRBatch) -> Callable[[Tensor], Tensor]:

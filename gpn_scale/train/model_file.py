@@ -1,4 +1,4 @@
-"""A trained model in one safetensors file: its tensors, and all that is needed to use them."""
+"""A trained model in one safetensors file: its tensors, and everything needed to use them."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -35,7 +35,7 @@ _OPTIONAL_FACTS: dict[str, type] = {
     "weighted": bool,
     "preparation": dict,
 }
-"""Entries that some model files have."""
+"""Optional entries of model files."""
 _KINDS = {dict: "an object", int: "a whole number", str: "a text", list: "a list"}
 _KINDS |= {bool: "true or false"}
 _LEAST = {"num_features": 1, "num_classes": 1, "num_clusters": 0}
@@ -44,7 +44,7 @@ _FIRST_WEIGHT, _SURPRISE = "encoder.first.weight", "surprise"
 
 
 class GraphSurprise(NamedTuple):
-    """The surprise of all nodes of a graph, which p-values of some nodes need.
+    """The surprise of all nodes of a graph, which is needed for p-values of single nodes.
 
     >>> GraphSurprise("fingerprint", np.zeros(3, np.float32)).values.shape
     (3,)
@@ -58,7 +58,7 @@ class GraphSurprise(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SavedModel:
-    """What a model file holds."""
+    """Content of a model file."""
 
     parts: ModelParts
     """The networks, on the CPU and in evaluation mode, and the calibration."""
@@ -101,7 +101,7 @@ def load_model(path: Path) -> SavedModel:
     """Return the model in the file `path`.
 
     Raises:
-        RunError: the file is missing, damaged, not a model file, or of another version.
+        RunError: the file is missing, damaged, not a model file, or from another version.
     """
     tensors, facts = load_tensors(path)
     surprise = tensors.pop(_SURPRISE, None)
@@ -109,7 +109,7 @@ def load_model(path: Path) -> SavedModel:
         raise RunError(f"{path} is a training checkpoint, expected a model file")
     if missing := _FACTS.keys() - facts.keys():
         raise RunError(
-            f"{path} has no entry {min(missing)!r}: it was written by another version, train again"
+            f"{path} has no entry {min(missing)!r}: it was written by another version; train again"
         )
     _check_facts(path, facts)
     config, predicts_with = _configs(path, facts)

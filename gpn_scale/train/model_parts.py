@@ -1,4 +1,4 @@
-"""The networks and tables of a trained model, and the same as tensors by name."""
+"""The networks and tables of a trained model, and their conversion to tensors by name."""
 
 import math
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ _CLUSTER_MEANS = "clusters.mean_PC"
 _LARGEST_TOTALS = "clusters.largest_total_P"
 """Infinite before the clusters of a store are summarised."""
 _FREE_NUMBERS, _FREE_FACTOR = 10_000_000, 100
-"""A network of so many numbers, or of so many times those of a file, is made without asking."""
+"""Number of parameters, and ratio to those in the file, up to which a network is not checked."""
 _OPINION, _CALIBRATION = "opinion.", "calibration."
 
 
@@ -83,7 +83,7 @@ class ModelParts:
             sizes: Numbers of features, classes and clusters.
             dtype: Type of its real numbers.
             tensors: What `state` returned.
-            source: Where the tensors are from, for messages.
+            source: Origin of the tensors, for messages.
 
         Raises:
             RunError: the tensors belong to another model.
@@ -111,14 +111,14 @@ class ModelParts:
 def _check_numbers(
     config: RunConfig, sizes: NetworkSizes, tensors: Mapping[str, Tensor], source: Path | str
 ) -> None:
-    """Refuse sizes far beyond those of the tensors, before a network of them is made."""
+    """Refuse sizes far beyond those of the tensors, before a network of that size is created."""
     needed = parameter_count(config, sizes.num_features, sizes.num_classes)
     needed += sizes.num_clusters * sizes.num_classes
     present = sum(tensor.numel() for tensor in tensors.values())
     if needed > max(_FREE_NUMBERS, _FREE_FACTOR * present):
         raise RunError(
-            f"{source} describes a model of {needed:,} numbers, but holds {present:,}: it is "
-            "damaged, train again"
+            f"{source} describes a model of {needed:,} numbers, but holds only {present:,}: it is "
+            "damaged; train again"
         )
 
 
@@ -189,7 +189,7 @@ def _calibration(tensors: Mapping[str, Tensor], source: Path | str) -> KnownCali
 
 
 def _like_calibration(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return tensors as a calibration has them with the scores that are among `tensors`."""
+    """Return tensors of a calibration with the scores that occur in `tensors`."""
     count = tensors.get("num_nodes", torch.tensor(0))
     size = int(count) if count.dtype == torch.int64 and count.numel() == 1 else 0
     column_V = torch.empty(max(size, 0), device="meta")

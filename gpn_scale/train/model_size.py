@@ -1,4 +1,4 @@
-"""How large a model would be, before any of its memory is taken."""
+"""Size of a model, computed before any of its memory is allocated."""
 
 from gpn_scale.config import RunConfig
 from gpn_scale.errors import ConfigError
@@ -12,7 +12,7 @@ def parameter_count(config: RunConfig, num_features: int, num_classes: int) -> i
     """Return the number of parameters of all parts of a model.
 
     Args:
-        config: Sections encoder, flow and, for GPN+, opinion count.
+        config: Configuration; uses the sections encoder, flow and, for GPN+, opinion.
         num_features: Number of feature columns.
         num_classes: Number of classes.
     """
@@ -28,7 +28,7 @@ def check_model_size(config: RunConfig, num_features: int, num_classes: int) -> 
     """Refuse a model that this machine could not train.
 
     Raises:
-        ConfigError: its parameters take more memory than the machine has.
+        ConfigError: its parameters need more memory than the machine has.
     """
     count = parameter_count(config, num_features, num_classes)
     needed, present = _TRAINING_BYTES * count, physical_bytes()

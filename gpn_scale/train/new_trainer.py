@@ -23,7 +23,7 @@ from gpn_scale.train.task import AbstractTask, ExactTask, checked_split
 from gpn_scale.train.trainer import Trainer
 
 _OPINION_SEED = 1_000_003
-"""Added to the run's seed for the opinion, so that its initial values are its own."""
+"""Offset added to the run's seed for the opinion, so that its initial weights are different."""
 
 
 def new_trainer(
@@ -38,8 +38,8 @@ def new_trainer(
     """Return a trainer that has not started yet.
 
     Args:
-        config: What to build and how to train it.
-        graph: Graph with features and labels; gets the configured split if it has none.
+        config: Configuration of the model and its training.
+        graph: Graph with features and labels; without a split, it gets the configured one.
         store: Rows of the training and validation nodes, for `mode="minibatch"`.
         device: Device of all tensors.
         dtype: Type of all real numbers.
@@ -47,9 +47,9 @@ def new_trainer(
 
     Raises:
         GraphError: the graph cannot be trained on.
-        StoreError: the store is missing, or does not fit the graph or the diffusion.
-        ConfigError: the mode does not fit the diffusion or the number of processes, or the model
-            does not fit into memory.
+        StoreError: the store is missing, or does not match the graph or the diffusion.
+        ConfigError: the mode does not support the diffusion or the number of processes, or the
+            model does not fit into memory.
     """
     graph = _prepared(config, graph)
     check_model_size(config, graph.num_features, graph.num_classes)
@@ -138,7 +138,7 @@ def new_network(
     """Return an untrained network on the CPU.
 
     Args:
-        config: Sections encoder, flow and evidence are used.
+        config: Configuration; uses the sections encoder, flow and evidence.
         num_features: Number of feature columns.
         prior_C: Class frequencies in the training set.
         num_clusters: Number of clusters whose evidence the network tracks; 0 in exact mode.
@@ -165,7 +165,7 @@ def new_opinion(
     3
 
     Args:
-        config: Sections encoder and opinion are used.
+        config: Configuration; uses the sections encoder and opinion.
         num_features: Number of feature columns.
         num_classes: Number of classes.
         generator: Source of the initial values; None where they are replaced anyway.

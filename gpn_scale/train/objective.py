@@ -1,4 +1,4 @@
-"""What the parts of a model are trained for: a loss of labelled nodes, and probabilities.
+"""Objectives of the parts of a model: a loss of labelled nodes, and class probabilities.
 
 Shapes: N nodes, B labelled nodes, C classes.
 """
@@ -51,7 +51,7 @@ class EvidenceObjective:
 class OpinionObjective:
     """The cross-entropy of an opinion's diffused logits, divided by the number of training nodes.
 
-    With a mean, the weight decay means the same on every graph.
+    Because this is a mean, the weight decay has the same effect on every graph.
     """
 
     num_train: int

@@ -25,8 +25,8 @@ from gpn_scale.train.task import checked_split
 class OpinionMinibatchTask(AbstractMinibatchTask):
     """Training of an opinion on batches, as PPRGo does (Bojchevski et al., 2020).
 
-    Logits are sums over the kept entries of a row alone. What a row has cut changes a softmax far
-    less than it changes sums of evidence, so it needs no tail.
+    Logits are sums over only the kept entries of a row. The cut part changes a softmax far less
+    than it changes sums of evidence, so no tail is needed.
     """
 
     def __init__(
@@ -59,5 +59,5 @@ class OpinionMinibatchTask(AbstractMinibatchTask):
         return row_logits(opinion, self.features, nodes, self.store, self.tail).softmax(1)
 
     def _context(self, model: Opinion) -> TrainedOpinion:
-        """Return the network as it is now, with all that inference needs."""
+        """Return the current network with everything that inference needs."""
         return TrainedOpinion(model, self.scaling, self.diffusion, self.device, self.dtype)

@@ -1,4 +1,4 @@
-"""The directory of one run: the names of its files, and whether they may be written."""
+"""The directory of a run: the names of its files, and checks of what may be overwritten."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -36,10 +36,10 @@ class _WrittenList(NamedTuple):
 
 
 class RunDirectory:
-    """Names of a run's files; `claim` makes sure that nothing is overwritten by accident.
+    """Names of a run's files; `claim` prevents that anything is overwritten by accident.
 
-    A run keeps the list `written.json` of what it writes. Overwriting removes what is on the list,
-    and refuses a directory that has anything else under the names of a run's files.
+    A run keeps the list `written.json` of the files that it writes. Overwriting removes the files
+    on the list, and is refused if the directory has other files under the names of a run's files.
 
     Args:
         path: The directory.
@@ -78,8 +78,8 @@ class RunDirectory:
     def files(self) -> list[Path]:
         """All files that a run writes.
 
-        Its inputs, the graph and the rows, are not among them, and neither are the lock and
-        decisions: these are the user's own, and nothing but the user removes them.
+        Its inputs, the graph and the rows, are not among them. Neither are the lock and the
+        decisions, which belong to the user and which only the user removes.
         """
         given = {self.path, self.graph, self.store, self.decisions, self.lock}
         return [value for value in vars(self).values() if value not in given]
@@ -95,7 +95,7 @@ class RunDirectory:
         return any(map(_is_present, self.files))
 
     def claim(self, *, overwrite: bool, resume: bool) -> None:
-        """Create the directory and check that a run may be written there; removes nothing.
+        """Create the directory and check that a run may be written there, without removing files.
 
         Args:
             overwrite: Whether an earlier run may be replaced.
@@ -109,12 +109,12 @@ class RunDirectory:
             make_folder(self.path)
         except OSError as error:
             raise RunError(
-                f"{self.path} cannot be created ({error.strerror}); choose another directory",
+                f"{self.path} cannot be created ({error.strerror}): choose another directory",
                 arguments=("out",),
             ) from error
         if not os.access(self.path, os.W_OK | os.X_OK):
             raise RunError(
-                f"{self.path} cannot be written; choose another directory", arguments=("out",)
+                f"{self.path} is not writable: choose another directory", arguments=("out",)
             )
         present = [file for file in self.files if _is_present(file)]
         if not present:
@@ -132,17 +132,17 @@ class RunDirectory:
         if foreign or not overwrite:
             name = (foreign or present)[0].relative_to(self.path)
             raise RunError(
-                f"{self.path} holds {name}, which is not on the list of files that a run has "
-                f"written ({self.written.name}), and a run would replace it: move it away, or "
+                f"{self.path} holds {name}, which a new run would replace although it is not on "
+                f"the list of files that a run has written ({self.written.name}): move it away, or "
                 "choose another directory",
                 arguments=("out",),
             )
 
     @contextmanager
     def reserved(self) -> Iterator[None]:
-        """Let no other process train in this directory while the block runs.
+        """Keep other processes from training in this directory while the block runs.
 
-        The reservation ends with the process, however it ends.
+        The reservation ends with the process, whatever ends it.
 
         Raises:
             RunError: another process is training there.
@@ -161,8 +161,7 @@ class RunDirectory:
 
         Args:
             overwrite: Whether to remove an earlier run.
-            launch: Identifies the launcher that starts the run, again if a process is lost; "" for
-                none.
+            launch: Id of the launcher, which may restart the run if a process is lost; "" for none.
         """
         if overwrite:
             self.clear()
@@ -195,7 +194,7 @@ class RunDirectory:
             write_json(self.written, {"files": list(after.files), "launch": after.launch})
 
     def clear(self) -> None:
-        """Remove what is on the list of an earlier run; all other files stay."""
+        """Remove the files on the list of an earlier run; all other files are kept."""
         listed = self._list().files
         own = [file for file in self._below(self.files) if self._is_listed(file, listed)]
         remove(*(file for file in own if file != self.written))
@@ -205,12 +204,12 @@ class RunDirectory:
         remove(self.written)  # last, so that an interrupted removal can be repeated
 
     def _foreign_files(self) -> list[Path]:
-        """Return what has the name of a run's file, or is in its folders, but is not listed."""
+        """Return files with the name of a run's file, or in its folders, that are not listed."""
         listed = self._list().files
         return [file for file in self._below(self.files) if not self._is_listed(file, listed)]
 
     def _below(self, paths: Iterable[Path]) -> list[Path]:
-        """Return the paths that exist, each folder of a run replaced by all that it holds."""
+        """Return the existing paths, with each folder of a run replaced by its content."""
         present: list[Path] = []
         for path in paths:
             if path in self._folders and path.is_dir():
@@ -259,8 +258,8 @@ class RunDirectory:
                 raise ValueError("its entry 'files' is not a list of names")
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise RunError(
-                f"{self.written} cannot be read ({type(error).__name__}: {error}), so it is not "
-                "known what the run has written: remove the directory, or choose another one",
+                f"{self.written} cannot be read ({type(error).__name__}: {error}), so the files "
+                "of the run are not known: remove the directory, or choose another one",
                 arguments=("out",),
             ) from error
         return _WrittenList(tuple(names), str(launch))

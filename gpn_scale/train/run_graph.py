@@ -1,7 +1,7 @@
-"""The graph of a run: as it was in training, or as it has become since.
+"""The graph of a run: as it was in training, or a later version of it.
 
-A frozen model goes on with a later version of its graph. Nodes of training keep their roles: which
-are training nodes, and thus sources of label evidence, and which validate p-values.
+A trained model can be used on a later version of its graph. Nodes keep their roles: training nodes
+remain sources of label evidence, and validation nodes remain the basis of p-values.
 
 Shapes: N nodes.
 """
@@ -36,13 +36,13 @@ _HEADER_BYTES = 1 << 12
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunGraph:
-    """A graph to predict with the model of a run, and how it is related to that of training."""
+    """A graph to predict with the model of a run, and its relation to the training graph."""
 
     graph: Graph
     relation: Relation
     """`training` for the same graph, `later` for a later version of it, `other` for others."""
     notes: tuple[str, ...] = ()
-    """What was done, one sentence each."""
+    """Notes on the preparation, one sentence each."""
 
 
 def prepared_for_run(directory: RunDirectory, graph: Graph, config: RunConfig) -> Graph:
@@ -50,7 +50,7 @@ def prepared_for_run(directory: RunDirectory, graph: Graph, config: RunConfig) -
 
     Raises:
         GraphError: the graph does not allow the split.
-        RunError: the run has a split of its own, which does not fit the graph or is damaged.
+        RunError: the split stored with the run does not match the graph or is damaged.
     """
     if not directory.split.exists():
         return prepare_graph(graph, config)
@@ -73,12 +73,13 @@ def related_graph(
     dataset: str,
     stores: Sequence[Path] = (),
 ) -> RunGraph:
-    """Return a graph with its split for the model of a run, and how it is related to training's.
+    """Return a graph with its split for a run's model, and its relation to the training graph.
 
-    A graph may be a later version of that of training if it has the same name, or if a store of the
-    run was updated to it, and is one if `EarlierNodes` says so. It keeps the training and
-    validation nodes of the run, and its other labelled nodes are test nodes; or it has a split of
-    its own, if training has used that of its graph. Another graph stays as it is.
+    A graph can be a later version of the training graph if it has the same name, or if a store of
+    the run was updated to it; `EarlierNodes` decides whether it is. A later version keeps the
+    training and validation nodes of the run, and its other labelled nodes are test nodes; if
+    training used the graph's own split, it keeps its own split instead. Other graphs are not
+    changed.
 
     Args:
         directory: The run.
@@ -110,7 +111,7 @@ def related_graph(
 
 
 def _is_followed(graph: Graph, stores: Sequence[Path]) -> bool:
-    """Return whether a store has followed its graph until it became this one."""
+    """Return whether one of the stores was updated to this graph."""
     for store in stores:
         with suppress(StoreError):
             wanted = graph.structure_fingerprint()
@@ -133,7 +134,7 @@ def has_validation_nodes(graph: Graph) -> bool:
 
 
 def _prepared(directory: RunDirectory, graph: Graph, config: RunConfig) -> Graph | None:
-    """Return the graph as training has prepared it; None if it cannot be that graph."""
+    """Return the graph as training prepared it, or None if it cannot be the training graph."""
     try:
         return prepared_for_run(directory, graph, config)
     except (RunError, GraphError):
@@ -143,14 +144,14 @@ def _prepared(directory: RunDirectory, graph: Graph, config: RunConfig) -> Graph
 def _is_same(graph: Graph, fingerprint: str, contract: DataContract) -> bool:
     if graph.fingerprint() == fingerprint:
         return True
-    # A training that went on from another run has read the columns by the rule of that run.
+    # Training with a warm start has read the columns by the rule of the earlier run.
     if graph.preparation is None or graph.preparation == contract.preparation:
         return False
     return contract.aligned(graph).graph.fingerprint() == fingerprint
 
 
 def _later_graph(graph: Graph, earlier: EarlierNodes, config: RunConfig) -> Graph:
-    """Return a later version of the graph with its split, in which a class may be without nodes."""
+    """Return a later version of the graph with its split, which may lack nodes of a class."""
     if graph.num_nodes < earlier.num_nodes:
         raise GraphError(str(earlier.difference(graph)))
     has_own = config.split.kind == "public" and graph.split is not None
@@ -162,21 +163,21 @@ def _later_graph(graph: Graph, earlier: EarlierNodes, config: RunConfig) -> Grap
 
 def _notes_on_later(dataset: str, joined: int) -> tuple[str, ...]:
     return (
-        f"{dataset} is a later version of the graph of training"
+        f"{dataset} is a later version of the training graph"
         + (f", {joined:,} nodes have joined" if joined else "")
-        + ": the model is used as it is, with the training and validation nodes of its run.",
+        + ": the model is used unchanged, with the training and validation nodes of its run.",
     )
 
 
 def _notes_on_other(dataset: str, difference: str) -> tuple[str, ...]:
     return (
-        f"{dataset} is neither the graph of training nor a later version of it ({difference}): it "
-        "is predicted as another graph.",
+        f"{dataset} is neither the training graph nor a later version of it ({difference}): it is "
+        "predicted as a different graph.",
     )
 
 
 def write_splits(path: Path, num_nodes: int, own: Split, earlier: Split, marked: NodeIds) -> None:
-    """Write the split of a run and that of the run that it went on from.
+    """Write the split of a run and the split of the run that it started from.
 
     Args:
         path: The file.
@@ -211,7 +212,7 @@ def read_splits(path: Path, num_nodes: int) -> tuple[Split, Split, NodeIds]:
     if not fits or (num_nodes and not 0 <= codes_2N.min() <= codes_2N.max() <= _MARKED):
         raise RunError(
             f"{path} is not the split of a graph of {num_nodes:,} nodes: the graph has changed "
-            "since, or the file is damaged; train again"
+            "since training, or the file is damaged; train again"
         )
     own, earlier = (
         Split(**{name: np.flatnonzero(codes_N == code) for code, name in enumerate(_SUBSETS, 1)})

@@ -1,7 +1,7 @@
-"""How much memory a training step takes on a GPU, as a function of its sizes.
+"""Model of the memory that a training step takes on a GPU, as a function of its sizes.
 
-It is a model of `nn/radial_whole.py`, `nn/hidden_whole.py` and `train/device_batch.py`, which a
-test holds against the measured peak. The libraries of CUDA take some hundred MB besides.
+It describes `nn/radial_whole.py`, `nn/hidden_whole.py` and `train/device_batch.py`, and a test
+compares it with the measured peak. CUDA's libraries take a few hundred MB in addition.
 """
 
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""What all processes learn from a step: its loss, and whether one of them was asked to stop."""
+"""Results of a step for all processes: its loss, and whether a process was asked to stop."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class StepTotals:
     """
 
     where: str
-    """The step, in words."""
+    """Description of the step, for messages."""
     numbers_S: Tensor
     """The loss and, if there are several processes, the number of a signal, on the device."""
     number: int
@@ -60,11 +60,11 @@ class StepTotals:
         return float(loss), int(numbers[0]) if numbers else self.number
 
     def guard(self, optimiser: Optimizer) -> None:
-        """Make the optimiser's next step change nothing if the loss is not finite.
+        """Make the optimiser skip its next step if the loss is not finite.
 
-        The device decides, without the host. Fused optimisers have this for gradients that overflow
-        in mixed precision.
+        The device decides this without the host. Fused optimisers support it for gradients that
+        overflow in mixed precision.
         """
         loss = self.numbers_S[0]
-        is_bad = (loss - loss).ne(0.0).float()  # infinity minus itself is no number
+        is_bad = (loss - loss).ne(0.0).float()  # infinity minus infinity is NaN
         optimiser.found_inf = is_bad  # type: ignore[attr-defined]

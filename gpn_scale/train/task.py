@@ -1,4 +1,4 @@
-"""What a trainer optimises: a source of losses, and scores on the validation nodes."""
+"""Tasks that a trainer optimises: sources of losses, and scores on the validation nodes."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -59,7 +59,7 @@ class AbstractTask(ABC):
     data_seconds: float = 0.0
     """Seconds spent waiting for batches so far."""
     roots_seen: int = 0
-    """Number of training nodes whose loss was computed so far, by all processes together."""
+    """Number of training nodes whose loss has been computed so far, in all processes together."""
 
     @property
     @abstractmethod
@@ -103,7 +103,7 @@ class AbstractTask(ABC):
 
     @abstractmethod
     def validate(self, model: TrainedPart) -> Validation:
-        """Return the scores on the validation nodes; the model is left as it was."""
+        """Return the scores on the validation nodes; the model does not change."""
 
 
 class ExactTask(AbstractTask):
@@ -111,8 +111,8 @@ class ExactTask(AbstractTask):
 
     Args:
         graph: Graph with features, labels and a split.
-        config: Sections data and diffusion are used.
-        objective: What the network is trained for.
+        config: Configuration; uses the sections data and diffusion.
+        objective: Loss of the network.
         device: Device of all tensors.
         dtype: Type of all real numbers.
     """

@@ -30,7 +30,7 @@ class EpochRecord:
     phase: str
     """Phase at the end of the epoch, `warmup` or `main`."""
     loss: float
-    """Sum over the training nodes; with several steps, the mean of their estimates of it."""
+    """Sum of the losses of the training nodes; with several steps, the mean of their estimates."""
     val_cross_entropy: float
     """Mean cross-entropy of the validation nodes."""
     val_accuracy: float
@@ -43,7 +43,7 @@ class EpochRecord:
 
 @dataclass(slots=True)
 class TrainingState:
-    """How far training has come; together with the tensors, all that a resumed run needs."""
+    """Progress of the training; together with the tensors, everything that a resumed run needs."""
 
     epoch: int = 0
     """Number of finished epochs, warm-up included."""
@@ -63,7 +63,7 @@ class TrainingState:
 
 @dataclass(slots=True)
 class Timing:
-    """How this process spent the time of training, in seconds."""
+    """Time that this process has spent in each phase of training, in seconds."""
 
     data: float = 0.0
     """Time spent waiting for batches."""
@@ -114,7 +114,7 @@ class Interrupted(Exception):
 
 
 class Trainer:
-    """Trains a model on a task, epoch by epoch, and remembers its best state.
+    """Trains a model on a task, epoch by epoch, and keeps its best state.
 
     Iteration over `records()` may end after any step: `state`, the model, `optimiser` and
     `generator` then hold everything that a later trainer needs to reach the same weights. Set
@@ -158,7 +158,7 @@ class Trainer:
         return "opinion" if isinstance(self.model, Opinion) else "features"
 
     def new_optimiser(self, phase: str) -> Adam:
-        """Return Adam for the flows (`warmup`) or for all, with decay of the encoder (`main`)."""
+        """Return Adam for the flows (`warmup`), or for all with encoder weight decay (`main`)."""
         flows = {"params": self.model.warmup_parameters(), "weight_decay": 0.0}
         encoder = {
             "params": list(self.model.encoder.parameters()),

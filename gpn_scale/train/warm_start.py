@@ -1,7 +1,7 @@
-"""Training that goes on from the weights of another model, on a graph that may have changed.
+"""Training that starts from the weights of an earlier model, on a graph that may have changed.
 
-What depends on the graph, the class prior and the means of clusters, is that of the new graph. The
-optimiser starts afresh, and so does everything that decides when training ends.
+Everything that depends on the graph (the class prior and the means of clusters) is taken from the
+new graph. The optimiser and early stopping start afresh.
 """
 
 from collections.abc import Sequence
@@ -30,13 +30,13 @@ _SAME = (
     "evidence.budget",
     "evidence.log_limit",
 )
-"""Fields of the configuration that give weights their shapes and their meaning."""
+"""Configuration fields that define the shapes and the meaning of the weights."""
 _OF_GRAPH = ("clusters.", "cluster_PS", "evidence.log_prior_C")
-"""Beginnings of the names of tensors that belong to a graph and not to the weights."""
+"""Name prefixes of tensors that belong to a graph and not to the weights."""
 
 
 def check_same_architecture(config: RunConfig, earlier: RunConfig, source: Path | str) -> None:
-    """Refuse a configuration for which the weights of an earlier model have no meaning.
+    """Refuse a configuration that does not match the weights of an earlier model.
 
     Args:
         config: Configuration of the training.
@@ -50,8 +50,8 @@ def check_same_architecture(config: RunConfig, earlier: RunConfig, source: Path 
         now, before = _value(config, key), _value(earlier, key)
         if now != before:
             raise ConfigError(
-                f"{source} was trained with {key}={before}, got {key}={now} for the training that "
-                f"is to go on from its weights, expected the same: use {key}={before}, or train "
+                f"{source} was trained with {key}={before}, got {key}={now} for a training that "
+                f"starts from its weights, expected the same value: use {key}={before}, or train "
                 "without a warm start",
                 arguments=(f"{key}={before}", "warm_start"),
             )
@@ -89,11 +89,11 @@ def aligned_for_start(graph: Graph, contract: DataContract, source: Path | str) 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WarmStart:
-    """An earlier model that a training goes on from."""
+    """An earlier model whose weights a training starts from."""
 
     model: SavedModel
     source: Path | str
-    """Where the model is from, for messages."""
+    """Origin of the model, for messages."""
 
     @classmethod
     def loaded(cls, path: Path) -> "WarmStart":
@@ -105,19 +105,19 @@ class WarmStart:
         return cls(model=load_model(path), source=path)
 
     def prepared(self, graph: Graph, config: RunConfig) -> tuple[AlignedGraph, RunConfig]:
-        """Return graph and configuration of the training, after checking that they fit the model.
+        """Check that graph and configuration match the model; return both, prepared for training.
 
         Raises:
-            ConfigError: the configuration gives the weights another meaning.
-            GraphError: the graph has other classes or features.
+            ConfigError: the configuration does not match the weights.
+            GraphError: the classes or features of the graph differ from the model's.
         """
         check_same_architecture(config, self.model.config, self.source)
         aligned = aligned_for_start(graph, self.model.contract, self.source)
-        # Flows are trained already, so that they need not begin alone.
+        # The flows are already trained, so there is no need for a warm-up.
         return aligned, replace(config, train=replace(config.train, warmup_steps=0))
 
     def give_weights(self, trainers: Sequence[Trainer]) -> None:
-        """Give the networks of trainers that have not started the weights of the model."""
+        """Copy the model's weights into the networks of trainers that have not started."""
         for trainer in trainers:
             parts = self.model.parts
             earlier = parts.opinion if trainer.part == "opinion" else parts.network
@@ -160,6 +160,6 @@ def _text(classes: tuple[str, ...] | int) -> str:
 def _other(graph: Graph, what: str, given: str, source: Path | str, before: str) -> GraphError:
     return GraphError(
         f"graph {graph.name!r} has other {what} ({given}) than {source} was trained on ({before}), "
-        "expected the same to go on from its weights: train without a warm start",
+        "expected the same to start from its weights: train without a warm start",
         arguments=("warm_start",),
     )

@@ -1,1 +1,1 @@
-"""From scores to decisions: what to review, what to label next, and when not to answer."""
+"""From scores to decisions: what to review, what to label next, and when to abstain."""

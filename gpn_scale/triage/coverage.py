@@ -7,7 +7,7 @@ choice covers at least 1 - 1/e of what the best batch of the same size does (Nem
 1978).
 
 Gains only fall as nodes are chosen, so an old gain is an upper bound (Minoux, 1978): a node is
-looked at again only if its bound is above the best gain so far. Few nodes are, so that a million
+evaluated again only if its bound is above the best gain so far. This is rare, so that a million
 candidates take seconds.
 
 Shapes: N nodes, K candidates, E entries of all columns, B chosen nodes.
@@ -31,7 +31,7 @@ Entries = tuple[NDArray[np.integer[Any]], NDArray[np.floating[Any]]]
 
 
 class AbstractColumns(ABC):
-    """What each candidate reaches: the columns of the diffusion, computed or looked up.
+    """The columns of the diffusion, which hold what each candidate reaches.
 
     >>> columns = StoredColumns(np.array([0, 1]), np.array([1]), np.array([0.5]))
     >>> isinstance(columns, AbstractColumns)
@@ -83,7 +83,7 @@ class StoredColumns(AbstractColumns):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScaledColumns(AbstractColumns):
-    """Columns times a factor per candidate: how much its choice counts for what it reaches.
+    """Columns scaled by a factor per candidate.
 
     >>> columns = StoredColumns(np.array([0, 1, 2]), np.array([0, 0]), np.array([1.0, 1.0]))
     >>> ScaledColumns(columns, np.array([0.5, 0.25])).bounds(np.array([4.0])).round(6)
@@ -106,7 +106,7 @@ class ScaledColumns(AbstractColumns):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cover:
-    """The chosen nodes in the order of choice, and what each of them added.
+    """The chosen nodes in the order of choice, and their gains.
 
     >>> Cover(np.array([7, 2]), np.array([3.0, 1.0])).gain.sum()
     np.float64(4.0)
@@ -148,7 +148,7 @@ def greedy_cover(
     positions, gains = np.empty(count, np.int64), np.empty(count)
     for chosen in range(count):
         while True:
-            # A bound that equals the best gain may belong to a smaller id, so it is looked at too.
+            # A bound that equals the best gain may belong to a smaller id, so evaluate it as well.
             while following < len(order) and (not heap or bound_K[order[following]] >= -heap[0][0]):
                 position = int(order[following])
                 heapq.heappush(heap, (-_gain(columns, position, open_N), position, chosen))

@@ -1,12 +1,12 @@
-"""Which nodes to label next: a batch that reaches as much uncertainty as possible.
+"""Chooses nodes to label next: a batch that reaches as much uncertainty as possible.
 
 The label of v enters the evidence of u with the weight that v has in u's row of the diffusion. So
-a batch should cover the uncertain nodes with its columns of the diffusion matrix, and not hold the
-most uncertain nodes, which may all lie in the same place (`coverage`). A node counts as covered
-when a label reaches it with the weight `full`. By default that is the teleport probability, the
+a batch should cover the uncertain nodes with its columns of the diffusion matrix, rather than hold
+the most uncertain nodes, which may all lie in the same place (`coverage`). A node counts as covered
+when a label reaches it with the weight `full`. By default this is the teleport probability, the
 least weight that every node has in its own row, so that a label covers its own node.
 
-Columns come from a PPR store with the rows of all nodes, or are computed when they are looked at.
+Columns come from a PPR store with the rows of all nodes, or are computed on demand.
 
 Shapes: N nodes, K candidates, M columns of a block.
 """
@@ -52,7 +52,7 @@ def unused_nodes(graph: Graph) -> NodeIds:
 
 
 def label_candidates(graph: Graph) -> NodeIds:
-    """Return the nodes to choose from: unlabelled ones; if there are none, the test nodes.
+    """Return the nodes to choose from: the unlabelled nodes, or else the test nodes.
 
     >>> from gpn_scale import build_graph
     >>> from gpn_scale.data.graph import Split
@@ -121,11 +121,11 @@ def label_next(
         store: Rows of the graph; None to compute columns, which large graphs do not allow.
         candidates: Nodes to choose from; None for `label_candidates`.
         full: Weight that covers a node; None for the teleport probability.
-        factor_N: How much the label of each node would tell, in [0, 1]; None for 1.
+        factor_N: Value of each node's label relative to its reach, in [0, 1]; None for 1.
 
     Raises:
         ConfigError: there are fewer candidates than `count`.
-        StoreError: the graph is too large to compute columns, and there is no store.
+        StoreError: the graph is too large to compute columns, and no store is given.
     """
     unused = unused_nodes(graph)
     chosen_from = label_candidates(graph) if candidates is None else np.unique(candidates)
@@ -197,10 +197,10 @@ def stored_columns(store: PPRStore, candidates: NodeIds, full: float = 1.0) -> S
 
 
 class DiffusedColumns(AbstractColumns):
-    """Columns of the diffusion matrix, computed in blocks when they are looked at.
+    """Columns of the diffusion matrix, computed in blocks on demand.
 
     The bounds of all candidates are one diffusion by the transposed matrix. Blocks follow the order
-    of the bounds, which is nearly the order in which columns are looked at. Weights below 1e-5 are
+    of the bounds, which is nearly the order in which columns are needed. Weights below 1e-5 are
     left out.
 
     >>> from gpn_scale import build_graph

@@ -1,4 +1,4 @@
-"""`Triage`: the lists of a graph, what to review and what to label next, as tables.
+"""`Triage`: lists of predictions to review and of nodes to label next, as tables.
 
 Shapes: N nodes, B listed nodes, M contributors of each.
 """
@@ -47,10 +47,10 @@ MOST_REVIEWED, MOST_LABELLED = 200, 50
 CONTRIBUTORS = 3
 """Number of contributors that a list names per node."""
 NO_P_VALUES = (
-    "The model has no p-values: predictions are ordered by their probability alone, p_known is "
-    "missing, and nodes that look unknown are not told from others."
+    "The model has no p-values: predictions are ordered only by their probability, p_known is "
+    "missing, and nodes that look unknown are not distinguished from others."
 )
-"""What the lists of a model without p-values lack."""
+"""Note on the lists of a model without p-values."""
 
 _ROW_BYTES = 1 << 28
 """Memory of the complete rows that are explained at a time."""
@@ -61,7 +61,7 @@ Explain = Callable[[NodeIds], Explanation]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriageRequest:
-    """What to list, and what to promise.
+    """Request for lists, and for a promise.
 
     >>> TriageRequest(review=10).confidence
     0.9
@@ -72,7 +72,7 @@ class TriageRequest:
     label_next: int | None = None
     """Number of nodes to label next; None for `MOST_LABELLED`, or fewer on a small graph."""
     include_labelled: bool = False
-    """Whether training and validation nodes are reviewed too."""
+    """Whether training and validation nodes are reviewed as well."""
     error_among_answered: float | None = None
     """Largest probability of an error among answered nodes; None for no promise."""
     confidence: float = 0.9
@@ -91,12 +91,12 @@ class Triage:
     """
 
     review: pa.Table
-    """The predictions least to be trusted, the worst one first."""
+    """The least trusted predictions, the least trusted one first."""
     label_next: pa.Table
-    """The nodes whose labels would teach most, in the order of choice."""
+    """The nodes whose labels would teach the model most, in the order of choice."""
     promise: Promise | None = None
     notes: tuple[str, ...] = ()
-    """What a reader of the lists should know, one sentence each."""
+    """Notes for readers of the lists, one sentence each."""
 
     def write(self, folder: Path) -> tuple[Path, Path]:
         """Write both lists to an existing folder, and return their paths."""
@@ -119,14 +119,14 @@ class Lengths(NamedTuple):
 
 
 def checked_lengths(graph: Graph, request: TriageRequest) -> Lengths:
-    """Return the lengths of both lists, after a check that a graph allows what is requested.
+    """Return the lengths of both lists, after checking that the graph has enough nodes.
 
     >>> from gpn_scale import build_graph
     >>> checked_lengths(build_graph([0], [1], labels=[0, -1]), TriageRequest(review=2))
     Lengths(review=2, label_next=1)
 
     Raises:
-        ConfigError: there are fewer nodes, or fewer labels for a promise, than requested.
+        ConfigError: more nodes are requested than exist, or there are no labels for a promise.
     """
     unused = len(unused_nodes(graph))
     reviewable = graph.num_nodes if request.include_labelled else unused
@@ -177,7 +177,7 @@ def make_triage(
         store: Rows of the graph; None to compute what is needed.
 
     Raises:
-        ConfigError: there are fewer nodes than requested, or the promise cannot be made.
+        ConfigError: more nodes are requested than exist, or the promise cannot be made.
         StoreError: the graph is too large to choose nodes to label without a store.
     """
     lengths = checked_lengths(graph, request)
@@ -301,11 +301,11 @@ def review_columns(
         prediction: Prediction of these nodes in their order.
         usual: Values of the validation nodes.
         promise: Adds the column `abstain`; None for no such column.
-        raw: Values of raw columns, which foreign columns are then shown with; None without any.
+        raw: Values of raw columns, shown with foreign columns; None if there are none.
     """
     columns = node_columns(graph, nodes, prediction, usual, promise)
     foreign = _foreign_columns(trained, graph, nodes, prediction, raw)
-    # The columns say more of foreign features than the figures do.
+    # The columns say more about foreign features than the figures.
     is_foreign = pc.and_(pc.equal(columns["reason"], FOREIGN_FEATURES), foreign.is_valid())
     columns["detail"] = pc.if_else(is_foreign, foreign, columns["detail"])
     columns["foreign_columns"] = foreign
@@ -363,7 +363,7 @@ def _contributors(explain: Explain, graph: Graph, nodes: NodeIds) -> list[str]:
 
 
 def _gains(cover: Cover, graph: Graph, uncertainty_N: NDArray[np.float64]) -> dict[str, Any]:
-    """Return what each choice adds, and the fraction of all uncertainty covered so far."""
+    """Return the gain of each choice, and the fraction of all uncertainty covered so far."""
     total = float(uncertainty_N[unused_nodes(graph)].sum())
     covered = np.cumsum(cover.gain) / total if total > 0 else np.zeros(len(cover.gain))
     return {"gain": cover.gain, "covered": covered}

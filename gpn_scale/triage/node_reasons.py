@@ -1,4 +1,4 @@
-"""Why a node is on a list, in words, with the figures behind them.
+"""Reasons why a node is on a list, as text with the underlying figures.
 
 Shapes: N nodes of the graph, B listed nodes.
 """
@@ -21,7 +21,7 @@ FOREIGN_FEATURES = "foreign features"
 
 @dataclass(frozen=True, slots=True)
 class NodeReason:
-    """Why a node is listed.
+    """Reason why a node is listed.
 
     >>> NodeReason("torn between sea and land", "sea 48 %, land 43 %").text
     'torn between sea and land'
@@ -29,7 +29,7 @@ class NodeReason:
 
     text: str
     detail: str
-    """Figures in words; may be empty."""
+    """Text with the figures behind the reason; may be empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ def node_reasons(
     usual: UsualValues,
     class_names: Sequence[str],
 ) -> list[NodeReason]:
-    """Return why each node is listed: what lowers the trust in its prediction most.
+    """Return the reason why each node is listed: what lowers the trust in its prediction most.
 
     >>> from gpn_scale import build_graph
     >>> half = np.full((3, 2), 0.5, np.float32)

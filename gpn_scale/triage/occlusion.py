@@ -1,11 +1,11 @@
-"""Which columns make a node's features foreign: what if a column had its usual value?
+"""Finds the columns that make a node's features foreign, by giving each its usual value.
 
 A column is replaced by its median over the training nodes, and the node's feature evidence is
-computed again. The column whose replacement brings back most evidence is the most foreign one.
-Columns that belong together, such as all features made of one raw column, are replaced together.
+recomputed. The column whose replacement restores most evidence is the most foreign one. Columns
+that belong together, such as all features made from one raw column, are replaced together.
 
-Of sparse features, only the node's own nonzero columns are tried: a bag of words has thousands of
-columns, and a word that is missing is hardly ever what is strange.
+For sparse features, only the node's own nonzero columns are tried: a bag of words has thousands of
+columns, and a missing word is hardly ever what is strange.
 
 Shapes: B nodes, F feature columns, T training nodes, G groups of columns.
 """
@@ -43,7 +43,7 @@ class ForeignColumn:
     usual: float | None
     """Median over the training nodes; None for a group of several columns."""
     gain: float
-    """By how much the logarithm of the feature evidence grows with the usual value."""
+    """Increase of the logarithm of the feature evidence with the usual value."""
 
     def __str__(self) -> str:
         if self.value is None or self.usual is None:

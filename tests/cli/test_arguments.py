@@ -126,7 +126,7 @@ def test_minibatch_mode_is_part_of_the_configuration(small_graph):
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (["--mode", "exact", "--ppr", "store"], "--ppr is for --mode minibatch"),
+        (["--mode", "exact", "--ppr", "store"], "--ppr has no effect in exact mode"),
         (["--timeout-seconds", "0"], r"--timeout-seconds is 0\.0, expected a positive number"),
         (["--left-out-classes", "few"], "left_out_classes is 'few', expected a number or 'paper'"),
         (["--set", "train.epochs"], "assignment is 'train.epochs', expected section.field=value"),

@@ -89,10 +89,10 @@ def test_csv_says_the_same_if_graphs_are_named(folder, tmp_path, capsys):
 def test_without_graphs_columns_are_left_out(folder, tmp_path, capsys):
     assert compare(folder / "run", folder / "november.csv") == 0
     output = capsys.readouterr().out
-    assert "B does not say which graph it is of" in output
+    assert "B does not record its graph" in output
     assert "Add --out FOLDER to write drift.html" in output
     assert compare(folder / "run", folder / "november.parquet", "--data-dir", tmp_path) == 0
-    assert "A's graph 'october' is gone" in capsys.readouterr().out
+    assert "A's graph 'october' is missing" in capsys.readouterr().out
     save_graph(bank(count=300), tmp_path / "october")
     assert compare(folder / "run", folder / "november.parquet", "--data-dir", tmp_path) == 0
     assert "A's graph 'october' has changed" in capsys.readouterr().out
@@ -139,7 +139,7 @@ def test_files_are_not_overwritten_by_accident(folder, tmp_path, capsys):
     assert compare(*month, "--out", tmp_path) == 0
     capsys.readouterr()
     assert compare(*month, "--out", tmp_path) == 2
-    assert_refused(capsys, "drift.html exists already; use --overwrite")
+    assert_refused(capsys, "drift.html already exists: use --overwrite")
     assert compare(*month, "--out", tmp_path, "--overwrite") == 0
     capsys.readouterr()
     assert compare(*month, "--overwrite") == 2
@@ -154,11 +154,11 @@ def test_files_are_not_overwritten_by_accident(folder, tmp_path, capsys):
     [
         ([], "expected one of them, and neither is given"),
         (["--run", "x", "--compare", "x", "y"], "expected one of them, and both are given"),
-        (["--run", "x", "--out", "y"], "--out is for a comparison"),
-        (["--run", "x", "--overwrite"], "--overwrite is for a comparison"),
-        (["--run", "x", "--graphs", "a", "b"], "--graphs is for a comparison"),
-        (["--compare", "x", "y", "--png"], "--png is for the page of a run"),
-        (["--compare", "x", "y", "--ppr", "s"], "--ppr is for the page of a run"),
+        (["--run", "x", "--out", "y"], "--out only applies to a comparison"),
+        (["--run", "x", "--overwrite"], "--overwrite only applies to a comparison"),
+        (["--run", "x", "--graphs", "a", "b"], "--graphs only applies to a comparison"),
+        (["--compare", "x", "y", "--png"], "--png only applies to the page of a run"),
+        (["--compare", "x", "y", "--ppr", "s"], "--ppr only applies to the page of a run"),
         (["--compare", "x", "y"], "x does not exist, expected a run or a table"),
     ],
 )
@@ -174,7 +174,7 @@ def test_what_cannot_be_compared_is_refused(folder, tmp_path, capsys):
     (tmp_path / "x.parquet").write_bytes((folder / "november.parquet").read_bytes()[:500])
     (tmp_path / "nothing").mkdir()
     for b, message in (
-        (tmp_path / "other.csv", "no table of predictions: it has no column 'node'"),
+        (tmp_path / "other.csv", "not a table of predictions: it has no column 'node'"),
         (tmp_path / "x.parquet", "cannot be read as a table of predictions"),
         (tmp_path / "nothing", "holds no run"),
     ):
@@ -186,7 +186,7 @@ def test_what_cannot_be_compared_is_refused(folder, tmp_path, capsys):
     assert_refused(capsys, "holds no predictions.parquet: the run is not finished")
     graphs = ["--graphs", "november", "october"]
     assert compare(folder / "run", table, *graphs) == 2
-    assert_refused(capsys, r"graph .october. is not the one of .*--graphs DATASET_A DATASET_B")
+    assert_refused(capsys, r"graph .october. is not the graph of .*--graphs DATASET_A DATASET_B")
     assert compare(folder / "run", table, "--graphs", "october", "absent") == 2
     assert_refused(capsys, "no dataset 'absent'")
 

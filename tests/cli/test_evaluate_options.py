@@ -92,5 +92,5 @@ def test_latex_tables_replace_nothing_but_latex_tables(tmp_path):
         assert table_choice(options, ["clean"]).latex == path
     for content in ("My thesis\n", "% my thesis\n", "\0"):
         path.write_text(content)
-        with pytest.raises(ConfigError, match="exists and was not written by this command"):
+        with pytest.raises(ConfigError, match="an existing file that this command did not write"):
             table_choice(options, ["clean"])

@@ -110,7 +110,7 @@ def test_old_nodes_keep_their_places_unless_the_table_counts(tables, tmp_path, c
 
 def test_an_order_needs_an_earlier_graph(tables, tmp_path, capsys):
     assert run(tables, tmp_path / "g", "--order", "like") == 2
-    refused(capsys, "--order like needs --like DIR/OLD, whose nodes keep their places")
+    refused(capsys, "--order like needs the graph to follow: add --like DIR/OLD")
 
 
 def test_all_faults_are_listed_and_nothing_is_written(tables, tmp_path, capsys):
@@ -130,7 +130,7 @@ def test_a_graph_is_replaced_only_on_request(tables, tmp_path, capsys):
     assert run(tables, out) == 0
     capsys.readouterr()
     assert run(tables, out, "--directed") == 2
-    refused(capsys, "holds a graph; use --overwrite to replace it")
+    refused(capsys, "already holds a graph: use --overwrite to replace it")
     assert not load_graph("g", tmp_path).directed
     assert run(tables, out, "--directed", "--overwrite") == 0
     assert load_graph("g", tmp_path).directed
@@ -165,7 +165,9 @@ def test_what_a_stopped_import_left_is_no_obstacle(tables, tmp_path):
 def test_a_name_that_others_would_hide_is_refused(tables, tmp_path, capsys):
     write_npz(build_graph([0], [1]), tmp_path / "taken.npz")
     assert run(tables, tmp_path / "taken") == 2
-    refused(capsys, r"would be hidden by .*taken\.npz: choose another name")
+    refused(
+        capsys, r"taken\.npz has the same name and would be loaded instead, choose another name"
+    )
     assert run(tables, tmp_path / "synthetic") == 2
     refused(capsys, "'synthetic' is taken: choose another")
 

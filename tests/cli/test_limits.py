@@ -67,5 +67,5 @@ def test_other_things_where_a_run_writes_are_named(finished, tmp_path, capsys, n
     errors = capsys.readouterr().err
     assert code in (0, 2)
     assert "Traceback" not in errors
-    assert "fault of gpn_scale" not in errors
+    assert "bug in gpn_scale" not in errors
     assert code == 0 or errors.splitlines()[-1].startswith("error: ")

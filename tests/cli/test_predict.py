@@ -157,18 +157,21 @@ def test_one_id_and_rows_of_two_lines_are_read(folder, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--explain", "3"], "--ppr and --explain are for single nodes: select them with --nodes"),
-        (["--ppr", "store"], "--ppr and --explain are for single nodes"),
+        (["--explain", "3"], "--ppr and --explain only apply to single nodes: add --nodes"),
+        (["--ppr", "store"], "--ppr and --explain only apply to single nodes"),
         (
             ["--nodes", "nodes.txt", "--ppr", "store", "--explain", "-1"],
             "--explain is -1, expected at least 0",
         ),
         (["--threads", "0"], "--threads is 0, expected at least 1"),
-        (["--memory-budget", "0"], "--memory-budget is 0.0, expected gigabytes above 0"),
+        (
+            ["--memory-budget", "0"],
+            "--memory-budget is 0.0, expected a number of gigabytes above 0",
+        ),
         (["--dataset", "CoraMl"], "did you mean 'CoraML'"),
         (
             ["--dataset", SMALL.replace("features=8", "features=5")],
-            "has 5 feature columns, the model was trained on 8",
+            "has 5 feature columns, but the model was trained on 8",
         ),
     ],
 )
@@ -191,7 +194,7 @@ def test_the_output_is_not_written_over_and_has_a_place(folder, nodes, tmp_path,
     out = tmp_path / "out.parquet"
     out.write_text("mine")
     assert predict(folder, out, *some(folder, nodes)) == 2
-    assert_one_sentence(capsys, "exists already; use --overwrite to replace it")
+    assert_one_sentence(capsys, "already exists: use --overwrite to replace it")
     assert out.read_text() == "mine"
     assert predict(folder, out, *some(folder, nodes), "--overwrite") == 0
     assert pq.read_table(out).num_rows == 11

@@ -134,7 +134,7 @@ def test_label_evidence_and_roles_follow_the_graph(folder, exact):
 def test_the_condition_of_p_values_is_shown(folder, tmp_path, capsys):
     predicted(folder, tmp_path / "x.parquet", "--dataset", "later")
     text = capsys.readouterr().out
-    assert "later is a later version of the graph of training, 4 nodes have joined" in text
+    assert "later is a later version of the training graph, 4 nodes have joined" in text
     assert LATER_CONDITION in text
     assert ELSEWHERE_CONDITION not in text
 
@@ -144,12 +144,12 @@ def test_files_that_change_under_the_same_name_are_followed(folder, exact, tmp_p
     moved.mkdir()
     shutil.copy(folder / "later.npz", moved / "mine.npz")
     got = predicted(folder, tmp_path / "x.parquet", "--data-dir", str(moved))
-    assert "mine is a later version of the graph of training" in capsys.readouterr().out
+    assert "mine is a later version of the training graph" in capsys.readouterr().out
     np.testing.assert_allclose(got["p_known"], exact["p_known"], rtol=1e-5)
     write_npz(load_graph(SMALL.replace("nodes=300", "nodes=310")), moved / "mine.npz")
     got = predicted(folder, tmp_path / "x.parquet", "--data-dir", str(moved))
     text = capsys.readouterr().out
-    assert "mine is neither the graph of training nor a later version of it" in text
+    assert "mine is neither the training graph nor a later version of it" in text
     assert ELSEWHERE_CONDITION in text
     assert got["split"].isna().all()
 
@@ -158,7 +158,7 @@ def test_lists_are_made_of_a_later_graph(folder, exact, tmp_path, capsys):
     run = ["--run", str(folder / "run"), "--threads", "1", "--out", str(tmp_path)]
     assert triage([*run, "--dataset", "later", "--review", "304", "--include-labelled"]) == 0
     text = capsys.readouterr().out
-    assert "later is a later version of the graph of training" in text
+    assert "later is a later version of the training graph" in text
     assert LATER_CONDITION in text
     listed = pd.read_csv(tmp_path / "review.csv").set_index("id").sort_index()
     np.testing.assert_allclose(listed["p_known"], exact["p_known"], atol=1e-4)
@@ -177,14 +177,14 @@ def test_the_page_of_a_run_is_not_drawn_for_a_later_graph(folder, tmp_path, caps
     assert report(["--run", str(folder / "run"), "--data-dir", str(tmp_path)]) == 2
     text = capsys.readouterr().err
     assert "has changed since" in text
-    assert "gpn-triage go on with it" in text
+    assert "gpn-triage accept the changed graph" in text
 
 
 @pytest.mark.parametrize(
     ("store", "dataset", "message"),
     [
         ("outdated", "later", r"update the store with update\(graph\).*precompute update STORE"),
-        ("store", "mine", "was updated to a later version of this graph: use that one"),
+        ("store", "mine", "has been updated to a later version of this graph: use that"),
     ],
 )
 def test_graphs_and_stores_of_different_versions_are_refused(

@@ -115,8 +115,8 @@ def test_all_faults_are_listed_and_nothing_is_written(folder, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--new-edges", "e.csv"], "--new-edges is for new nodes: name their table with --new-nod"),
-        (["--id", "no"], "--id is for new nodes: name their table with --new-nodes FILE"),
+        (["--new-edges", "e.csv"], "--new-edges only applies to new nodes: add --new-nodes"),
+        (["--id", "no"], "--id only applies to new nodes: add --new-nodes FILE"),
         (["--new-nodes", "n.csv", "--nodes", "n.txt"], "--new-nodes adds others: use one"),
     ],
 )

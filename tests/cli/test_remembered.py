@@ -47,5 +47,5 @@ def test_a_run_that_remembers_nothing_has_the_defaults(tmp_path):
 def test_a_damaged_file_is_refused_in_one_sentence(tmp_path, text):
     directory = RunDirectory(tmp_path)
     directory.inputs.write_text(text)
-    with pytest.raises(RunError, match=r"inputs\.json cannot be read .*: remove it, and say where"):
+    with pytest.raises(RunError, match=r"inputs\.json cannot be read .*: remove it, and name"):
         data_dir_of(directory, None)

@@ -155,7 +155,7 @@ def test_another_graph_is_refused(copy, capsys):
     values["graph"]["fingerprint"] = "another"
     (copy / "report.json").write_text(json.dumps(values))
     assert_refused(
-        capsys, copy, "has changed since .* was trained on it: gpn-predict and gpn-triage go on"
+        capsys, copy, "has changed since .* was trained on it: gpn-predict and gpn-triage accept"
     )
 
 

@@ -54,7 +54,10 @@ def test_the_default_is_named_after_the_dataset(dataset, folder, capsys):
 def test_a_second_run_gets_a_number_and_says_so(capsys):
     begin("runs/mine")
     assert choose().out == Path("runs/mine_2")
-    assert capsys.readouterr().err == "runs/mine holds a run, so this one goes to runs/mine_2\n"
+    assert (
+        capsys.readouterr().err
+        == "runs/mine already holds a run; writing this one to runs/mine_2\n"
+    )
     assert choose().out == Path("runs/mine_2"), "which holds no run yet"
     begin("runs/mine_2")
     assert choose().out == Path("runs/mine_3")

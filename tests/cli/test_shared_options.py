@@ -47,7 +47,9 @@ def test_threads_and_memory_are_positive():
     assert memory_bytes(1.5) == 1_500_000_000
     with pytest.raises(ConfigError, match="--threads is 0, expected at least 1"):
         checked_threads(0)
-    with pytest.raises(ConfigError, match="--memory-budget is nan, expected gigabytes above 0"):
+    with pytest.raises(
+        ConfigError, match="--memory-budget is nan, expected a number of gigabytes above 0"
+    ):
         memory_bytes(float("nan"))
 
 
@@ -68,7 +70,7 @@ def test_a_folder_is_made_and_its_files_are_kept(tmp_path):
     claim_folder(folder, ("x.csv", "y.csv"), overwrite=False)
     assert folder.is_dir()
     (folder / "y.csv").touch()
-    with pytest.raises(ConfigError, match=r"y\.csv exists already; use --overwrite to replace it"):
+    with pytest.raises(ConfigError, match=r"y\.csv already exists: use --overwrite to replace it"):
         claim_folder(folder, ("x.csv", "y.csv"), overwrite=False)
     claim_folder(folder, ("x.csv", "y.csv"), overwrite=True)
     claim_folder(folder, ("x.csv",), overwrite=False)

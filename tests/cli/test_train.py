@@ -170,7 +170,7 @@ def test_a_second_run_without_a_directory_gets_its_own(tmp_path, monkeypatch, ca
     capsys.readouterr()
     assert main(options) == 0
     first_line = capsys.readouterr().err.splitlines()[0]
-    assert first_line == "runs/synthetic holds a run, so this one goes to runs/synthetic_2"
+    assert first_line == "runs/synthetic already holds a run; writing this one to runs/synthetic_2"
     assert same_weights(tmp_path / "runs" / "synthetic", tmp_path / "runs" / "synthetic_2")
 
 
@@ -334,13 +334,13 @@ def test_bad_options_give_one_sentence(tmp_path, capsys, options, message):
 def test_an_out_that_cannot_be_made_is_refused(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert run(tmp_path / "file" / "run") == 2
-    assert "cannot be created (Not a directory); choose another" in capsys.readouterr().err
+    assert "cannot be created (Not a directory): choose another" in capsys.readouterr().err
 
 
 def test_an_out_that_cannot_be_written_is_refused(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(os, "access", lambda *_: False)
     assert run(tmp_path / "run") == 2
-    assert "cannot be written; choose another directory" in capsys.readouterr().err
+    assert "is not writable: choose another directory" in capsys.readouterr().err
 
 
 def test_help_explains_every_field(capsys):

@@ -150,7 +150,7 @@ def test_the_store_must_be_one_and_is_for_minibatches_only(tmp_path, store, caps
     assert run(tmp_path / "run", "--ppr", str(tmp_path / "none")) == 2
     assert_one_sentence(capsys, r"none is not a PPR store .*: build one .*gpn-precompute")
     assert run(tmp_path / "run", "--ppr", str(store), "--mode", "exact") == 2
-    assert_one_sentence(capsys, "--ppr is for --mode minibatch, but the mode is exact")
+    assert_one_sentence(capsys, "--ppr has no effect in exact mode: omit --ppr")
     assert [path.name for path in (tmp_path / "run").iterdir()] == [".lock"]
 
 

@@ -70,7 +70,7 @@ def test_both_lists_are_written_and_their_beginnings_printed(run, tmp_path, caps
     for row in label_next:
         assert table[int(row["id"])]["label"] is None
     lines = capsys.readouterr().out.splitlines()
-    first = lines.index("least to be trusted:")
+    first = lines.index("least trusted:")
     assert lines[first + 1].split()[:3] == ["id", "predicted", "class"]
     assert lines[first + 2].split()[0] == review[0]["id"]
     assert lines[first + 12] == "  ... and 2 more in the file"
@@ -82,7 +82,7 @@ def test_lists_are_replaced_only_when_that_is_wanted(run, tmp_path, capsys):
     few = ["--review", "2", "--label-next", "1"]
     assert triage(run, tmp_path, *few) == 0
     assert triage(run, tmp_path, *few) == 2
-    assert_one_sentence(capsys, "review.csv exists already; use --overwrite to replace it")
+    assert_one_sentence(capsys, "review.csv already exists: use --overwrite to replace it")
     assert triage(run, tmp_path, *few, "--overwrite") == 0
 
 
@@ -207,7 +207,7 @@ def test_a_folder_that_cannot_be_made_is_refused(run, tmp_path, capsys):
 def test_a_folder_that_cannot_be_written_is_refused(run, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     assert triage(run, tmp_path) == 2
-    assert_one_sentence(capsys, "cannot be written; choose another folder")
+    assert_one_sentence(capsys, "is not writable: choose another folder")
 
 
 def test_a_gpn_works_with_what_it_has(tmp_path, capsys):

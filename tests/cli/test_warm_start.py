@@ -1,4 +1,4 @@
-"""Training that goes on from the weights of another run, from the command line."""
+"""Training that starts from the weights of another run, on the command line."""
 
 import json
 import re
@@ -103,7 +103,7 @@ def test_the_report_compares_the_same_nodes(folder, warm_run):
     assert "auroc_p_known" in values["before"]["unknown"]
     assert "auroc_p_known" in values["after"]["unknown"]
     text = (warm_run / "report.md").read_text()
-    assert "## Compared with the run that it went on from" in text
+    assert "## Compared with the run that training started from" in text
     assert "| test | accuracy |" in text
     assert "went on from the weights of" in (warm_run / "report.html").read_text()
 
@@ -168,7 +168,7 @@ def test_another_graph_has_a_split_of_its_own(folder, tmp_path, capsys):
     other = SMALL.replace("nodes=300", "nodes=200")
     assert warm(folder, tmp_path / "warm", "--dataset", other) == 0
     captured = capsys.readouterr()
-    assert "is not a later version of the graph that training goes on from" in captured.err
+    assert "is not a later version of the graph of the warm start" in captured.err
     values = json.loads((tmp_path / "warm" / "report.json").read_text())["warm_start"]
     assert values["nodes"] == values["after"] == {}
     assert not RunDirectory(tmp_path / "warm").split.exists()
@@ -194,13 +194,13 @@ def test_what_does_not_fit_is_refused(folder, tmp_path, capsys, options, message
 
 def test_runs_to_go_on_from_must_be_finished_and_elsewhere(folder, warm_run, tmp_path, capsys):
     assert train(["--warm-start", str(tmp_path), "--out", str(tmp_path / "x")]) == 2
-    assert_one_sentence(capsys, "holds no finished run: config.json is missing")
+    assert_one_sentence(capsys, "does not hold a finished run: config.json is missing")
     run = str(folder / "run")
     assert train(["--warm-start", run, "--out", run, "--overwrite"]) == 2
-    assert_one_sentence(capsys, "is the run that training is to go on from")
+    assert_one_sentence(capsys, "is also the run of --warm-start")
     copy = shutil.copytree(folder / "run", tmp_path / "copy")
     assert warm(folder, copy, "--resume") == 2
-    assert_one_sentence(capsys, "did not begin with the weights of")
+    assert_one_sentence(capsys, "did not start from the weights of")
     damaged = shutil.copytree(warm_run, tmp_path / "damaged")
     (damaged / "warm_start.json").write_text("{}")
     assert train(["--resume", "--out", str(damaged)]) == 2

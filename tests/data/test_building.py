@@ -268,7 +268,7 @@ def test_wrong_input_is_refused(arguments, message):
     ],
 )
 def test_one_damaged_id_does_not_fill_the_memory(arguments):
-    with pytest.raises(GraphError, match=r"nodes, of which edges, features and labels have only"):
+    with pytest.raises(GraphError, match=r"nodes, but edges, features and labels have only"):
         build_graph(**arguments)
 
 

@@ -189,7 +189,7 @@ def test_a_preparation_and_raw_columns_must_fit_the_graph():
     kept = replace(pair, preparation=preparation, raw_columns=columns)
     assert kept.fingerprint() == plain
     assert replace(kept, name="other").raw_columns is columns
-    with pytest.raises(GraphError, match="it has 0 features, its preparation makes 1; expected"):
+    with pytest.raises(GraphError, match="has 0 features, but its preparation makes 1; expected"):
         replace(kept, features=None)
-    with pytest.raises(GraphError, match="its raw columns have 2 rows, expected one for each of"):
+    with pytest.raises(GraphError, match="the raw columns have 2 rows, expected one for each of"):
         replace(build_graph([0, 1], [1, 2]), raw_columns=columns)

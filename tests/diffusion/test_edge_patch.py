@@ -114,7 +114,7 @@ def assert_rows(graph, patch, changed):
     ("graph", "edges", "message"),
     [
         (PATH, {"add": [3, 0]}, "add_edges holds node 0, which is a neighbour of node 1 already"),
-        (PATH, {"remove": [3]}, "remove_edges holds node 3, which is no neighbour of node 1"),
+        (PATH, {"remove": [3]}, "remove_edges holds node 3, which is not a neighbour of node 1"),
         (PATH, {"add": [1]}, "add_edges joins node 1 to itself"),
         (PATH, {"remove": [1]}, "remove_edges joins node 1 to itself"),
         (PATH, {"add": [3, 3]}, "add_edges holds node 3 more than once"),

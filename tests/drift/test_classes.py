@@ -67,5 +67,5 @@ def test_means_and_promises():
 def test_few_nodes_have_no_mean():
     drift = drifts(scored(10), scored(40))
     assert drift.probability is None
-    assert "they take 20 nodes of A and of B, and there are 10 and 40" in drift.left_out[0]
+    assert "they need 20 nodes of A and of B, and there are 10 and 40" in drift.left_out[0]
     assert drift.to_dict()["mean_probability"] is None

@@ -94,7 +94,7 @@ def test_a_graph_must_be_the_one_that_was_predicted():
     check_graph(table, graph, "graph_a")
     for wrong in (raw_graph(50), replace(graph, node_names=None)):
         assert not graph_fits(table, wrong)
-        with pytest.raises(GraphError, match="is not the one of the table") as caught:
+        with pytest.raises(GraphError, match="is not the graph of the table") as caught:
             check_graph(table, wrong, "graph_b")
         assert caught.value.arguments == ("graph_b",)
     turned = replace(graph, node_names=graph.node_names[::-1])

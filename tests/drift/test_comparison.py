@@ -67,7 +67,7 @@ def test_refusals():
     used = scored(60, split=["train"] * 60)
     with pytest.raises(ConfigError, match="has no nodes to compare"):
         compare(used, scored(60))
-    with pytest.raises(GraphError, match="is not the one of") as caught:
+    with pytest.raises(GraphError, match="is not the graph of") as caught:
         compare(scored(60), scored(60), graph_a=raw_graph(60), graph_b=raw_graph(50))
     assert caught.value.arguments == ("graph_b",)
 

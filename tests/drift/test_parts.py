@@ -52,7 +52,7 @@ def test_a_distance_that_only_many_comparisons_explain():
         p = strange(own["p_features"], 0.1, rng_seed=place)
         part = drifts(scored(600), scored(600, p_features=p))[0][1]
         sentences.add(part.sentence.partition(" %")[2].split(",")[0])
-    assert ": that may be more than chance" in sentences
+    assert ": this may be more than chance" in sentences
 
 
 def test_levels_that_no_p_value_reaches_are_left_out():

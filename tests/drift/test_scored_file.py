@@ -82,18 +82,18 @@ def refused(path, message):
 
 
 def test_files_that_are_no_tables_are_refused(tmp_path):
-    refused(tmp_path / "absent.csv", "is no file")
+    refused(tmp_path / "absent.csv", "is not a file")
     (tmp_path / "x.txt").write_text("node")
     refused(tmp_path / "x.txt", r"ends in '.txt', expected")
     for suffix in SUFFIXES:
         (tmp_path / f"empty{suffix}").write_bytes(b"")
-        refused(tmp_path / f"empty{suffix}", "cannot be read|no table of predictions")
+        refused(tmp_path / f"empty{suffix}", "cannot be read|not a table of predictions")
         (tmp_path / f"noise{suffix}").write_bytes(b"\x00\xff\x13 {")
-        refused(tmp_path / f"noise{suffix}", "cannot be read|no table of predictions")
+        refused(tmp_path / f"noise{suffix}", "cannot be read|not a table of predictions")
     (tmp_path / "short.csv").write_text("node,predicted_class,aleatoric\n1,2\n")
     refused(tmp_path / "short.csv", "cannot be read .*write 3 values as in the header")
     (tmp_path / "other.csv").write_text("account,age\n1,2\n")
-    refused(tmp_path / "other.csv", "no table of predictions: it has no column 'node'")
+    refused(tmp_path / "other.csv", "not a table of predictions: it has no column 'node'")
     (tmp_path / "rows.csv").write_text("node,predicted_class,aleatoric\n")
     refused(tmp_path / "rows.csv", "has no rows")
     (tmp_path / "other.jsonl").write_text(json.dumps({"account": 7}) + "\n")
@@ -114,7 +114,7 @@ def test_damaged_parquet_is_refused(tmp_path):
     path.write_bytes(bytes(middle))
     refused(path, "cannot be read as a table of predictions|has other values")
     (tmp_path / "folder.parquet").mkdir()
-    refused(tmp_path / "folder.parquet", "is no file")
+    refused(tmp_path / "folder.parquet", "is not a file")
 
 
 @given(st.data())

@@ -85,7 +85,7 @@ def test_what_is_no_prediction_is_refused(changed, message):
 
 
 def test_tables_of_something_else_and_empty_ones_are_refused():
-    with pytest.raises(ConfigError, match="no table of predictions: it has no column 'node'"):
+    with pytest.raises(ConfigError, match="not a table of predictions: it has no column 'node'"):
         ScoredTable.of(pa.table({"id": ["a"]}), name="accounts.csv")
     with pytest.raises(ConfigError, match="has no rows"):
         ScoredTable.of(pa.table(columns_of(0)))

@@ -64,7 +64,7 @@ def test_damaged_tables_are_refused(tmp_path):
     for content in (None, b"nonsense"):
         if content is not None:
             path.write_bytes(content)
-        with pytest.raises(RunError, match="expected the predictions that training has written"):
+        with pytest.raises(RunError, match="expected the predictions that training writes"):
             EarlierPredictions(path).nodes()
     columns = {"node": [1, 0], "label": [0, 1], "split": ["train", "val"], "epistemic": [0.5, 0.5]}
     for wrong, message in (

@@ -34,7 +34,7 @@ def test_there_is_a_warning_if_and_only_if_a_class_has_few_labels(counts):
     [
         ([1, 500], ["'class 0' has one labelled node,", "from 100 test nodes"]),
         ([2, 3, 4, 5, 6, 7, 99], ["'class 0' (2), 'class 1' (3)", "'class 4' (6), ..."]),
-        ([3], ["there are no test nodes", "Expect no p-values: they take 19", "there are 1"]),
+        ([3], ["there are no test nodes", "Expect no p-values: they need 19", "there are 1"]),
         ([15, 85], ["with 20 validation nodes, none can be below 4.8 %"]),
     ],
 )

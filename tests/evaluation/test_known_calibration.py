@@ -166,7 +166,7 @@ def test_too_few_validation_nodes_have_a_temperature_but_no_p_values(count):
 def test_a_note_says_how_coarse_p_values_are():
     rng = np.random.default_rng(7)
     (note,) = fitted(19, rng).notes
-    assert note.startswith("There are 19 validation nodes")
+    assert note.startswith("There are only 19 validation nodes")
     assert "smallest possible one is 5.0%" in note
     assert applied(fitted(19, rng), predicted(300, rng)).p.known.min() >= 1 / 20
     assert "1.0%" in fitted(98, rng).notes[0]
@@ -200,7 +200,7 @@ def test_scores_that_are_all_the_same_give_no_p_values_and_a_note_of_its_own():
     calibration = KnownCalibration.fitted(prediction, labels_for(prediction, rng))
     assert calibration.parts == ()
     (note,) = calibration.notes
-    assert note == ("No score tells the 30 validation nodes apart, so that no p-values are given.")
+    assert note == ("No score distinguishes the 30 validation nodes, so no p-values are given.")
     assert applied(calibration, predicted(3, rng)).p is None
 
 

@@ -29,12 +29,12 @@ def test_enough_nodes_leave_nothing_out():
 @pytest.mark.parametrize(
     ("change", "lost", "sentence"),
     [
-        ({"test": LEAST_BINNED_NODES - 1}, "has_calibration", "take 100 test nodes, .* are 99"),
+        ({"test": LEAST_BINNED_NODES - 1}, "has_calibration", "need 100 test nodes, .* are 99"),
         ({"test": LEAST_BINNED_NODES - 1}, "has_conformal", "conformal sets are not shown"),
         ({"val": LEAST_FITTED_NODES - 1}, "has_temperature", "50 validation nodes, .* are 49"),
         ({"test": LEAST_CURVE_NODES - 1}, "has_curves", "50 test nodes, and there are 49"),
         ({"wrong": LEAST_OF_A_KIND - 1}, None, "10 wrong and 10 correct .* are 9 and 91"),
-        ({"test": 19}, None, "Brier score and NLL .* take 20 test nodes, and there are 19"),
+        ({"test": 19}, None, "Brier score and NLL .* need 20 test nodes, and there are 19"),
         ({"wrong": 95}, None, "there are 95 and 5"),
         ({"unknown": (30, 4)}, None, "1 of 2 kinds: .* as few as 4 and 90"),
         ({"known": 19}, None, r"leave out groups of fewer than 20 nodes: known test nodes \(19\)"),

@@ -53,5 +53,7 @@ def test_sparse_rows_stay_sparse_and_scaled():
 
 def test_a_graph_without_features_is_refused(small_graph):
     assert required_features(small_graph) is small_graph.features
-    with pytest.raises(GraphError, match="has no features, expected some to learn from"):
+    with pytest.raises(
+        GraphError, match="has no features, expected at least one column to learn from"
+    ):
         required_features(replace(small_graph, features=None))

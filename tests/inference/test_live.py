@@ -215,7 +215,7 @@ def test_raw_columns_and_edges_change_as_in_tables_that_are_read_anew(bank):
         )
     assert got.notes == (
         "All other nodes are as strange as they are without the change.",
-        "Features that count edges are computed anew for this node alone.",
+        "Features that count edges are recomputed for this node only.",
     )
 
 
@@ -249,7 +249,7 @@ def test_networks_stay_in_evaluation_mode(small_graph, classifier):
 def test_added_edges_without_weights_are_noted():
     graph = build_graph([0, 1], [1, 2], num_nodes=4, edge_weight=[2.0, 3.0], features=np.eye(4))
     live = LivePredictor(trained_model(graph), graph, DataContract.of(graph))
-    note = "The edges of the graph have weights, the added ones count as 1."
+    note = "The edges of the graph have weights; the added edges get weight 1."
     assert live.changed(0, add_edges=[3]).notes == (note,)
     assert live.changed(0, add_edges=[3], add_weights=[1.0]).notes == ()
     assert live.changed(0, remove_edges=[1]).notes == ()
@@ -272,7 +272,7 @@ def test_wrong_changes_are_refused(small_graph, classifier, change, error, messa
 
 def test_what_does_not_fit_is_refused(small_graph, classifier):
     narrow = replace(small_graph, features=small_graph.features[:, :5])
-    with pytest.raises(GraphError, match="has 5 feature columns, the model was trained on 8"):
+    with pytest.raises(GraphError, match="has 5 feature columns, but the model was trained on 8"):
         LivePredictor(classifier.trained, narrow, classifier.contract)
     table = np.empty((299, num_columns(classifier.trained)), np.float32)
     with pytest.raises(ConfigError, match=r"table is float32 of shape \(299, 5\), expected"):

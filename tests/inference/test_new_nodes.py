@@ -198,11 +198,13 @@ def test_wrong_requests_are_refused():
     graph, config = path_of(3), DiffusionConfig()
     new = new_nodes(graph, np.ones((1, NUM_FEATURES)), [[0]])
     narrow = replace(graph, features=graph.features[:, :2])
-    with pytest.raises(GraphError, match=r"have 2 feature columns, the model was trained on 3"):
+    with pytest.raises(GraphError, match=r"have 2 feature columns, but the model was trained on 3"):
         predict(narrow, new_nodes(narrow, np.ones((1, 2)), [[0]]), config)
     with pytest.raises(GraphError, match=r"has no features, expected some"):
         predict(replace(graph, features=None), new, config)
-    with pytest.raises(GraphError, match=r"has 4 nodes, but the new nodes were made for one of 3"):
+    with pytest.raises(
+        GraphError, match=r"has 4 nodes, but the new nodes were created for a graph of 3"
+    ):
         predict(path_of(4), new, config)
     with pytest.raises(ConfigError, match=r"tolerance is -1.0, expected at least 0"):
         predict(graph, new, config, tolerance=-1.0)

@@ -118,7 +118,7 @@ def test_edges_that_cannot_count_are_noted():
         "Edges that join two nodes of the graph were ignored (1): import the tables again to use "
         "them.",
         "Edges from a node of the graph to a new one were ignored (1), since new nodes do not "
-        "change what is known of others.",
+        "change predictions of other nodes.",
     ]
 
 

@@ -76,7 +76,9 @@ def test_an_open_store_goes_on_with_its_rows_after_an_update(tmp_path):
         assert kept.num_nodes == 3
         np.testing.assert_array_equal(kept.rows([0, 1, 2]).weights, before.weights)
     assert open_rows(store, new, rows.diffusion).num_nodes == 4
-    with pytest.raises(StoreError, match="was updated to a later version of this graph") as error:
+    with pytest.raises(
+        StoreError, match="has been updated to a later version of this graph"
+    ) as error:
         open_rows(tmp_path / "store", old, rows.diffusion)
     assert error.value.arguments == ()
     other = build_graph([0, 0], [1, 2], num_nodes=4)

@@ -63,5 +63,5 @@ def test_other_feature_columns_are_refused(small_graph):
     trained = trained_model(small_graph)
     trained.check_features(small_graph)
     narrow = replace(small_graph, features=small_graph.features[:, :2])
-    with pytest.raises(GraphError, match="has 2 feature columns, the model was trained on 8"):
+    with pytest.raises(GraphError, match="has 2 feature columns, but the model was trained on 8"):
         trained.check_features(narrow)

@@ -75,8 +75,8 @@ def test_classes_of_a_file_know_their_module(tmp_path):
 
 
 FAULTS = [
-    ("x = 1\n", "registers no model, expected a function register"),
-    ("def register(models):\n    pass\n", "registers no model"),
+    ("x = 1\n", "does not register a model, expected a function register"),
+    ("def register(models):\n    pass\n", "does not register a model"),
     ("1 / 0\n", r"failed in line 1 \(ZeroDivisionError: division by zero\)"),
     ("x = 1\nimport no_such_module_here\n", r"failed in line 2 \(ModuleNotFoundError"),
     ("x = 1\nx = = 2\n", r"failed in line 2 \(SyntaxError"),
@@ -85,12 +85,15 @@ FAULTS = [
     ("register = 5\n", r"failed \(TypeError: 'int' object is not callable"),
     ("import sys\nsys.exit(3)\n", r"failed in line 2 \(SystemExit: 3\)"),
     ("raise ValueError('two\\nlines')\n", r"\(ValueError: two lines\)"),
-    ("def register(models):\n    models['GPN'] = models['LP']\n", "'GPN' is registered already"),
-    ("def register(models):\n    models.pop('LP')\n", "'LP' is to be removed, expected new models"),
+    ("def register(models):\n    models['GPN'] = models['LP']\n", "'GPN' is already registered"),
+    (
+        "def register(models):\n    models.pop('LP')\n",
+        "a plug-in removes the model 'LP', expected it",
+    ),
     (BY_ENTRY.replace('"Mine"', '"GPN"'), "replaces the model 'GPN', expected new names only"),
-    (BY_CALL.replace("Mine+too", "Mine"), "'Mine' is registered already"),
-    (BY_FUNCTION.replace("Mine", "a,b"), "registered as 'a,b', expected letters"),
-    (BY_FUNCTION.replace("Mine", "../mine"), "registered as '../mine', expected letters"),
+    (BY_CALL.replace("Mine+too", "Mine"), "'Mine' is already registered"),
+    (BY_FUNCTION.replace("Mine", "a,b"), "the model name is 'a,b', expected letters"),
+    (BY_FUNCTION.replace("Mine", "../mine"), "the model name is '../mine', expected letters"),
     ("def register(models):\n    models['A'] = 3\n", "'A' is registered with int, expected an"),
 ]
 
@@ -118,13 +121,13 @@ def test_what_is_no_python_file_is_refused(tmp_path, name):
 
 def test_names_of_two_files_must_differ(tmp_path):
     load_plugins([plugin(tmp_path, BY_FUNCTION, "a.py")])
-    with pytest.raises(ConfigError, match=r"b\.py failed: a model 'Mine' is registered already"):
+    with pytest.raises(ConfigError, match=r"b\.py failed: a model 'Mine' is already registered"):
         load_plugins([plugin(tmp_path, BY_FUNCTION, "b.py")])
 
 
 def test_registering_needs_a_new_name_and_an_entry():
     register("Mine", BaselineSpec(APPNP))
-    with pytest.raises(ConfigError, match="'Mine' is registered already"):
+    with pytest.raises(ConfigError, match="'Mine' is already registered"):
         register("Mine", BaselineSpec(APPNP))
 
 
@@ -158,5 +161,5 @@ def test_a_package_that_fails_is_a_warning_and_the_others_count(monkeypatch):
     first, second = (str(warning.message) for warning in caught)
     assert "missing_package:offer" in first
     assert "ModuleNotFoundError" in first
-    assert "'GPN' is registered already" in second
+    assert "'GPN' is already registered" in second
     assert second.endswith("its models are left out")

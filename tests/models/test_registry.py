@@ -55,7 +55,7 @@ def test_names_in_tables_are_those_of_the_registry():
 @pytest.mark.parametrize("name", ["GPN", "GPN+-minibatch", "APPNP"])
 def test_a_name_stands_for_one_model(name):
     for changes, own in (([("model", "GPN+")], ""), ([], "[model=GPN+]")):
-        with pytest.raises(ConfigError, match=r"model is to be 'GPN\+'.*choose models by name"):
+        with pytest.raises(ConfigError, match=r"model is set to 'GPN\+'.*choose models by name"):
             setting_of(f"{name}{own}", RunConfig(), changes, GRAPH)
 
 

@@ -43,7 +43,7 @@ def test_a_loaded_model_does_not_claim_how_it_was_trained(small_graph, classifie
     assert report.seconds.keys() == {"inference"}
     for name in ("report.md", "report.html"):
         text = (tmp_path / name).read_text()
-        assert "The model was trained before and loaded from a file." in text
+        assert "The model was trained earlier and loaded from a file." in text
         assert "Trained" not in text
 
 

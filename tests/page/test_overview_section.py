@@ -79,7 +79,7 @@ def test_what_a_warm_start_has_changed_is_told():
     }
     facts = run_facts()
     text = overview(replace(facts, report=replace(facts.report, warm_start=change))).body
-    assert "Compared with the run that it went on from" in text
+    assert "Compared with the run that training started from" in text
     assert "test, accuracy: 81.0 % before, 84.5 % after" in text
     assert "runs/&lt;october&gt;" in text
     assert "Compared with the run" not in overview(facts).body

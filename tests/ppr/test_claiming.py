@@ -15,7 +15,7 @@ def test_an_updated_store_is_overwritten_with_its_generations_but_not_resumed(tm
     example_store(tmp_path / generation_folder(1))
     write_updated_manifest(store, 1, roots=store.roots, record={})
     build = Build.of(store.manifest)
-    with pytest.raises(StoreError, match="was updated since it was built"):
+    with pytest.raises(StoreError, match="has been updated since it was built"):
         claim_directory(tmp_path, build, "resume")
     (tmp_path / generation_folder(2)).mkdir()
     (tmp_path / generation_folder(2) / "notes.txt").write_text("mine")

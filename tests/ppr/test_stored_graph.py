@@ -43,7 +43,7 @@ def test_the_structure_comes_back(tmp_path_factory, graph):
 @given(graph=graphs())
 def test_a_store_without_its_graph_says_so(tmp_path_factory, graph):
     store = empty_store(tmp_path_factory.mktemp("store"), graph)
-    with pytest.raises(StoreError, match="does not hold its graph"):
+    with pytest.raises(StoreError, match="does not contain its graph"):
         store.stored_graph()
 
 

@@ -23,7 +23,7 @@ from tests.precompute.engines import config_of, engine_of, random_graph, truth_o
 def test_a_mass_out_of_reach_is_refused_with_what_can_be_had(monkeypatch):
     monkeypatch.setattr(accuracy_targets, "MAX_K", 5)
     engine = engine_of(random_graph(), config_of(k=2))
-    message = r"0\.9 cannot be reached: 5 entries keep .*clusters=32"
+    message = r"0\.9 cannot be reached: even 5 entries per row keep .*clusters=32"
     with pytest.raises(ConfigError, match=message) as caught:
         choose_settings(engine, None, "push", np.ones(150), Target("mass", 0.9))
     assert caught.value.arguments == ("target", "k", "clusters")

@@ -71,8 +71,8 @@ def test_targets():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--target-mass", "0.5", "--target-recall", "0.5"], "exclude each other, got both"),
-        (["--target-mass", "0.5", "--k", "5"], "--target-mass chooses k, but --k 5 was given too"),
+        (["--target-mass", "0.5", "--target-recall", "0.5"], "are both given, expected"),
+        (["--target-mass", "0.5", "--k", "5"], "--target-mass chooses k, but --k 5 is given too"),
         (["--target-mass", "1.5"], "the target mass is 1.5, expected a number in (0, 1)"),
         (["--target-recall", "0"], "the target recall is 0.0, expected a number in (0, 1)"),
     ],
@@ -137,7 +137,7 @@ def test_bad_roots_are_refused(small, tmp_path, ids, message):
 
 def test_a_pipe_of_roots_is_refused_at_once(small, tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ConfigError, match=r"--roots .* is a pipe \(FIFO\).*, or all, labelled"):
+    with pytest.raises(ConfigError, match=r"--roots .* is a pipe \(FIFO\).*; other choices"):
         chosen_roots(small, "synthetic", str(tmp_path / "pipe"), 1)
 
 

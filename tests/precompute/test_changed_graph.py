@@ -34,12 +34,12 @@ def test_a_plan_writes_nothing(tmp_path, changes):
 
 
 def test_other_folders_are_refused(tmp_path, changes):
-    with pytest.raises(ConfigError, match="exists and does not hold the graph") as error:
+    with pytest.raises(ConfigError, match="already exists and does not hold the graph") as error:
         changed_graph(GRAPH, changes, tmp_path)
     assert error.value.arguments == ("write_graph",)
     changed_graph(GRAPH, changes, tmp_path / "new")
     changes.write_text("source,target,change\n0,2,add\n")
-    with pytest.raises(ConfigError, match="exists and does not hold the graph"):
+    with pytest.raises(ConfigError, match="already exists and does not hold the graph"):
         changed_graph(GRAPH, changes, tmp_path / "new")
     with pytest.raises(GraphError, match="cannot be written"):
         changed_graph(GRAPH, changes, changes / "new")
@@ -55,7 +55,7 @@ def test_a_save_that_was_killed_is_repeated(tmp_path, changes):
     assert load_graph("new", tmp_path).fingerprint() == graph.fingerprint()
     (tmp_path / "new" / "graph.json").unlink()
     (tmp_path / "new" / "notes.txt").touch()
-    with pytest.raises(ConfigError, match="exists and does not hold the graph"):
+    with pytest.raises(ConfigError, match="already exists and does not hold the graph"):
         changed_graph(GRAPH, changes, tmp_path / "new")
 
 

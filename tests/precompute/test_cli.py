@@ -88,7 +88,7 @@ def test_bad_options_give_one_sentence(data, tmp_path, capsys, more, message):
 def test_less_memory_means_fewer_threads(data, tmp_path, capsys):
     budget = 700 * 16 * 1.5 / 1e9
     assert build(data, tmp_path / "s", "--threads", "2", "--memory-budget", str(budget)) == 0
-    assert "scratch memory allows 1 of 2 threads" in capsys.readouterr().err
+    assert "using 1 of 2 threads, since scratch memory is limited" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -228,7 +228,7 @@ def test_update_by_a_table_of_changes(tmp_path, capsys):
     assert "(on the command line: --changes FILE)" in error
     table.write_text("source,target,change\nn0,n9,add\nn0,n1,remove\n")
     assert main(["update", str(store), *old, *new[:2]]) == 2
-    assert "belong together: give both" in capsys.readouterr().err
+    assert "need each other: give both" in capsys.readouterr().err
     assert main(["update", str(store), *old, *new, "--plan-only"]) == 0
     assert not (folder / "new").exists()
     for _ in range(2):

@@ -32,7 +32,7 @@ def test_two_processes_at_once_one_of_them_killed(data, tmp_path):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--part", "0/4"], "part is 0/4, expected .*parts count from 1 .* --part I/N"),
+        (["--part", "0/4"], "part is 0/4, expected .*parts are numbered from 1 .* --part I/N"),
         (["--part", "5/4"], "part is 5/4, expected a number from 1/4 to 4/4"),
         (["--part", "1/0"], "part is 1/0, expected at least 1"),
         (["--part", "a/b"], "--part got 'a/b', expected two whole numbers I/N, such as 3/16"),

@@ -38,7 +38,7 @@ def test_finishing_twice_changes_nothing(three, wanted):
 
 def test_a_damaged_shard_is_named_and_only_it_is_computed_again(three, wanted):
     flip(three / "shard-00004.ppr", -30)
-    named = r"1 of 7 shards not as expected \(shard-00004.ppr is damaged\): compute part 3 of 3"
+    named = r"1 of 7 shards are not usable \(shard-00004.ppr is damaged\): compute part 3 of 3"
     with pytest.raises(StoreError, match=named):
         finish_store(three)
     before = stamps(three)

@@ -154,7 +154,7 @@ def test_finishing_names_missing_parts(tmp_path, wanted):
     compute(tmp_path / "s", 2, 4)
     with pytest.raises(
         StoreError,
-        match=r"5 of 7 shards not as expected \(shard-00000.ppr is missing; shard-00003.ppr to "
+        match=r"5 of 7 shards are not usable \(shard-00000.ppr is missing; shard-00003.ppr to "
         r"shard-00006.ppr are missing\): compute part 1,3-4 of 4, then finish",
     ) as caught:
         finish_store(tmp_path / "s")
@@ -179,7 +179,7 @@ def test_finishing_needs_parts(tmp_path):
 @pytest.mark.parametrize(
     ("part", "message"),
     [
-        ((0, 4), "part is 0/4, expected a number from 1/4 to 4/4: parts count from 1"),
+        ((0, 4), "part is 0/4, expected a number from 1/4 to 4/4: parts are numbered from 1"),
         ((5, 4), "part is 5/4, expected a number from 1/4 to 4/4"),
         ((-1, 4), "part is -1/4, expected a number from 1/4"),
         ((1, 0), "part is 1/0, expected at least 1 and at most 1000000 parts"),

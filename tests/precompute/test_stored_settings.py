@@ -37,5 +37,7 @@ def test_settings_that_no_build_has_are_refused(build, name, wrong):
     parameters = {**build.parameters, name: wrong}
     if wrong == "removed":
         del parameters[name]
-    with pytest.raises(StoreError, match=r"settings that no build has \(.*: build the store again"):
+    with pytest.raises(
+        StoreError, match=r"settings that no build can have \(.*: build the store again"
+    ):
         settings_of(replace(build, parameters=parameters))

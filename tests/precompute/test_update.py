@@ -201,7 +201,7 @@ def test_renumbered_nodes_are_refused(tmp_path):
     names = np.array(["a", "b", "c"])
     graph = build_graph([0, 1], [1, 2], node_names=names)
     folder = built(tmp_path, graph, PPRConfig(k=2, clusters=0))
-    with pytest.raises(StoreError, match="first 3 nodes of the new graph have other ids"):
+    with pytest.raises(StoreError, match="first 3 nodes of the new graph do not have the ids"):
         updated(folder, build_graph([0, 1], [1, 2], node_names=names[::-1]))
     updated(folder, build_graph([0, 1, 2], [1, 2, 3], node_names=np.append(names, "long")))
     assert PPRStore.open(folder).num_nodes == 4
@@ -230,7 +230,7 @@ def test_a_build_is_not_resumed_over_an_update_and_overwrites_all_of_it(tmp_path
     folder = built(tmp_path / "store", graph, config)
     plain = built(tmp_path / "plain", graph, config)
     updated(folder, with_edges(graph, [0], [30]))
-    with pytest.raises(StoreError, match="was updated since it was built"):
+    with pytest.raises(StoreError, match="has been updated since it was built"):
         built(folder, graph, config, existing="resume")
     built(folder, graph, config, existing="overwrite")
     (folder / LOCK).unlink()

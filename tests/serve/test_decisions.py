@@ -89,8 +89,8 @@ def test_a_torn_header_is_written_again(path):
     [
         ('{"gpn_scale_decisions": 1, "run": "other", "graph": "shop"}\n', "another run .*'shop'"),
         ('{"gpn_scale_decisions": 2, "run": "r", "graph": "bank"}\n', "another run"),
-        ("id,decision\n", "is no file of decisions"),
-        ("[1]\n", "is no file of decisions"),
+        ("id,decision\n", "is not a file of decisions"),
+        ("[1]\n", "is not a file of decisions"),
         ('{"gpn_scale_decisions": 1, "run": "r"}\nnonsense\n', "damaged in line 2"),
         ('{"gpn_scale_decisions": 1, "run": "r"}\n{"decision": "maybe"}\n', "damaged in line 2"),
         ('{"gpn_scale_decisions": 1, "run": "r"}\n{"decision": "skip"}\n', "damaged in line 2"),

@@ -17,7 +17,7 @@ def test_unknown_ids_are_named():
     one = unknown_ids(["12"], PositionIds(10))
     assert one.sentence == "there is no node '12'; similar ids are '8', '7', '9'"
     many = unknown_ids([f"x{number}" for number in range(2000)], PositionIds(10))
-    assert many.sentence.startswith("2,000 ids are no nodes of the graph, the first is 'x0'")
+    assert many.sentence.startswith("2,000 ids are not nodes of the graph, the first is 'x0'")
     assert len(many.fields["unknown"]) == 10
 
 

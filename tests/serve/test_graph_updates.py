@@ -99,7 +99,7 @@ def test_the_old_pair_answers_until_the_store_fits_the_graph(changing, capsys):
     changing.change_graph()
     assert not reloader.look()
     assert "is not the requested store: graph fingerprint" in service.reload_error
-    assert "the old one answers" in capsys.readouterr().err
+    assert "the old model keeps answering" in capsys.readouterr().err
     assert_answered(client)
     assert client.get("/nodes/acc-new").status_code == 404
     changing.update_store()

@@ -85,7 +85,7 @@ def test_new_nodes_that_do_not_fit_are_refused(model, nodes, columns, edges, sen
     [
         ({"columns": {"nothing": 1}}, "columns holds 'nothing'"),
         ({"add_edges": [("acc-050", None)]}, "itself or a neighbour"),
-        ({"remove_edges": ["acc-050"]}, "'acc-050', which is no neighbour"),
+        ({"remove_edges": ["acc-050"]}, "'acc-050', which is not a neighbour"),
         ({"add_edges": [("acc-011", 2.0)]}, "edges of the graph have none"),
     ],
 )

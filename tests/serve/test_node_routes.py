@@ -111,7 +111,7 @@ def test_wrong_parameters_are_named(client, path, place):
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [
-        (b'{"ids": ', "the body is no JSON"),
+        (b'{"ids": ', "the body is not JSON"),
         (b"", "the body: Field required"),
         (b"[]", "the body"),
         (b'{"ids": "a"}', "ids: "),
@@ -123,7 +123,7 @@ def test_wrong_parameters_are_named(client, path, place):
         (b'{"ids": [], "more": 1}', "more: "),
         (b"[" * 100_000, "nested too deeply"),
         (b'{"ids": [' + b"9" * 10_000 + b"]}", "a number too long"),
-        (b"\xff\xfe", "the body is no JSON"),
+        (b"\xff\xfe", "the body is not JSON"),
         (b'{"ids": ["\x80"]}', "the body cannot be read"),
     ],
 )

@@ -82,7 +82,7 @@ def test_a_broken_model_is_reported_and_the_old_one_answers(watched, own_run, ca
     assert not reloader.look()
     assert service.model is old
     assert "model.safetensors" in service.reload_error
-    assert "the old one answers" in capsys.readouterr().err
+    assert "the old model keeps answering" in capsys.readouterr().err
     assert b'gpn_reloads_total{result="failed"} 1.0' in service.metrics.text()
     assert not reloader.look()  # not tried again
     assert capsys.readouterr().err == ""

@@ -13,7 +13,7 @@ def test_ids_become_positions(model):
     assert positions_of(model, ["acc-011", ".."]) == [11, 2]
     with pytest.raises(RequestFailure, match="there is no node '7'"):
         position_of(model, 7)
-    with pytest.raises(RequestFailure, match="2 ids are no nodes"):
+    with pytest.raises(RequestFailure, match="2 ids are not nodes"):
         positions_of(model, ["..", "a", "b"])
 
 

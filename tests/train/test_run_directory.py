@@ -137,7 +137,7 @@ def test_a_directory_that_is_no_run_keeps_its_files(tmp_path, name, overwrite):
 def test_a_file_that_joined_a_run_is_named_and_kept(tmp_path, name):
     directory = finished_run(tmp_path)
     write(tmp_path / name, "mine")
-    with pytest.raises(RunError, match=f"holds {name}, which is not on the list"):
+    with pytest.raises(RunError, match=f"holds {name}, which a new run would replace"):
         directory.claim(overwrite=True, resume=False)
     directory.clear()
     assert names(tmp_path) == {name}
@@ -147,7 +147,7 @@ def test_a_folder_with_the_name_of_a_file_is_refused(tmp_path):
     directory = finished_run(tmp_path)
     directory.page.unlink()
     write(directory.page / "mine.txt", "mine")
-    with pytest.raises(RunError, match=r"holds report\.html, which is not on the list"):
+    with pytest.raises(RunError, match=r"holds report\.html, which a new run would replace"):
         directory.claim(overwrite=True, resume=False)
     directory.clear()
     assert names(tmp_path) == {"report.html/mine.txt"}
@@ -158,7 +158,7 @@ def test_a_run_of_an_earlier_version_is_resumed_but_not_overwritten(tmp_path):
     write(directory.config, "{}")
     write(directory.checkpoint)
     directory.claim(overwrite=False, resume=True)
-    with pytest.raises(RunError, match=r"holds config\.json, which is not on the list"):
+    with pytest.raises(RunError, match=r"holds config\.json, which a new run would replace"):
         directory.claim(overwrite=True, resume=False)
     directory.begin(overwrite=False)
     directory.claim(overwrite=True, resume=False)
@@ -222,5 +222,5 @@ def test_a_path_that_cannot_be_a_directory_is_refused(tmp_path):
 
 def test_a_directory_without_permission_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(RunError, match="cannot be written; choose another directory"):
+    with pytest.raises(RunError, match="is not writable: choose another directory"):
         RunDirectory(tmp_path).claim(overwrite=False, resume=False)

@@ -92,7 +92,7 @@ def test_a_later_version_keeps_the_roles_of_training(run, graph, dataset, store)
     hidden = np.flatnonzero(later.labels == 2)
     assert got.graph.marks["left_out_classes"].tolist() == hidden.tolist()
     assert got.graph.num_classes == 2
-    assert f"{dataset} is a later version of the graph of training, 4 nodes" in got.notes[0]
+    assert f"{dataset} is a later version of the training graph, 4 nodes" in got.notes[0]
     assert has_validation_nodes(got.graph)
 
 
@@ -129,7 +129,7 @@ def test_another_graph_stays_as_it_is(run, graph, dataset, notes):
     assert got.relation == "other"
     assert got.graph is other
     assert len(got.notes) == notes
-    assert all("predicted as another graph" in note for note in got.notes)
+    assert all("predicted as a different graph" in note for note in got.notes)
     fewer = build_graph([0], [1], num_nodes=20, labels=np.arange(20) % 3, features=np.ones((20, 2)))
     assert related(run, fewer, dataset).relation == "other"
     assert not has_validation_nodes(fewer)

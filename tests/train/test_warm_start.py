@@ -90,7 +90,7 @@ def test_a_classifier_may_go_on_from_itself(small_graph, later):
 )
 def test_other_architectures_are_refused(changes, key):
     with pytest.raises(
-        ConfigError, match=r"runs/a was trained with .*, expected the same: use"
+        ConfigError, match=r"runs/a was trained with .*, expected the same value: use"
     ) as error:
         check_same_architecture(replace(CONFIG, **changes), CONFIG, "runs/a")
     assert error.value.arguments == (key, "warm_start")
