@@ -22,8 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent
 GRAPH = "synthetic:nodes=600,classes=3,unseen_classes=0,features=8"
 STORED_GRAPH = "synthetic:nodes=6000,classes=3,unseen_classes=0,features=2"
 MATRIX_GRAPH = "synthetic:nodes=200,classes=4,unseen_classes=0,features=8"
-_CHANGING = ("seconds", "peak_rss_bytes", "ranks", "minibatch")
-"""Entries of `report.json` that tell about time and memory."""
+_CHANGING = ("seconds", "peak_rss_bytes", "ranks", "minibatch", "files", "checksum")
+"""Entries of `report.json` that tell about time and memory, or have hashes of what tells it."""
 
 
 Run = Callable[[list[str]], object]
