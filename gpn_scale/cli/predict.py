@@ -273,19 +273,21 @@ def _further_columns(result: NodesPrediction) -> dict[str, NDArray[Any]]:
 
 
 def _print_nodes(result: NodesPrediction, graph: Graph) -> None:
-    lines = [f"{'node':>10}  class  probability  {'alpha_0':>10}  certified interval of alpha_0"]
+    width = max([5, *(len(_class_name(graph, each)) for each in range(graph.num_classes))])
+    head = f"{'class':>{width}}  probability  {'alpha_0':>10}  certified interval of alpha_0"
+    lines = [f"{'node':>10}  {head}"]
     nodes, prediction = list[dict[str, Any]](), result.prediction
     for i, node in enumerate(result.node[:_PRINTED_NODES]):
         label = prediction.predicted_class[i]
-        name = node if graph.node_names is None else graph.node_names[node]
+        name = _node_name(graph, node)
         probability, alpha_0 = prediction.probabilities[i, label], prediction.alpha_0[i]
         interval = (result.alpha_0_lower[i], result.alpha_0_upper[i])
         lines.append(
-            f"{name:>10}  {label:>5}  {probability:>11.3f}  {alpha_0:>10.4g}  "
-            f"{interval[0]:.4g} to {interval[1]:.4g}"
+            f"{name:>10}  {_class_name(graph, label):>{width}}  {probability:>11.3f}  "
+            f"{alpha_0:>10.4g}  {interval[0]:.4g} to {interval[1]:.4g}"
         )
         if result.contributors is not None:
-            lines.append(f"{'':>12}evidence from {_contributors_line(result, i)}")
+            lines.append(f"{'':>12}evidence from {_contributors_line(result, graph, i)}")
         values = (name, label, probability, alpha_0, *interval)
         nodes.append(dict(zip(_PRINTED_FIELDS, values, strict=True)))
     if len(result.node) > _PRINTED_NODES:
@@ -294,12 +296,21 @@ def _print_nodes(result: NodesPrediction, graph: Graph) -> None:
     say("nodes", message, text="\n".join(lines), result=True, count=len(result.node), first=nodes)
 
 
-def _contributors_line(result: NodesPrediction, i: int) -> str:
+def _node_name(graph: Graph, node: int) -> Any:
+    """Return the user's id of a node, or its position if the graph has no ids."""
+    return node if graph.node_names is None else graph.node_names[node]
+
+
+def _class_name(graph: Graph, label: int) -> str:
+    return str(label if graph.class_names is None else graph.class_names[label])
+
+
+def _contributors_line(result: NodesPrediction, graph: Graph, i: int) -> str:
     """Return one line that names the contributors to the i-th node's evidence."""
     contributors = result.contributors
     assert contributors is not None
     parts = [
-        f"{node} ({share:.0%}, class {leading})"
+        f"{_node_name(graph, node)} ({share:.0%}, class {_class_name(graph, leading)})"
         for node, share, leading in zip(
             contributors.node[i], contributors.share[i], contributors.leading_class[i], strict=True
         )

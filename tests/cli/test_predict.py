@@ -11,13 +11,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from gpn_scale import predictor
-from gpn_scale.cli.predict import main
+from gpn_scale.cli.predict import _print_nodes, main
 from gpn_scale.cli.report import main as report
 from gpn_scale.cli.train import main as train
+from gpn_scale.data.building import build_graph
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph_folder import save_graph
 from gpn_scale.data.npz import write_npz
+from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.evaluation.table_writers import table_facts
+from gpn_scale.inference.contributors import Contributors
+from gpn_scale.inference.some_nodes import NodesPrediction
 from gpn_scale.triage.promise_file import model_fingerprint
 from precompute.cli import main as precompute
 from tests.prepared import prepared, raw_table
@@ -115,6 +119,35 @@ def test_some_nodes_come_with_intervals_and_reasons(folder, nodes, tmp_path, cap
     assert sum("evidence from" in line for line in lines) == 10
     assert lines[-2] == "  ... and 1 more in the file"
     assert lines[-1] == f"written: {out}"
+
+
+def test_nodes_and_classes_are_printed_by_their_names(capsys):
+    names = {"node_names": np.array(["ann", "bob"]), "class_names": np.array(["good", "doubtful"])}
+    graph = build_graph([0], [1], labels=[0, 1], **names)
+    p, alpha_0 = np.array([[0.25, 0.75]]), np.array([8.0])
+    result = NodesPrediction(
+        node=np.array([0]),
+        prediction=Prediction(
+            probabilities=p,
+            probabilities_no_network=p,
+            alpha_0=alpha_0,
+            alpha_0_no_network=alpha_0,
+        ),
+        alpha_0_lower=alpha_0,
+        alpha_0_upper=alpha_0,
+        contributors=Contributors(
+            node=np.array([[1, -1]]),
+            share=np.array([[0.5, 0.0]]),
+            weight=np.array([[0.5, 0.0]]),
+            leading_class=np.array([[1, -1]]),
+            tail_share=np.array([0.5]),
+        ),
+    )
+    _print_nodes(result, graph)
+    assert [line.split() for line in capsys.readouterr().out.splitlines()[1:]] == [
+        ["ann", "doubtful", "0.750", "8", "8", "to", "8"],
+        ["evidence", "from", "bob", "(50%,", "class", "doubtful);", "tail", "50%"],
+    ]
 
 
 def test_without_explain_there_are_no_reasons(folder, nodes, tmp_path, capsys):
