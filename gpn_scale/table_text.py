@@ -24,6 +24,15 @@ _MARKDOWN = _DIRECTION | {
 }
 
 
+def without_direction(text: str) -> str:
+    """Return a text whose marks of direction are replaced by their visible codes.
+
+    >>> without_direction("a\u202eb")
+    'a[U+202E]b'
+    """
+    return text.translate(_DIRECTION)
+
+
 def csv_text(rows: Iterable[Sequence[object]]) -> str:
     r"""Return rows as CSV; text that a spreadsheet would read as a formula gets an apostrophe.
 

@@ -19,6 +19,9 @@ SLOPE_PRECISION = 20.0
 """Precision of the normal prior of the slope, so that few validation nodes hardly move it from 0.
 
 Slopes of 0.1 to 0.5 were measured."""
+LOG_PRECISION = 2.0
+"""Precision of the normal prior of log T: if a few validation nodes are all predicted correctly,
+they do not make the model certain of everything."""
 _OUTERMOST = 3.0
 """Standard deviations from the mean beyond which the energy changes the temperature no further."""
 
@@ -52,22 +55,24 @@ class NodeTemperature:
         energy_V: NDArray[np.floating] | None,
         label_V: NDArray[np.integer],
     ) -> "NodeTemperature":
-        """Return the rule that fits the validation nodes best: least loss, with a prior of b.
+        """Return the rule that fits the validation nodes best: least loss, with priors.
 
         Without energies, or if they are all equal, the slope is 0.
         """
-        plain = cls(fitted_temperature(probability_VC, label_V))
-        if energy_V is None or len(label_V) == 0:
-            return plain
-        energy_V = np.asarray(energy_V, np.float64)
-        if np.ptp(energy_V) == 0.0:
-            return plain
-        flat = cls(plain.temperature, 0.0, float(energy_V.mean()), float(energy_V.std()))
-        logit_VC, x_V = _logits(probability_VC), flat._standardised(energy_V)
+        if len(label_V) == 0:
+            return cls(1.0)
+        flat = cls(fitted_temperature(probability_VC, label_V))
+        if energy_V is not None and np.ptp(energy_V) > 0.0:
+            energy_V = np.asarray(energy_V, np.float64)
+            flat = cls(flat.temperature, 0.0, float(energy_V.mean()), float(energy_V.std()))
+            x_V = flat._standardised(energy_V)
+        else:
+            x_V = np.zeros(len(label_V))
+        logit_VC = _logits(probability_VC)
         of_label_V = logit_VC[np.arange(len(label_V)), label_V]
 
         def loss(parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-            """Return the sum of -log p of the labels and of the prior, with its gradient."""
+            """Return the sum of -log p of the labels and of the priors, with its gradient."""
             power_V = np.exp(parameters[0] + parameters[1] * x_V)
             scaled_VC = power_V[:, None] * logit_VC
             top_V = scaled_VC.max(1)
@@ -75,12 +80,12 @@ class NodeTemperature:
             sum_V = raised_VC.sum(1)
             nll = (top_V + np.log(sum_V) - power_V * of_label_V).sum()
             change_V = power_V * ((raised_VC * logit_VC).sum(1) / sum_V - of_label_V)
-            prior = 0.5 * SLOPE_PRECISION * parameters[1] ** 2
-            slope_change = (change_V * x_V).sum() + SLOPE_PRECISION * parameters[1]
-            return float(nll + prior), np.array([change_V.sum(), slope_change])
+            pull = np.array([LOG_PRECISION, SLOPE_PRECISION]) * parameters
+            change = np.array([change_V.sum(), (change_V * x_V).sum()])
+            return float(nll + 0.5 * pull @ parameters), change + pull
 
         limits = [(-np.log(_RANGE[1]), -np.log(_RANGE[0])), (-_LARGEST_SLOPE, _LARGEST_SLOPE)]
-        start = np.array([-np.log(plain.temperature), 0.0])
+        start = np.array([-np.log(flat.temperature), 0.0])
         power, slope = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=limits).x
         return cls(float(np.exp(-power)), float(slope), flat.mean, flat.deviation)
 

@@ -20,6 +20,7 @@ from gpn_scale.files import make_folder, write_text
 from gpn_scale.page.palette import LIGHT, colour_style
 from gpn_scale.page.templates import rendered
 from gpn_scale.page.texts import clean
+from gpn_scale.table_text import without_direction
 
 WIDTH, HEIGHT = 330, 190
 """Size of the area between the axes, in pixels."""
@@ -196,4 +197,5 @@ def _whole(specification: Specification) -> Specification:
 
 
 def _json(specification: Specification) -> str:
-    return json.dumps(cleaned(specification), allow_nan=False)
+    text = json.dumps(cleaned(specification), allow_nan=False, ensure_ascii=False)
+    return without_direction(text)

@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from gpn_scale.page.palette import CLASS_COLOURS
 from gpn_scale.page.texts import class_letter, clean, figures, part_of_whole, percent, shortened
+from gpn_scale.table_text import without_direction
 
 _FILTERS: Mapping[str, Any] = {
     "figures": figures,
@@ -17,6 +18,7 @@ _FILTERS: Mapping[str, Any] = {
     "part_of_whole": part_of_whole,
     "percent": percent,
     "shortened": shortened,
+    "without_direction": without_direction,
 }
 
 

@@ -6,6 +6,7 @@ bytes are the same in every process. `part-00003-of-00016.json` holds the time t
 taken. `StoreWriter.finish` removes all of them.
 """
 
+import math
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -188,6 +189,7 @@ def _record_name(index: int, count: int) -> str:
 
 def _seconds(path: Path) -> float:
     try:
-        return float(read_json(path)["seconds"])
+        seconds = float(read_json(path)["seconds"])
+        return seconds if 0.0 <= seconds < math.inf else 0.0
     except (OSError, ValueError, KeyError, TypeError):
         return 0.0

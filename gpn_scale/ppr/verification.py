@@ -18,6 +18,7 @@ from gpn_scale.ppr.manifest import (
 from gpn_scale.ppr.open_shard import OpenShard
 from gpn_scale.ppr.sealed import file_checksum
 from gpn_scale.ppr.shard import read_shard_info, shard_name
+from gpn_scale.reading import JSON_BYTES
 
 _MOST_PROBLEMS = 1000
 """Number of damaged files after which the check stops, since the others may not exist at all."""
@@ -56,7 +57,8 @@ def _problems_of(directory: Path, build: Build, manifest: Mapping[str, Any] | No
     expected |= {name: facts["checksum"] for name, facts in files.items()}
     for name, wanted in expected.items():
         if wanted is not None:
-            problems += _complaints(_check_file, directory / name, wanted)
+            size = files[name]["bytes"] if name in files else None
+            problems += _complaints(_check_file, directory / name, wanted, size)
     for index in range(build.num_shards):
         problems += _complaints(_check_shard, directory, manifest, build, index)
         if len(problems) >= _MOST_PROBLEMS and index + 1 < build.num_shards:
@@ -75,7 +77,17 @@ def _check_shard(
     OpenShard(path, info, build.num_nodes).check_all()
 
 
-def _check_file(path: Path, wanted: str) -> None:
+def _check_file(path: Path, wanted: str, size: int | None) -> None:
+    """Check a file's checksum, and before its size, since a file may have grown without end."""
+    try:
+        actual_size = path.stat().st_size
+    except OSError as error:
+        raise StoreError(f"{path} is missing or cannot be read ({error})") from error
+    if actual_size > JSON_BYTES if size is None else actual_size != size:
+        expected = f"at most {JSON_BYTES:,}" if size is None else f"{size:,}"
+        raise StoreError(
+            f"{path} is corrupt or truncated: it has {actual_size:,} bytes, expected {expected}"
+        )
     if (actual := file_checksum(path)) != wanted:
         raise StoreError(f"{path} is corrupt or truncated: checksum {actual}, expected {wanted}")
 

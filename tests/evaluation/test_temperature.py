@@ -6,6 +6,7 @@ from scipy.optimize import minimize_scalar
 
 from gpn_scale.evaluation.metrics import negative_log_likelihood
 from gpn_scale.evaluation.temperature import (
+    LOG_PRECISION,
     SLOPE_PRECISION,
     NodeTemperature,
     fitted_temperature,
@@ -89,7 +90,8 @@ def test_the_fitted_rule_is_the_minimum_of_loss_and_prior(rng_seed, nodes, slope
     def loss(temperature, slope):
         other = NodeTemperature(temperature, slope, rule.mean, rule.deviation)
         nll = negative_log_likelihood(other.scaled(probability, energy), label)
-        return nodes * nll + 0.5 * SLOPE_PRECISION * slope**2
+        prior = LOG_PRECISION * np.log(temperature) ** 2 + SLOPE_PRECISION * slope**2
+        return nodes * nll + 0.5 * prior
 
     own = loss(rule.temperature, rule.slope)
     assert 0.05 <= rule.temperature <= 20.0
@@ -106,6 +108,17 @@ def test_few_nodes_hardly_move_the_slope():
     assert np.std(slopes) < 0.15
 
 
+def test_a_few_correct_predictions_do_not_make_a_model_certain():
+    label = np.arange(30) % 3
+    probability = np.full((30, 3), 0.15)
+    probability[np.arange(30), label] = 0.7
+    assert fitted_temperature(probability, label) == pytest.approx(0.05, rel=0.01)
+    scores = np.linspace(-2.0, -1.0, 30)
+    rule = NodeTemperature.fitted(probability, scores, label)
+    confidence = rule.scaled(probability, scores).max(1)
+    assert ((confidence > 0.9) & (confidence < 0.999)).all()
+
+
 def test_classes_stay_and_far_energies_count_as_three_deviations():
     probability, energy, _ = drawn_logits(2, 500, 0.0)
     rule = NodeTemperature(0.8, slope=0.5, mean=-2.0, deviation=1.0)
@@ -118,7 +131,10 @@ def test_classes_stay_and_far_energies_count_as_three_deviations():
 def test_without_energies_that_differ_there_is_one_temperature(energy):
     probability, label = posterior(5, 30)
     rule = NodeTemperature.fitted(probability, energy, label)
-    assert rule == NodeTemperature(fitted_temperature(probability, label))
+    assert (rule.slope, rule.mean, rule.deviation) == (0.0, 0.0, 1.0)
+    plain = fitted_temperature(probability, label)
+    assert abs(np.log(rule.temperature)) < abs(np.log(plain))
+    assert rule.temperature == pytest.approx(plain, rel=0.2)
     np.testing.assert_array_equal(
         rule.scaled(probability, energy), scaled(probability, rule.temperature)
     )

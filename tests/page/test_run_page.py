@@ -67,6 +67,9 @@ def test_names_from_the_data_cannot_write_on_the_page(tmp_path):
     assert outline.tags.count("script") == Outline(text_of(run_facts())).tags.count("script")
     assert "img" not in outline.tags
     assert not outline.handlers
+    shown = re.findall(r"<option[^>]*>([^<]*)|<(?:title|desc)[^>]*>([^<]*)", text_of(facts))
+    assert any("[U+202E]" in text for texts in shown for text in texts)
+    assert not any("\u202e" in text for texts in shown for text in texts)
     write_page(RunDirectory(tmp_path), facts)
     for plot in (tmp_path / "plots").iterdir():
         for part in ElementTree.parse(plot).iter():

@@ -81,6 +81,9 @@ def test_times_of_parts_add_up(files):
     assert (files.all_seconds, files.seconds(1, 4), files.counts) == (7.0, 3.0, [4, 1_000_000])
     (files.directory / "part-00001-of-00004.json").write_text("{")
     assert (files.all_seconds, files.seconds(1, 4)) == (4.0, 0.0)
+    for made_up in ("1e999", "-3", '"nan"'):
+        (files.directory / "part-00001-of-00004.json").write_text(f'{{"seconds": {made_up}}}')
+        assert (files.all_seconds, files.seconds(1, 4)) == (4.0, 0.0)
 
 
 def test_another_build_is_named(files):

@@ -56,6 +56,14 @@ def test_verify_names_every_bad_file(built):
     assert len(verify_store(built)) == 2  # neither JSON file is left to tell of the others
 
 
+@pytest.mark.parametrize("name", ["clusters.npy", "build.json"])
+def test_a_file_that_has_grown_is_not_read(built, name):
+    with (built / name).open("r+b") as file:
+        file.truncate(1 << 40)  # takes no space, and would take an hour to read
+    (problem,) = verify_store(built)
+    assert f"{name} is corrupt or truncated: it has 1,099,511,627,776 bytes, expected" in problem
+
+
 def test_a_damaged_manifest_does_not_hide_a_damaged_shard(built):
     flip(built / "manifest.json", 40)
     flip(built / "shard-00002.ppr", -1)
