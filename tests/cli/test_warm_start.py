@@ -105,7 +105,7 @@ def test_the_report_compares_the_same_nodes(folder, warm_run):
     text = (warm_run / "report.md").read_text()
     assert "## Compared with the run that training started from" in text
     assert "| test | accuracy |" in text
-    assert "went on from the weights of" in (warm_run / "report.html").read_text()
+    assert "started from the weights of" in (warm_run / "report.html").read_text()
 
 
 def test_later_commands_find_the_split_of_the_run(warm_run, tmp_path, capsys):
