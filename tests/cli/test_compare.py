@@ -152,8 +152,8 @@ def test_files_are_not_overwritten_by_accident(folder, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "expected exactly one of them, but neither is given"),
-        (["--run", "x", "--compare", "x", "y"], "expected exactly one of them, but both are given"),
+        ([], "exactly one of them, but neither is given"),
+        (["--run", "x", "--compare", "x", "y"], "exactly one of them, but both are given"),
         (["--run", "x", "--out", "y"], "--out only applies to a comparison"),
         (["--run", "x", "--overwrite"], "--overwrite only applies to a comparison"),
         (["--run", "x", "--graphs", "a", "b"], "--graphs only applies to a comparison"),

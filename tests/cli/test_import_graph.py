@@ -169,7 +169,7 @@ def test_a_name_that_others_would_hide_is_refused(tables, tmp_path, capsys):
         capsys, r"taken\.npz has the same name and would be loaded instead, choose another name"
     )
     assert run(tables, tmp_path / "synthetic") == 2
-    refused(capsys, "'synthetic' is taken: choose another")
+    refused(capsys, "the name 'synthetic' is reserved for another graph")
 
 
 def test_a_folder_that_cannot_be_written_is_refused(tables, tmp_path, capsys):

@@ -288,7 +288,7 @@ def test_own_ids_are_read_and_written_and_the_suffix_decides_the_format(tmp_path
     assert "n/7" in capsys.readouterr().out
     chosen.write_text("n/1000\n")
     assert main([*some_csv, "--overwrite"]) == 2
-    assert "holds 'n/1000', which is no id of the graph" in capsys.readouterr().err
+    assert "holds 'n/1000', which is not an id of the graph" in capsys.readouterr().err
 
 
 def test_the_next_table_is_prepared_by_the_model_and_its_surprises_are_counted(tmp_path, capsys):

@@ -117,7 +117,7 @@ def test_all_faults_are_listed_and_nothing_is_written(folder, tmp_path, capsys):
     [
         (["--new-edges", "e.csv"], "--new-edges only applies to new nodes: add --new-nodes"),
         (["--id", "no"], "--id only applies to new nodes: add --new-nodes FILE"),
-        (["--new-nodes", "n.csv", "--nodes", "n.txt"], "--new-nodes adds others: use one"),
+        (["--new-nodes", "n.csv", "--nodes", "n.txt"], "--new-nodes adds others: use only one"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(folder, tmp_path, capsys, options, message):

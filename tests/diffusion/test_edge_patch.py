@@ -142,5 +142,5 @@ def test_directed_edges_change_at_their_source_alone():
         (1, 0, 1.0),
         (1, 2, -1.0),
     ]
-    with pytest.raises(GraphError, match="remove_edges holds node 0, which is no neighbour"):
+    with pytest.raises(GraphError, match="remove_edges holds node 0, which is not a neighbour"):
         rewired(graph, 1, remove=[0])  # the edge from 0 to 1 does not leave node 1

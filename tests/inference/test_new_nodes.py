@@ -200,7 +200,7 @@ def test_wrong_requests_are_refused():
     narrow = replace(graph, features=graph.features[:, :2])
     with pytest.raises(GraphError, match=r"have 2 feature columns, but the model was trained on 3"):
         predict(narrow, new_nodes(narrow, np.ones((1, 2)), [[0]]), config)
-    with pytest.raises(GraphError, match=r"has no features, expected some"):
+    with pytest.raises(GraphError, match=r"has no features, expected at least one"):
         predict(replace(graph, features=None), new, config)
     with pytest.raises(
         GraphError, match=r"has 4 nodes, but the new nodes were created for a graph of 3"

@@ -56,7 +56,7 @@ def test_the_commands_tell_what_to_do_next(data, tmp_path, capsys):
     assert build(data, out, *PUSH, "--part", "2/3", "--plan-only") == 0
     assert not out.exists()
     assert build(data, out, *PUSH, "--part", "2/3", "--resume") == 0
-    assert "part 2/3 is there" in capsys.readouterr().out
+    assert "part 2/3 is complete" in capsys.readouterr().out
     assert main(["finish", str(out)]) == 2
     assert "(on the command line: --part 1/3, --part 3/3)" in capsys.readouterr().err
     for part in ("1/3", "3/3"):
