@@ -96,6 +96,7 @@ def main() -> None:
         "--left-out-classes", type=int, help="number; default: the paper's, or 2 of other graphs"
     )
     parser.add_argument("--epochs", type=int, help="maximum number; default: the recipe's")
+    parser.add_argument("--set", action="append", default=[], help="change of the recipe")
     parser.add_argument("--values", type=Path, help="JSON lines of all measurements")
     options = parser.parse_args()
     names = list(split_datasets(options.datasets))

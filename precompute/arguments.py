@@ -347,24 +347,6 @@ def existing_of(options: argparse.Namespace) -> Existing:
     return "overwrite" if options.overwrite else "refuse"
 
 
-def teleport_note(dataset: str, graph: Graph, teleport: float) -> str:
-    """Return a note if models of a dataset are trained with another teleport probability.
-
-    >>> from gpn_scale import build_graph
-    >>> teleport_note("mine", build_graph([0], [1], name="mine"), 0.2)
-    'note: gpn-train needs --teleport 0.1 for mine, or --set diffusion.teleport=0.2 for these rows'
-    >>> teleport_note("mine", build_graph([0], [1]), 0.1)
-    ''
-    """
-    recipe = recipe_for(dataset, graph).diffusion.teleport
-    if recipe == teleport:
-        return ""
-    return (
-        f"note: gpn-train needs --teleport {recipe} for {graph.name}, or --set "
-        f"diffusion.teleport={teleport} for these rows"
-    )
-
-
 def chosen_roots(graph: Graph, dataset: str, selection: str, split_seed: int) -> NodeIds | None:
     """Return the roots of `--roots`: None for all nodes, otherwise sorted node ids.
 

@@ -19,6 +19,7 @@ from gpn_scale.messages import say
 from gpn_scale.ppr.manifest_schema import COUNTED
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.verification import verify_store
+from gpn_scale.recipes import recipe_for
 from precompute.arguments import (
     chosen_roots,
     existing_of,
@@ -27,7 +28,6 @@ from precompute.arguments import (
     ppr_parser,
     resources_of,
     target_of,
-    teleport_note,
 )
 from precompute.build import build_store, plan_store
 from precompute.changed_graph import changed_graph
@@ -117,6 +117,24 @@ def _ppr(options: argparse.Namespace) -> int:
         elif comm.rank == 0:
             _info(options.out)
     return 0
+
+
+def teleport_note(dataset: str, graph: Graph, teleport: float) -> str:
+    """Return a note if models of a dataset are trained with another teleport probability.
+
+    >>> from gpn_scale import build_graph
+    >>> teleport_note("mine", build_graph([0], [1], name="mine"), 0.2)
+    'note: gpn-train needs --teleport 0.1 for mine, or --set diffusion.teleport=0.2 for these rows'
+    >>> teleport_note("mine", build_graph([0], [1]), 0.1)
+    ''
+    """
+    recipe = recipe_for(dataset, graph).diffusion.teleport
+    if recipe == teleport:
+        return ""
+    return (
+        f"note: gpn-train needs --teleport {recipe} for {graph.name}, or --set "
+        f"diffusion.teleport={teleport} for these rows"
+    )
 
 
 def _graph_line(graph: Graph) -> str:

@@ -133,7 +133,7 @@ def test_calibration_stays_within_the_memory_budget(small_graph, classifier, tmp
     budget = {"memory_bytes": 29 << 20, "scratch": tmp_path}
     got, _ = again.predict_with_evidence(small_graph, **budget, calibrate=True)
     np.testing.assert_array_equal(got.p.known, classifier.predict(small_graph).p.known)
-    with pytest.raises(ConfigError, match="too little memory"):
+    with pytest.raises(ConfigError, match="too small to predict"):
         again.calibrate(small_graph, predict_all(again.trained, small_graph), memory_bytes=1 << 10)
 
 

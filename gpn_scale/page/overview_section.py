@@ -76,7 +76,7 @@ def _lead(report: Report, mode: str) -> str:
 
 def _training(report: Report, mode: str) -> str:
     if "train" not in report.seconds:
-        return "The model was trained before and loaded from a file."
+        return "The model was trained earlier and loaded from a file."
     return (
         f"Trained in {mode} mode on {report.graph['train_nodes']:,} labelled nodes for "
         f"{report.epochs:,} epochs; the weights are those of epoch {report.best_epoch:,}."

@@ -183,7 +183,7 @@ def test_what_cannot_be_compared_is_refused(folder, tmp_path, capsys):
     unfinished = Path(shutil.copytree(folder / "run", tmp_path / "run"))
     (unfinished / "predictions.parquet").unlink()
     assert compare(unfinished, table) == 2
-    assert_refused(capsys, "holds no predictions.parquet: the run is not finished")
+    assert_refused(capsys, "has no predictions.parquet, so the run is not finished")
     graphs = ["--graphs", "november", "october"]
     assert compare(folder / "run", table, *graphs) == 2
     assert_refused(capsys, r"graph .october. is not the graph of .*--graphs DATASET_A DATASET_B")

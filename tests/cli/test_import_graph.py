@@ -151,7 +151,7 @@ def test_other_content_is_never_replaced(tables, tmp_path, capsys):
     assert run(tables, out, "--overwrite") == 2
     refused(capsys, "holds 'thesis.txt' but no graph, and is not replaced: choose a new folder")
     assert run(tables, out / "thesis.txt", "--overwrite") == 2
-    refused(capsys, "is a file, expected the folder of a new graph")
+    refused(capsys, "is a file, expected a folder to write the graph to")
 
 
 def test_what_a_stopped_import_left_is_no_obstacle(tables, tmp_path):

@@ -61,7 +61,7 @@ def test_a_store_is_built_once_with_the_diffusion_of_the_run(tmp_path, capfd):
     out = tmp_path / "store"
     graph = build(out, tmp_path)
     text = capfd.readouterr().err
-    assert f"computing rows of 128 entries into {out}" in text
+    assert f"computing rows of 128 entries in {out}" in text
     store = PPRStore.open(out, graph_fingerprint=graph.structure_fingerprint())
     assert store.k == 128
     assert DIFFUSION.store_parameters.items() <= store.parameters.items()

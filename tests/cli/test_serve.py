@@ -128,7 +128,7 @@ def test_a_folder_elsewhere_is_used_if_the_run_is_read_only(own_run, monkeypatch
     monkeypatch.setattr(command.os, "access", lambda *_: False)
     folder = command._folder(RunDirectory(own_run))
     assert folder.name.startswith("gpn_served_")
-    assert "cannot be written" in capsys.readouterr().err
+    assert "is read-only" in capsys.readouterr().err
     folder.rmdir()
 
 

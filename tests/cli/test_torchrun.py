@@ -173,7 +173,7 @@ def test_a_second_call_without_a_folder_makes_a_second_run(tmp_path, alone, monk
     assert finished(torchrun(*arguments))[0] == 0
     code, out, err = finished(torchrun(*arguments))
     assert code == 0, err
-    (line,) = [line for line in err.splitlines() if "goes to" in line]
+    (line,) = [line for line in err.splitlines() if "already holds a run" in line]
     assert line == "runs/synthetic already holds a run; writing this one to runs/synthetic_2"
     assert "runs/synthetic_2/report.html" in out
     for name in ("synthetic", "synthetic_2"):

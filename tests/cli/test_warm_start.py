@@ -208,4 +208,4 @@ def test_runs_to_go_on_from_must_be_finished_and_elsewhere(folder, warm_run, tmp
     other = shutil.copytree(warm_run, tmp_path / "other")
     shutil.copy(warm_run / "model.safetensors", other / "start.safetensors")
     assert train(["--resume", "--out", str(other)]) == 2
-    assert_one_sentence(capsys, "has changed .*: start again")
+    assert_one_sentence(capsys, "has changed .*: start the training again")

@@ -179,5 +179,5 @@ def test_the_budget_reaches_the_planner(small_graph, monkeypatch):
     longest = int(small_graph.out_degree.max())
     sizes = (small_graph.num_nodes, small_graph.num_edges, 3, 123 << 20)
     assert asked == [(sizes, {"max_degree": longest, "itemsize": 8, "extra_bytes": 77})]
-    with pytest.raises(ConfigError, match="too little memory"):
+    with pytest.raises(ConfigError, match="too small to predict"):
         predict_all(trained, small_graph, memory_bytes=1 << 20)

@@ -12,7 +12,7 @@ GIB = 1 << 30
 
 
 def smallest_budget(**sizes):
-    with pytest.raises(ConfigError, match="too little memory") as caught:
+    with pytest.raises(ConfigError, match="too small to predict") as caught:
         plan_inference(**sizes, memory_bytes=0)
     return int(re.search(r"at least ([\d,]+)$", str(caught.value)).group(1).replace(",", ""))
 

@@ -127,7 +127,7 @@ def test_edges_without_weights_count_as_one():
     names = ColumnNames(id="ref", source="from", target="to")
     new = read(imported(), edges=links, names=names)
     assert [weights.tolist() for weights in new.edge_weights] == [[1], []]
-    assert "count as 1" in new.notes[-1]
+    assert "edges of new nodes get weight 1" in new.notes[-1]
 
 
 def test_weights_are_ignored_in_a_graph_without():

@@ -57,7 +57,11 @@ def test_edges_may_be_missing():
         ([[0, 1], [1, 2], [2, 0]], {}, r"edges have shape \(3, 2\).*: pass edges.T$"),
         ([0, 1], {}, r"edges have shape \(2,\), expected \(2, E\)"),
         (([0, 1], [1, 0], [1, 1]), {}, r"a tuple of 3, expected \(indptr, indices\)"),
-        ((np.array([0, 1, 1]), np.array([1, 2, 0])), {}, r"rises from 0 to 3: pass np.stack"),
+        (
+            (np.array([0, 1, 1]), np.array([1, 2, 0])),
+            {},
+            r"rises from 0 to 3: to give sources and targets, pass np.stack",
+        ),
         ((np.array([0, 2, 1, 2]), np.array([1, 2])), {}, "rises from 0 to 2"),
         ((np.array([1, 2]), np.array([0, 0])), {}, "rises from 0 to 2"),
         (([], []), {}, "rises from 0 to 0"),
