@@ -32,7 +32,7 @@ def write_to_a_full_disk():
     ("number", "step"),
     [
         (errno.ENOSPC, "free space on this disk"),
-        (errno.EACCES, "give this user the right"),
+        (errno.EACCES, "give this user permission"),
         (errno.EROFS, "choose a folder that can be written"),
         (errno.EFBIG, "raise the limit on the size of files"),
         (errno.ENAMETOOLONG, "choose a shorter name"),

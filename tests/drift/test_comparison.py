@@ -60,7 +60,7 @@ def test_what_is_left_out_is_said():
     drift = compare(scored(60), scored(60), left_out=["The graph is gone."])
     assert drift.left_out == ("The graph is gone.",)
     few = compare(scored(5), scored(60)).left_out
-    assert any("takes 20 nodes" in each for each in few)
+    assert any("needs 20 nodes" in each for each in few)
 
 
 def test_refusals():

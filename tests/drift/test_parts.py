@@ -69,7 +69,7 @@ def test_levels_that_no_p_value_reaches_are_left_out():
 def test_few_nodes_and_models_without_p_values_are_left_out():
     parts, left_out = drifts(scored(19), scored(500))
     assert parts == ()
-    assert "takes 20 nodes of A and of B, and there are 19 and 500" in left_out[0]
+    assert "needs 20 nodes of A and of B, and there are 19 and 500" in left_out[0]
     parts, left_out = drifts(scored(50), scored(50, name="gpn.csv", p_known=None))
     assert parts == ()
     assert left_out[0].startswith("P-values are not compared: gpn.csv has none")

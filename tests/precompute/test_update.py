@@ -179,7 +179,7 @@ def test_the_plan_writes_nothing(tmp_path):
 def test_what_cannot_be_updated_is_refused(tmp_path):
     graph = random_graph(60)
     folder = built(tmp_path / "store", graph, config_of(k=4, clusters=2))
-    with pytest.raises(StoreError, match=r"has 40 nodes, .* has 60, expected at least as many"):
+    with pytest.raises(StoreError, match=r"has 40 nodes and .* has 60, expected at least as many"):
         updated(folder, random_graph(40))
     with pytest.raises(StoreError, match="the new graph is directed"):
         updated(folder, build_graph([0], [1], num_nodes=60, directed=True))
