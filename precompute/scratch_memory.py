@@ -43,8 +43,8 @@ def plan_slots(num_nodes: int, threads: int, budget_bytes: int, *, push: bool) -
     fitting = min(threads, budget_bytes // max(per_slot, 1))
     if fitting < 1:
         raise ConfigError(
-            f"memory_bytes leaves {budget_bytes >> 20} MiB for scratch memory, but one thread "
-            f"needs {(per_slot >> 20) + 1} MiB: allow more memory, or use a smaller graph",
+            f"memory_bytes leaves {budget_bytes >> 20} MiB for scratch memory, expected at least "
+            f"{(per_slot >> 20) + 1} MiB for one thread: allow more memory, or use a smaller graph",
             arguments=("memory_bytes",),
         )
     return SlotPlan(int(fitting), per_slot)
