@@ -73,7 +73,7 @@ def test_a_damaged_shard_is_named_and_only_it_is_rebuilt(data, tmp_path, capsys)
         (["--memory-budget", "-1"], "--memory-budget got -1.0, expected a positive number of GB"),
         (
             ["--memory-budget", "0.000001"],
-            "leaves 0 MiB .*one thread needs 1 MiB.* --memory-budget GB",
+            "leaves 0 MiB .*at least 1 MiB .* --memory-budget GB",
         ),
         (["--dataset", "absent"], "absent"),
     ],

@@ -17,7 +17,7 @@ def test_the_planned_bytes_are_those_of_the_arrays(push, slots):
 def test_less_memory_means_fewer_slots():
     assert plan_slots(1000, 4, 40_000, push=False).slots == 2
     assert plan_slots(1000, 4, 40_000, push=True).slots == 1
-    with pytest.raises(ConfigError, match=r"leaves 0 MiB .*, but one thread needs 1 MiB") as caught:
+    with pytest.raises(ConfigError, match=r"leaves 0 MiB .*, expected at least 1 MiB") as caught:
         plan_slots(1000, 4, 10_000, push=False)
     assert caught.value.arguments == ("memory_bytes",)
 
