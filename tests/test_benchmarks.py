@@ -44,6 +44,10 @@ WITH_JSON = {
         f"--dataset {DATASET} --budgets-mib 64 --repeats 1 --threads 1",
         "budget_64_mib",
     ),
+    "bench_inputs": (
+        "--nodes 40 --features 30 --hidden 2 --fractions 0.1,0.5 --repeats 1",
+        "0.5",
+    ),
     "bench_isolated": (f"--datasets {DATASET} --repeats 1", "ratio"),
     "bench_label_next": ("--nodes 500 --k 8 --count 5 --repeats 1", "columns_looked_at"),
     "bench_long_run": ("--work WORK --modes exact --steps 20 --pause 0.05", "growth"),

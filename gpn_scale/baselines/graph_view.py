@@ -18,7 +18,7 @@ from gpn_scale.csr import entries_of
 from gpn_scale.data.features import scale_features, take_rows
 from gpn_scale.data.graph import CSRFeatures, Features, Graph, NodeIds
 from gpn_scale.diffusion.transition import transition_matrix
-from gpn_scale.inference.encoder_inputs import as_inputs, required_features
+from gpn_scale.inference.encoder_inputs import as_inputs, repeated_inputs, required_features
 from gpn_scale.inference.perturbed import FeaturesOf
 from gpn_scale.inference.trained_model import CHUNK_ROWS
 from gpn_scale.nn.encoder import Inputs
@@ -94,7 +94,7 @@ class FeatureRows:
     @cached_property
     def inputs(self) -> Inputs:
         """Inputs of all nodes, (N, F)."""
-        return self.as_inputs(self.features)
+        return repeated_inputs(self.as_inputs(self.features))
 
     def as_inputs(self, rows: Features) -> Inputs:
         """Convert any feature rows to model inputs."""

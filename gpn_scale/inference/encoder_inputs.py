@@ -12,6 +12,7 @@ from gpn_scale.data.features import scale_features, take_rows
 from gpn_scale.data.graph import CSRFeatures, Features, Graph
 from gpn_scale.errors import GraphError
 from gpn_scale.nn.encoder import Inputs
+from gpn_scale.nn.repeated import RepeatedInputs
 from gpn_scale.nn.sparse import SparseMatrix
 
 _MOMENT_ROWS = 1 << 16
@@ -87,6 +88,20 @@ def as_inputs(features: Features, device: torch.device, dtype: torch.dtype) -> I
             features.num_columns,
         )
     return as_tensor(features).to(device, dtype)
+
+
+def repeated_inputs(inputs: Inputs) -> Inputs:
+    """Return inputs of all nodes for training in which every step takes all of them.
+
+    Sparse features on a CPU then remember their last product; comparing weights by value would make
+    a GPU wait.
+
+    >>> type(repeated_inputs(torch.eye(2))).__name__
+    'Tensor'
+    """
+    if isinstance(inputs, SparseMatrix) and inputs.device.type == "cpu":
+        return RepeatedInputs(inputs)
+    return inputs
 
 
 def as_tensor(array: NDArray[Any]) -> Tensor:

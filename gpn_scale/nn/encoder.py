@@ -15,9 +15,10 @@ from gpn_scale.nn.hidden import Dropout, hidden_layer
 from gpn_scale.nn.hidden_whole import kept_units, whole_hidden_layer
 from gpn_scale.nn.noise import Noise
 from gpn_scale.nn.normalisation import BatchNorm, Total
+from gpn_scale.nn.repeated import RepeatedInputs
 from gpn_scale.nn.sparse import SparseMatrix
 
-Inputs = Tensor | SparseMatrix
+Inputs = Tensor | SparseMatrix | RepeatedInputs
 
 
 class InputLinear(nn.Module):
@@ -61,9 +62,9 @@ class InputLinear(nn.Module):
         """Return the mapped rows, (N, F) -> (N, H)."""
         weight_HF = self.weight / self.scale_F
         shift_H = self.bias - weight_HF @ self.shift_F
-        if isinstance(inputs, SparseMatrix):
-            return inputs @ weight_HF.T + shift_H
-        return torch.addmm(shift_H, inputs, weight_HF.T)
+        if isinstance(inputs, Tensor):
+            return torch.addmm(shift_H, inputs, weight_HF.T)
+        return inputs @ weight_HF.T + shift_H
 
 
 class Encoder(nn.Module):

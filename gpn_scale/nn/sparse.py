@@ -111,6 +111,11 @@ class SparseMatrix:
             self._transposed._transposed = self
         return self._transposed
 
+    def to_dense(self) -> Tensor:
+        """Return the matrix with all its zeros, (rows, columns)."""
+        dense: Tensor = self._kernel.to_dense()
+        return dense
+
     def multiply(self, dense: Tensor) -> Tensor:
         """Return the product with a (columns, k) matrix, without autograd."""
         if dense.shape[1] == 0:  # torch's CSR kernel refuses empty results

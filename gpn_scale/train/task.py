@@ -16,7 +16,7 @@ from gpn_scale.device import device_rule
 from gpn_scale.diffusion.power_iteration import exact_diffusion
 from gpn_scale.distributed import World
 from gpn_scale.errors import GraphError
-from gpn_scale.inference.encoder_inputs import model_inputs
+from gpn_scale.inference.encoder_inputs import model_inputs, repeated_inputs
 from gpn_scale.nn.model import GPN
 from gpn_scale.nn.noise import Noise
 from gpn_scale.nn.opinion import Opinion
@@ -126,7 +126,8 @@ class ExactTask(AbstractTask):
         dtype: torch.dtype = torch.float32,
     ) -> None:
         split = checked_split(graph)
-        self.inputs = model_inputs(graph, config.data.feature_scaling, device, dtype)
+        inputs = model_inputs(graph, config.data.feature_scaling, device, dtype)
+        self.inputs = repeated_inputs(inputs)
         self.diffusion = exact_diffusion(graph, config.diffusion, device, dtype)
         self.objective = objective
         self.train_nodes, self.train_labels = labelled(graph, split.train, device)
