@@ -23,23 +23,15 @@ from gpn_scale.experiments.leaderboard import REFERENCE, Leaderboard, is_shown
 from gpn_scale.experiments.leaderboard_document import sections, table_csv
 from gpn_scale.experiments.leaderboard_latex import leaderboard_tables
 from gpn_scale.experiments.measured_cells import (
-    cells_from_csv,
     cells_to_csv,
     matrix_cells,
     merged_cells,
+    read_cells,
 )
 from gpn_scale.files import write_text
 from gpn_scale.page.leaderboard_page import write_leaderboard_page, write_pictures
 
 CELLS = Path("benchmarks/results/leaderboard")
-
-
-def read_cells(folder: Path) -> dict[Cell, CellResult]:
-    """Return the measured cells in a folder, which has one table per graph."""
-    cells: dict[Cell, CellResult] = {}
-    for path in sorted(folder.glob("*.csv")):
-        cells |= cells_from_csv(path.read_text(encoding="utf-8"), path)
-    return cells
 
 
 def write_cells(folder: Path, cells: dict[Cell, CellResult]) -> None:

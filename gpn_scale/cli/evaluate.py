@@ -14,8 +14,12 @@ from gpn_scale.cli.evaluate_stores import build_stores
 from gpn_scale.cli.evaluate_tables import write_tables
 from gpn_scale.cli.shared_options import checked_threads
 from gpn_scale.distributed import connected
+from gpn_scale.experiments.cells import Cell
+from gpn_scale.experiments.measured_cells import read_cells, without_measured
 from gpn_scale.experiments.paper_figures import read_paper
+from gpn_scale.experiments.request import MatrixRequest
 from gpn_scale.experiments.run_matrix import run_cells, unfinished_cells
+from gpn_scale.messages import say
 
 _DAY_SECONDS = 86_400.0
 
@@ -25,10 +29,15 @@ def evaluate(options: argparse.Namespace) -> None:
     request = requested_matrix(options)
     threads = checked_threads(options.threads) if options.threads is not None else 1
     paper = None if options.paper is None else read_paper(options.paper)
-    cells, choice = request.cells, table_choice(options, request.experiments)
+    cells, choice = wanted_cells(options, request), table_choice(options, request.experiments)
     # All checks that can fail run before the first training.
-    unfinished = [] if options.tables_only else unfinished_cells(request)
+    unfinished = [] if options.tables_only else unfinished_cells(request, cells)
     with connected(torch.device("cpu"), timeout_seconds=_DAY_SECONDS) as world:
+        if world.is_first and len(cells) < len(request.cells):
+            count = len(request.cells) - len(cells)
+            message = f"{count:,} of {len(request.cells):,} trainings are not needed: "
+            message += f"{options.measured} has their results"
+            say("measured", message, count=count, path=str(options.measured))
         build_stores(request, unfinished, world)
         # Each rank begins with its own cells, then runs those that no other rank has claimed.
         order = sorted(range(len(unfinished)), key=lambda index: index % world.size != world.rank)
@@ -45,6 +54,18 @@ def evaluate(options: argparse.Namespace) -> None:
     # With --tables-only, no fraction counts as missing, whatever fractions the cells were run with.
     fractions = () if options.tables_only else request.fractions
     write_tables(request.directory, cells, request.experiments, fractions, paper, choice)
+
+
+def wanted_cells(options: argparse.Namespace, request: MatrixRequest) -> list[Cell]:
+    """Return the cells of the matrix that are not measured elsewhere.
+
+    Raises:
+        RunError: `--measured` is not a folder of such tables.
+    """
+    if options.measured is None:
+        return request.cells
+    measured = read_cells(options.measured)
+    return without_measured(request.cells, measured, request.experiments, request.fractions)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

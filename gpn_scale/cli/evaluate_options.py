@@ -116,6 +116,13 @@ def evaluation_parser() -> argparse.ArgumentParser:
         metavar="A,B",
         help=f"hyper-parameter studies among {', '.join(STUDIES)} (default: all)",
     )
+    add(
+        "--measured",
+        type=Path,
+        metavar="DIR",
+        help="folder of CSV tables with measured cells, as benchmarks/leaderboard.py writes them; "
+        "cells that have all results there are not trained (default: none)",
+    )
     add("--tables-only", action="store_true", help="only write the tables of finished results")
     add(
         "--metrics",

@@ -7,13 +7,15 @@ that it can be kept in a repository.
 import csv
 import io
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from gpn_scale.errors import RunError
 from gpn_scale.experiments.cells import Cell, CellResult
 from gpn_scale.experiments.matrix_directory import MatrixDirectory
 from gpn_scale.experiments.stored_results import stored_results
+from gpn_scale.experiments.trained import FRACTIONS
+from gpn_scale.reading import read_text
 from gpn_scale.table_text import csv_text, from_csv_cell
 
 TRAINING = "training"
@@ -23,6 +25,30 @@ _ALL_CLASSES = "none"
 _MIB = 1 << 20
 
 Cells = Mapping[Cell, CellResult]
+
+
+def read_cells(folder: Path) -> dict[Cell, CellResult]:
+    """Return the measured cells in a folder, which has one table per graph.
+
+    Raises:
+        RunError: there is no such folder, or a file in it is not such a table.
+    """
+    if not folder.is_dir():
+        raise RunError(f"{folder} is not a folder, expected one with tables of measured cells")
+    cells: dict[Cell, CellResult] = {}
+    for path in sorted(folder.glob("*.csv")):
+        cells |= cells_from_csv(read_text(path), path)
+    return cells
+
+
+def without_measured(
+    cells: Iterable[Cell],
+    measured: Cells,
+    experiments: Sequence[str],
+    fractions: Sequence[float] = FRACTIONS,
+) -> list[Cell]:
+    """Return the cells that lack a result of one of the experiments among the measured cells."""
+    return [cell for cell in cells if cell.unfinished(measured.get(cell), experiments, fractions)]
 
 
 def matrix_cells(path: Path) -> dict[Cell, CellResult]:

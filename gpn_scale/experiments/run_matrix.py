@@ -77,15 +77,19 @@ def run_matrix(
     return {cell: result for cell in request.cells if (result := request.directory.result(cell))}
 
 
-def unfinished_cells(request: MatrixRequest) -> list[Cell]:
+def unfinished_cells(request: MatrixRequest, cells: Sequence[Cell] | None = None) -> list[Cell]:
     """Return the cells with missing results; everything that can be refused is refused here.
+
+    Args:
+        request: The matrix.
+        cells: Cells of the matrix to look at; None for all.
 
     Raises:
         ConfigError, GraphError: a model or an experiment refuses its dataset.
         RunError: stored results come from another configuration or version.
     """
     directory, unfinished = request.directory, []
-    for cell in request.cells:
+    for cell in request.cells if cells is None else cells:
         fingerprint = request.setting(cell).fingerprint
         if directory.unfinished(cell, request.experiments, fingerprint, request.fractions):
             unfinished.append(cell)

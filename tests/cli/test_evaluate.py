@@ -14,7 +14,8 @@ import pytest
 from gpn_scale.cli.evaluate import main
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.npz import write_npz
-from gpn_scale.experiments.cells import Cell
+from gpn_scale.experiments.cells import Cell, CellResult
+from gpn_scale.experiments.measured_cells import cells_to_csv, read_cells, without_measured
 from tests.experiments.latex_source import check_table
 from tests.page.browser import chromium, opened
 
@@ -145,6 +146,41 @@ def test_what_is_missing_is_named_without_training(tmp_path, capsys):
     assert "split1_init1: isolated</li>" in page
     assert "split2_init1: clean, isolated</li>" in page
     assert "| GPN |" in (tmp_path / "tables" / "results.md").read_text()
+
+
+def test_measured_cells_are_not_trained(tmp_path, capsys):
+    measured, matrix = tmp_path / "measured", tmp_path / "matrix"
+    measured.mkdir()
+    cell = Cell(SMALL, "GPN", False, 1, 1)
+    results = CellResult("", {"clean": {"accuracy": 0.5}})
+    (measured / "any.csv").write_text(cells_to_csv({cell: results}, lambda *metric: True))
+    one = [*QUICK, "--models", "GPN", "--experiment", "clean", "--out", str(matrix)]
+    one += ["--measured", str(measured)]
+    assert main(one) == 0
+    said = capsys.readouterr()
+    assert f"1 of 2 trainings are not needed: {measured}" in said.out + said.err
+    trained = [path.stem for path in matrix.rglob("*.safetensors")]
+    assert trained == ["split2_init1"]
+    assert "1 of 1 trainings have all their results" in (matrix / "report.html").read_text()
+
+
+def test_measured_cells_that_lack_an_experiment_are_trained(tmp_path):
+    cell = Cell(SMALL, "GPN", False, 1, 1)
+    results = CellResult("", {"clean": {"accuracy": 0.5}})
+    (tmp_path / "any.csv").write_text(cells_to_csv({cell: results}, lambda *metric: True))
+    measured = read_cells(tmp_path)
+    assert without_measured([cell], measured, ["clean"]) == []
+    assert without_measured([cell], measured, ["clean", "isolated"]) == [cell]
+    assert without_measured([cell._replace(split=2)], measured, ["clean"])
+
+
+def test_measured_cells_need_a_folder_of_tables(tmp_path, capsys):
+    one = [*QUICK, "--models", "LP", "--experiment", "clean", "--out", str(tmp_path / "matrix")]
+    assert main([*one, "--measured", str(tmp_path / "none")]) == 2
+    assert "none is not a folder" in capsys.readouterr().err
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    assert main([*one, "--measured", str(tmp_path)]) == 2
+    assert "expected dataset,model,class_set" in capsys.readouterr().err
 
 
 def test_cells_of_another_version_are_refused(tmp_path, capsys):
