@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, get_type_hints
 
 from gpn_scale.config_sections import (
+    MOST_LEARNING_RATE,
     DataConfig,
     DiffusionConfig,
     EncoderConfig,
@@ -59,6 +60,7 @@ results stay valid.
 _LATER_FIELDS: dict[str, Any] = {
     "data.left_out_set": 0,
     "opinion.schedule": "constant",
+    "opinion.learning_rate_factor": 1.0,
     "flow.compiled": False,
 }
 """Fields that earlier versions did not have; fingerprints leave them out at these defaults."""
@@ -91,6 +93,17 @@ class RunConfig:
                 "model='GPN' for other diffusions",
                 arguments=("diffusion.of", "model"),
             )
+        rate = self._opinion_rate
+        if rate > MOST_LEARNING_RATE:
+            raise ConfigError(
+                f"train.learning_rate times opinion.learning_rate_factor is {rate:g}, expected at "
+                f"most {MOST_LEARNING_RATE:,}",
+                arguments=("train.learning_rate", "opinion.learning_rate_factor"),
+            )
+
+    @property
+    def _opinion_rate(self) -> float:
+        return self.train.learning_rate * self.opinion.learning_rate_factor
 
     @property
     def opinion_training(self) -> TrainConfig:
@@ -100,6 +113,7 @@ class RunConfig:
             epochs=min(self.train.epochs, self.opinion.epochs),
             patience=self.opinion.patience,
             weight_decay=self.opinion.weight_decay,
+            learning_rate=self._opinion_rate,
             warmup_steps=0,
             schedule=self.opinion.schedule,
         )

@@ -22,6 +22,7 @@ LARGEST_SEED = (1 << 63) - 1
 """Largest seed of a random generator."""
 SMALLEST_TELEPORT, SMALLEST_TOLERANCE = 1e-6, 1e-12
 """Smallest values for which float64 sums of a diffusion are still meaningful."""
+MOST_LEARNING_RATE = 1_000
 MOST_STEPS, MOST_SWEEPS, MOST_CLUSTERS = 100_000, 10_000, 4096
 """Limits within which small graphs take less than a day; pairs of clusters take 8 (2 P)^2 bytes."""
 
@@ -271,7 +272,7 @@ class PPRConfig:
     epochs=100_000_000,
     patience=100_000_000,
     warmup_steps=1_000_000,
-    learning_rate=1_000,
+    learning_rate=MOST_LEARNING_RATE,
     weight_decay=1_000_000,
     entropy_weight=1_000_000,
     rng_seed=LARGEST_SEED,
@@ -312,19 +313,27 @@ class TrainConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checks_fields(
-    "opinion", dropout=1, weight_decay=1_000_000, epochs=100_000_000, patience=100_000_000
+    "opinion",
+    dropout=1,
+    weight_decay=1_000_000,
+    learning_rate_factor=MOST_LEARNING_RATE,
+    epochs=100_000_000,
+    patience=100_000_000,
 )
 class OpinionConfig:
     """The opinion of GPN+: a second perceptron, next to GPN's encoder, whose logits are diffused.
 
-    >>> OpinionConfig(patience=20)
-    OpinionConfig(dropout=0.5, weight_decay=0.0001, epochs=100000, patience=20, schedule='constant')
+    >>> OpinionConfig(patience=20).patience
+    20
     """
 
     dropout: float = 0.5
     """Fraction of hidden units that are dropped in training."""
     weight_decay: float = 1e-4
     """Weight decay of all parameters; the loss is the mean over the training nodes."""
+    learning_rate_factor: float = 1.0
+    """Learning rate relative to `train.learning_rate`. Rows of features that sum to 1 consist of
+    small numbers and take larger steps."""
     epochs: int = 100_000
     """Maximum number of epochs; `train.epochs` applies as well."""
     patience: int = 50
@@ -337,6 +346,8 @@ class OpinionConfig:
     def __post_init__(self) -> None:
         require(0.0 <= self.dropout < 1.0, "opinion.dropout", self.dropout, "a fraction in [0, 1)")
         require(self.weight_decay >= 0, "opinion.weight_decay", self.weight_decay, "at least 0")
+        factor = self.learning_rate_factor
+        require(factor > 0, "opinion.learning_rate_factor", factor, "positive")
         require(self.epochs >= 0, "opinion.epochs", self.epochs, "at least 0")
         require(self.patience >= 1, "opinion.patience", self.patience, "at least 1")
 

@@ -6,6 +6,7 @@
 0.1
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -44,10 +45,13 @@ VALIDATION = 0.2
 """Fraction of each class for validation on your own graph."""
 ENOUGH_TRAINING_NODES = 120
 """Number of training nodes in the smallest class above which the training fraction shrinks."""
-MINIBATCH_EPOCHS = 30
-"""Maximum number of epochs if an epoch has several steps; see docs/performance.md."""
-OPINION_EPOCHS = 12
-"""Maximum number of epochs of the opinion if an epoch has several steps."""
+MINIBATCH_EPOCHS, MINIBATCH_STEPS = 30, 800
+"""Number of epochs if an epoch has several steps, and the steps that they have at least; see
+docs/performance.md."""
+OPINION_EPOCHS, OPINION_STEPS = 12, 400
+"""The same of the opinion."""
+OPINION_OF_ROW_SUMS = OpinionConfig(learning_rate_factor=5.0)
+"""Opinion on features whose rows sum to 1; see benchmarks/ablation_rates.py."""
 MINIBATCH: dict[str, Any] = {"batch_size": 512, "tail_nodes": 2048}
 """Fields of `MinibatchConfig` if an epoch has several steps; see docs/performance.md."""
 
@@ -64,6 +68,7 @@ def amazon(dataset: str) -> RunConfig:
         evidence=EvidenceConfig(budget="latent_classes"),
         diffusion=DiffusionConfig(teleport=0.2),
         train=TrainConfig(weight_decay=5e-4, entropy_weight=1e-5),
+        opinion=OPINION_OF_ROW_SUMS,
     )
 
 
@@ -75,7 +80,8 @@ def citation(dataset: str) -> RunConfig:
     """
     binary = paper_dataset(dataset) == "PubMed"
     scaling: FeatureScaling = "binary_row_sum" if binary else "row_sum"
-    return RunConfig(data=DataConfig(dataset=dataset, feature_scaling=scaling))
+    data = DataConfig(dataset=dataset, feature_scaling=scaling)
+    return RunConfig(data=data, opinion=OPINION_OF_ROW_SUMS)
 
 
 def arxiv(dataset: str) -> RunConfig:
@@ -206,6 +212,7 @@ def recipe_for(dataset: str, graph: Graph) -> RunConfig:
         data=DataConfig(dataset=dataset, feature_scaling="row_sum" if bag else "none"),
         split=split_for(graph),
         encoder=EncoderConfig(standardise=plain and not bag),
+        opinion=OPINION_OF_ROW_SUMS if bag else OpinionConfig(),
     )
 
 
@@ -213,9 +220,10 @@ def in_minibatches(config: RunConfig, graph: Graph) -> RunConfig:
     """Return `config` for training in minibatches.
 
     If one batch holds all training nodes, only the mode changes. Otherwise batches have 512 roots,
-    because quality depends on the number of steps more than on their size. An epoch then has many
-    steps, so fewer epochs suffice, and the learning rate falls to 0 over them, which averages out
-    the noise of single steps.
+    because quality depends on the number of steps more than on their size. An epoch then has
+    several steps, so fewer epochs suffice, but at least so many that training has 800 steps, and
+    that of the opinion 400. The learning rate falls to 0 over them, which averages out the noise of
+    single steps.
 
     >>> from gpn_scale import build_graph
     >>> graph = build_graph([0, 1], [1, 2], labels=[0, 1, 0])
@@ -229,10 +237,11 @@ def in_minibatches(config: RunConfig, graph: Graph) -> RunConfig:
         num_train = round(config.split.train * len(trainable_nodes(graph)))
     if num_train <= config.minibatch.roots_per_batch(num_train):
         return config
-    epochs = min(config.train.epochs, MINIBATCH_EPOCHS)
-    train = replace(config.train, schedule="cosine", epochs=epochs, patience=epochs)
     minibatch = replace(config.minibatch, **MINIBATCH)
-    opinion_epochs = min(epochs, OPINION_EPOCHS)
+    steps = math.ceil(num_train / minibatch.roots_per_batch(num_train))
+    epochs = min(config.train.epochs, max(MINIBATCH_EPOCHS, math.ceil(MINIBATCH_STEPS / steps)))
+    train = replace(config.train, schedule="cosine", epochs=epochs, patience=epochs)
+    opinion_epochs = min(epochs, max(OPINION_EPOCHS, math.ceil(OPINION_STEPS / steps)))
     opinion = replace(
         config.opinion, epochs=opinion_epochs, patience=opinion_epochs, schedule="cosine"
     )

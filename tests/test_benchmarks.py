@@ -75,6 +75,10 @@ ABLATION = (
 )
 WITH_TABLES = {
     "ablation_parts": (ABLATION, "| all parts (the default) | "),
+    "ablation_rates": (
+        ABLATION.replace("--values VALUES", "--factors 1,5"),
+        "| mean minus 1, paired | 5 | ",
+    ),
     "ablation_temperature": (ABLATION.replace("--values VALUES", ""), "| temperature by energy | "),
     "bench_models": (
         f"--dataset {DATASET} --work WORK --models LP --left-out-classes 1",

@@ -107,8 +107,19 @@ def test_the_opinion_is_trained_by_its_own_fields_and_no_longer_than_the_rest():
     assert training.schedule == "constant"
     assert changed("opinion.schedule=cosine").opinion_training.schedule == "cosine"
     assert training.learning_rate == config.train.learning_rate
+    faster = changed("train.learning_rate=0.002", "opinion.learning_rate_factor=5")
+    assert faster.opinion_training.learning_rate == pytest.approx(0.01)
     assert changed("train.epochs=3", "opinion.epochs=5").opinion_training.epochs == 3
     assert changed("train.epochs=5", "opinion.epochs=3").opinion_training.epochs == 3
+
+
+def test_the_learning_rate_of_the_opinion_has_a_bound():
+    with pytest.raises(ConfigError, match=r"learning_rate_factor is 50000, expected at most 1,000"):
+        changed("train.learning_rate=100", "opinion.learning_rate_factor=500")
+    with pytest.raises(
+        ConfigError, match=r"opinion.learning_rate_factor .* 0.0, expected positive"
+    ):
+        changed("opinion.learning_rate_factor=0")
 
 
 def test_gpn_plus_diffuses_evidence_alone():

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpn_scale import recipes
-from gpn_scale.config import SplitConfig
+from gpn_scale.config import SplitConfig, override
 from gpn_scale.data.building import build_graph
 from gpn_scale.data.datasets import DATASET_NAMES
 from gpn_scale.data.graph import CSRFeatures, Split
@@ -17,6 +17,9 @@ from gpn_scale.errors import ConfigError
 from gpn_scale.recipes import (
     ENOUGH_TRAINING_NODES,
     LEFT_OUT_CLASSES,
+    MINIBATCH_EPOCHS,
+    MINIBATCH_STEPS,
+    OPINION_EPOCHS,
     in_minibatches,
     left_out_count,
     paper_dataset,
@@ -161,11 +164,23 @@ def test_many_training_nodes_are_taken_in_falling_steps(public):
     recipe = recipe_for("ogbn-arxiv" if public else "CoraML", graph)
     config = in_minibatches(recipe, graph)
     assert config.minibatch == replace(recipe.minibatch, batch_size=512, tail_nodes=2048)
+    steps = 3  # of 512 roots each, for 1,500 training nodes
+    assert (config.train.epochs, config.opinion.epochs) == (267, 134)
+    assert config.train.epochs * steps >= MINIBATCH_STEPS > (config.train.epochs - 1) * steps
     assert config.train.learning_rate == recipe.train.learning_rate
     assert config.train.schedule == "cosine"
     assert config.train.epochs == config.train.patience < recipe.train.epochs
     assert config.opinion_training.schedule == "cosine"
     assert config.opinion_training.epochs == config.opinion_training.patience <= config.train.epochs
+
+
+def test_epochs_of_many_steps_are_few():
+    labels = np.arange(1_000_000) % 2
+    graph = build_graph([0], [1], labels=labels)
+    config = in_minibatches(recipe_for("CoraML", graph), graph)
+    assert (config.train.epochs, config.opinion.epochs) == (MINIBATCH_EPOCHS, OPINION_EPOCHS)
+    short = override(recipe_for("CoraML", graph), [("train.epochs", "7")])
+    assert in_minibatches(short, graph).opinion.epochs == 7
 
 
 @pytest.mark.parametrize("sparse", [False, True])
