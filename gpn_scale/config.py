@@ -1,6 +1,7 @@
 """Configuration of a run: the dataclass `RunConfig`, and overrides of its fields by name.
 
-Its sections are defined in `gpn_scale.config_sections` and can be imported from either.
+Its sections are defined in `gpn_scale.config_sections` and `gpn_scale.training_sections`, and can
+be imported from here.
 """
 
 import hashlib
@@ -11,24 +12,26 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, get_type_hints
 
 from gpn_scale.config_sections import (
-    MOST_LEARNING_RATE,
     DataConfig,
     DiffusionConfig,
     EncoderConfig,
     EvidenceConfig,
     FeatureScaling,
     FlowConfig,
-    MinibatchConfig,
     Normalisation,
-    OpinionConfig,
     PPRConfig,
-    SplitConfig,
     Steps,
-    TailKind,
-    TrainConfig,
 )
 from gpn_scale.errors import ConfigError
 from gpn_scale.field_types import checks_fields, parse_value, unknown_field
+from gpn_scale.training_sections import (
+    MOST_LEARNING_RATE,
+    MinibatchConfig,
+    OpinionConfig,
+    SplitConfig,
+    TailKind,
+    TrainConfig,
+)
 
 __all__ = [
     "DataConfig",

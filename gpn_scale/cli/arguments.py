@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpn_scale import config as config_module
-from gpn_scale import config_sections
+from gpn_scale import config_sections, training_sections
 from gpn_scale.cli.config_file import ConfigFile
 from gpn_scale.cli.remembered import DEFAULT_DATA_DIR, data_dir_of, store_of
 from gpn_scale.cli.run_choice import RunChoice
@@ -294,7 +294,7 @@ def field_docs() -> dict[str, str]:
     """Return the docstring under every configuration field, read from the source."""
     classes = {
         node.name: node
-        for module in (config_module, config_sections)
+        for module in (config_module, config_sections, training_sections)
         for node in ast.parse(inspect.getsource(module)).body
         if isinstance(node, ast.ClassDef)
     }
