@@ -13,20 +13,15 @@ those that the file has are not made again.
 Prints Markdown tables of means with standard errors over class sets and splits, in percent.
 """
 
-import argparse
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import product
-from pathlib import Path
 
 import numpy as np
 from ablation_case import Array, Case, Key
-from ablation_parts import Values, store, stored, table_lines, trained_case
+from ablation_study import Values, all_keys, study, study_parser, table_lines
 from numpy.typing import NDArray
 
-from gpn_scale.cli.evaluate_options import split_datasets
-from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.graph import NodeIds
 from gpn_scale.evaluation.metrics import auroc
 from gpn_scale.evaluation.p_values import conformal_p
@@ -81,35 +76,7 @@ ORDERS: Mapping[str, Callable[[Trust], Array]] = {
 
 def main() -> None:
     """Measure all trainings and print the tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument(
-        "--datasets",
-        default="synthetic:nodes=2000,classes=6,unseen_classes=0",
-        help="names of graphs, with commas",
-    )
-    parser.add_argument("--data-dir", type=Path, default=Path("data"))
-    parser.add_argument("--splits", type=int, default=2, help="number of splits")
-    parser.add_argument("--class-sets", default="0,1,2,3,4", help="sets of left-out classes")
-    parser.add_argument(
-        "--left-out-classes", type=int, help="number; default: the paper's, or 2 of other graphs"
-    )
-    parser.add_argument("--epochs", type=int, help="maximum number; default: the recipe's")
-    parser.add_argument("--set", action="append", default=[], help="change of the recipe")
-    parser.add_argument("--values", type=Path, help="JSON lines of all measurements")
-    options = parser.parse_args()
-    names = list(split_datasets(options.datasets))
-    graphs = {dataset: load_graph(dataset, options.data_dir) for dataset in names}
-    values: Values = {dataset: stored(options.values, dataset) for dataset in names}
-    class_sets = [int(class_set) for class_set in options.class_sets.split(",")]
-    for split, class_set in product(range(1, options.splits + 1), class_sets):
-        for dataset in names:
-            if (split, class_set) not in values[dataset]:
-                case = trained_case(graphs[dataset], dataset, split, class_set, options)
-                values[dataset][split, class_set] = measured(case)
-                store(options.values, dataset, split, class_set, values)
-    print("\n".join(tables(values)))
+    print("\n".join(tables(study(study_parser(__doc__, splits=2).parse_args(), measured))))
 
 
 def measured(case: Case) -> dict[Key, float]:
@@ -154,10 +121,8 @@ def tables(values: Values) -> list[str]:
     }
     lines = [f"{len(runs)} trainings on {dataset}." for dataset, runs in values.items()]
     for table, title in titles.items():
-        keys = dict.fromkeys(
-            key for runs in values.values() for run in runs.values() for key in run
-        )
-        lines += ["", f"## {title}", "", *table_lines(values, [k for k in keys if k[0] == table])]
+        keys = [key for key in all_keys(values) if key[0] == table]
+        lines += ["", f"## {title}", "", *table_lines(values, keys)]
     return lines
 
 

@@ -108,6 +108,7 @@ WITH_TABLES = {
 SLOW = pytest.mark.slow
 NOT_RUN = {
     "ablation_case": "it is called by ablation_parts",
+    "ablation_study": "it is called by ablation_parts",
     "ablation_encoders": "it is called by ablation_parts",
     "ablation_measures": "it is called by ablation_parts",
     "bench_bf16": "it trains three models for each seed",
