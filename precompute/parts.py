@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gpn_scale.config import PPRConfig
 from gpn_scale.errors import ConfigError, StoreError
 from gpn_scale.files import remove
-from gpn_scale.ppr.claiming import Existing
+from gpn_scale.ppr.claiming import Existing, check_not_updated
 from gpn_scale.ppr.manifest import BUILD, CLUSTERS, MANIFEST, read_manifest
 from gpn_scale.ppr.open_shard import OpenShard
 from gpn_scale.ppr.part_files import PartFiles, remove_part_files
@@ -225,6 +225,7 @@ def _check_complete(files: PartFiles) -> None:
     problems = verify_store(files.directory)
     if not problems:
         return
+    check_not_updated(files.directory, f"it cannot be finished again ({problems[0]})")
     manifest = read_manifest(files.directory)
     _check_shards(files, manifest["files"].get(CLUSTERS, {}).get("checksum"))
     raise StoreError(f"{problems[0]}; to repair it, {RESUME}", arguments=RESUME_ARGUMENTS)

@@ -12,7 +12,7 @@ from gpn_scale.ppr.manifest import CLUSTERS, LOCK, ROOTS, Build, read_manifest
 from gpn_scale.ppr.node_file import read_node_file
 from gpn_scale.ppr.rows import Rows
 from gpn_scale.ppr.sealed import REBUILD, REBUILD_ARGUMENTS
-from gpn_scale.ppr.shard import read_shard_info, shard_entry, shard_name
+from gpn_scale.ppr.shard import shard_entry, shard_name, with_checksum, write_shard
 from gpn_scale.ppr.stored_graph import read_stored_graph
 from gpn_scale.ppr.writer import StoreWriter
 from precompute.mpi import SingleProcess
@@ -113,11 +113,11 @@ class _Repairer(StoreWriter):
     def write_shard(self, index: int, rows: Rows, *, shared: bool = False) -> None:
         """Replace a damaged shard, if the new one is identical to the one in the manifest."""
         assert not shared
-        listed = self._manifest["shards"][index]
-        self._write(index, rows)
-        if shard_entry(index, read_shard_info(self.path / shard_name(index))) != listed:
+        path, info = self.path / shard_name(index), self._shard_info(index, rows)
+        if shard_entry(index, with_checksum(info, rows)) != self._manifest["shards"][index]:
             raise StoreError(
-                f"{self.path / shard_name(index)} cannot be repaired: this version of gpn_scale "
+                f"{path} cannot be repaired: this version of gpn_scale "
                 f"computes rows that differ from the stored ones; {REBUILD}",
                 arguments=REBUILD_ARGUMENTS,
             )
+        write_shard(path, info, rows)

@@ -67,6 +67,7 @@ def claim_directory(directory: Path, build: Build, existing: Existing) -> None:
         _check_resumable(directory, build)
     if existing == "share":
         if kept:
+            check_not_updated(directory, "parts cannot be computed in it")
             check_same_build(directory, build)
         return
     if existing == "overwrite":
@@ -79,14 +80,28 @@ def claim_directory(directory: Path, build: Build, existing: Existing) -> None:
     remove_left_over(directory, lambda name: re.fullmatch(STORE_FILES, name) is not None)
 
 
-def _check_resumable(directory: Path, build: Build) -> None:
+def check_not_updated(directory: Path, consequence: str) -> None:
+    """Refuse to change the first build of a store that has been updated since.
+
+    >>> check_not_updated(Path("no_store"), "its build cannot be resumed")
+
+    Args:
+        directory: The store.
+        consequence: What cannot be done, for the message.
+
+    Raises:
+        StoreError: the store has been updated.
+    """
     if was_updated(directory):
         raise StoreError(
-            f"{directory} has been updated since it was built, so its build cannot be resumed: "
-            "repair it with repair_store if it is damaged, or build it again with "
-            "existing='overwrite'",
+            f"{directory} has been updated since it was built, so {consequence}: repair it with "
+            "repair_store if it is damaged, or build it again with existing='overwrite'",
             arguments=("repair_store", "existing=overwrite"),
         )
+
+
+def _check_resumable(directory: Path, build: Build) -> None:
+    check_not_updated(directory, "its build cannot be resumed")
     try:
         stored = read_build(directory / BUILD)
     except StoreError as error:  # damaged; the manifest, if there is one, contains the same

@@ -30,7 +30,7 @@ from gpn_scale.ppr.manifest import (
     check_size,
     manifest_shard_info,
 )
-from gpn_scale.ppr.manifest_schema import FIRST_FOLDER, GENERATIONS
+from gpn_scale.ppr.manifest_schema import FIRST_FOLDER, GENERATIONS, is_generation_folder
 from gpn_scale.ppr.node_file import read_node_file
 from gpn_scale.ppr.sealed import read_sealed
 from gpn_scale.ppr.shard import ShardInfo, shard_name
@@ -137,13 +137,17 @@ def open_generations(directory: Path, manifest: Mapping[str, Any]) -> list[Gener
 def was_updated(directory: Path) -> bool:
     """Return whether the store in `directory` has been updated since its build.
 
+    A store with folders of generations and a damaged manifest may have been, so it counts as such.
+
     >>> was_updated(Path("no_store"))
     False
     """
+    manifest = directory / MANIFEST
     try:
-        return GENERATIONS in read_sealed(directory / MANIFEST)
+        return GENERATIONS in read_sealed(manifest)
     except StoreError:
-        return False
+        folders = (path.name for path in directory.glob("generation-*"))
+        return manifest.exists() and any(map(is_generation_folder, folders))
 
 
 def remove_generation(folder: Path, *, keep: Collection[str] = ()) -> None:

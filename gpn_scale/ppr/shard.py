@@ -160,14 +160,7 @@ def write_shard(path: Path, info: ShardInfo, rows: Rows) -> None:
     Raises:
         StoreError: the disk is full or not writable; `path` keeps its former content.
     """
-    chunks, end = [], 0
-    for name, (dtype, shape, offset) in info.layout().items():
-        array = getattr(rows, FIELD_OF_ARRAY.get(name, name))
-        assert (array.dtype, array.shape) == (dtype, shape), (name, array.dtype, array.shape)
-        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-        chunks += [memoryview(bytes(offset - end)), data]
-        end = offset + len(data)
-    chunks.append(memoryview(bytes(info.data_bytes - end)))
+    chunks = _chunks(info, rows)
     table = block_checksums(chunks).astype("<u8").tobytes()
     info = replace(info, checksum=checksum(table))
     with replacing_file(path, info.num_bytes) as file:
@@ -175,6 +168,33 @@ def write_shard(path: Path, info: ShardInfo, rows: Rows) -> None:
         for chunk in chunks:
             file.write(chunk)
         file.write(table)
+
+
+def with_checksum(info: ShardInfo, rows: Rows) -> ShardInfo:
+    """Return `info` with the checksum of the shard that `write_shard` would write.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from gpn_scale.ppr.example import example_store
+    >>> with TemporaryDirectory() as folder:
+    ...     store = example_store(folder)
+    ...     info, rows = read_shard_info(store.path / shard_name(0)), store.rows(store.roots[:3])
+    ...     with_checksum(replace(info, checksum=""), rows) == info
+    True
+    """
+    table = block_checksums(_chunks(info, rows)).astype("<u8").tobytes()
+    return replace(info, checksum=checksum(table))
+
+
+def _chunks(info: ShardInfo, rows: Rows) -> list[memoryview]:
+    """Return the bytes of a shard between its header and its checksums."""
+    chunks, end = [], 0
+    for name, (dtype, shape, offset) in info.layout().items():
+        array = getattr(rows, FIELD_OF_ARRAY.get(name, name))
+        assert (array.dtype, array.shape) == (dtype, shape), (name, array.dtype, array.shape)
+        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        chunks += [memoryview(bytes(offset - end)), data]
+        end = offset + len(data)
+    return [*chunks, memoryview(bytes(info.data_bytes - end))]
 
 
 def read_shard_info(path: Path) -> ShardInfo:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpn_scale.data.npz_arrays import load_array
 from gpn_scale.errors import StoreError
 from gpn_scale.files import remove, write_json
 from gpn_scale.ppr.claiming import Existing, claim_directory
@@ -29,7 +28,7 @@ from gpn_scale.ppr.manifest import (
     read_build,
     read_build_seconds,
 )
-from gpn_scale.ppr.node_file import npy_bytes, write_node_file
+from gpn_scale.ppr.node_file import npy_bytes, read_node_file, write_node_file
 from gpn_scale.ppr.open_shard import OpenShard
 from gpn_scale.ppr.part_files import check_same_build, remove_part_files
 from gpn_scale.ppr.rows import Rows
@@ -45,7 +44,6 @@ from gpn_scale.ppr.sealed import (
 )
 from gpn_scale.ppr.shard import ShardInfo, shard_entry, shard_name, write_shard
 from gpn_scale.ppr.stored_graph import graph_arrays, graph_facts, graph_files
-from gpn_scale.reading import check_file
 
 if TYPE_CHECKING:
     from gpn_scale.data.graph import Graph
@@ -182,12 +180,16 @@ class StoreWriter:
 
     @property
     def cluster_of_node(self) -> NDArray[np.int32] | None:
-        """The clusters that `write_clusters` wrote, in any process; None without clusters."""
-        if not self._build.num_clusters:
+        """The clusters that `write_clusters` wrote, in any process; None without clusters.
+
+        Raises:
+            StoreError: the file is missing or damaged, or a cluster is out of range.
+        """
+        wanted = self._clusters
+        if wanted is None:
             return None
-        check_file(self.path / CLUSTERS)
-        clusters: NDArray[np.int32] = load_array(self.path / CLUSTERS)
-        return clusters
+        size, below = self._build.num_nodes, self._build.num_clusters
+        return read_node_file(self.path / CLUSTERS, wanted, "<i4", size, below=below)
 
     def write_shard(self, index: int, rows: Rows, *, shared: bool = False) -> None:
         """Write shard `index`, replacing an earlier version of it.
@@ -206,9 +208,10 @@ class StoreWriter:
         else:
             # If its shards change, a store is incomplete until `finish` has checked them again.
             remove(self.path / MANIFEST)
-        self._write(index, rows)
+        write_shard(self.path / shard_name(index), self._shard_info(index, rows), rows)
 
-    def _write(self, index: int, rows: Rows) -> None:
+    def _shard_info(self, index: int, rows: Rows) -> ShardInfo:
+        """Return the header of a shard with these rows, without its checksum."""
         start, stop = self.shard_rows(index)
         assert 0 <= start < stop, index
         counts = np.diff(rows.row_ptr)
@@ -228,7 +231,7 @@ class StoreWriter:
             num_clusters=self._build.num_clusters,
         )
         assert rows.cut_mass.shape == (info.rows, info.num_clusters)
-        write_shard(self.path / shard_name(index), info, rows)
+        return info
 
     @property
     def is_complete(self) -> bool:

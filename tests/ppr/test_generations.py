@@ -97,3 +97,13 @@ def test_removing_a_generation_leaves_other_files(tmp_path):
     assert not was_updated(folder)
     remove_generation(folder)
     assert [path.name for path in folder.iterdir()] == ["notes.txt"]
+
+
+def test_a_store_whose_manifest_is_damaged_may_have_been_updated(tmp_path):
+    write_rows(tmp_path, np.arange(3), 0.5, 2)
+    (tmp_path / "manifest.json").write_text("{")
+    assert not was_updated(tmp_path)
+    (tmp_path / generation_folder(1)).mkdir()
+    assert was_updated(tmp_path)
+    (tmp_path / "manifest.json").unlink()
+    assert not was_updated(tmp_path)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from gpn_scale.data.building import build_graph
 from gpn_scale.errors import ConfigError, StoreError
+from gpn_scale.ppr.manifest import LOCK
 from gpn_scale.ppr.part_files import PartFiles
 from gpn_scale.ppr.store import PPRStore
 from precompute import build as build_module
@@ -17,8 +18,10 @@ from precompute import plan as plan_module
 from precompute.accuracy_targets import Target
 from precompute.build import build_store, plan_store
 from precompute.parts import Part, checked_part, finish_store
+from precompute.repair import repair_store
+from precompute.update import update_store
 from tests.precompute.command import content
-from tests.precompute.engines import config_of
+from tests.precompute.engines import config_of, random_graph
 from tests.precompute.parted import CONFIG, GRAPH, ONE_THREAD, SINGLE, compute
 
 pytestmark = pytest.mark.usefixtures("small_shards")
@@ -169,6 +172,31 @@ def test_finishing_names_missing_parts(tmp_path, wanted):
         compute(tmp_path / "s", index, 7)
     finish_store(tmp_path / "s")
     assert content(tmp_path / "s") == wanted
+
+
+def files_below(folder):
+    paths = [path for path in folder.rglob("*") if path.is_file() and path.name != LOCK]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+def test_an_updated_store_is_no_place_for_parts(tmp_path):
+    for index in (1, 2):
+        compute(tmp_path / "s", index, 2)
+    finish_store(tmp_path / "s")
+    update_store(tmp_path / "s", random_graph(40, rng_seed=5), resources=ONE_THREAD)
+    before = files_below(tmp_path / "s")
+    finish_store(tmp_path / "s")  # it is complete
+    with pytest.raises(StoreError, match="updated since it was built, so parts cannot be computed"):
+        compute(tmp_path / "s", 1, 2)
+    assert files_below(tmp_path / "s") == before
+    shard = tmp_path / "s" / "shard-00000.ppr"
+    shard.write_bytes(shard.read_bytes()[:-1])
+    with pytest.raises(StoreError, match=r"cannot be finished again \(.*: repair it with"):
+        finish_store(tmp_path / "s")
+    with pytest.raises(StoreError, match="parts cannot be computed in it: repair it with"):
+        compute(tmp_path / "s", 1, 2)
+    repair_store(tmp_path / "s", resources=ONE_THREAD)
+    assert files_below(tmp_path / "s") == before
 
 
 def test_finishing_needs_parts(tmp_path):

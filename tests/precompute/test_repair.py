@@ -5,9 +5,10 @@ import pytest
 
 from gpn_scale.errors import StoreError
 from gpn_scale.locks import claimed
-from gpn_scale.ppr.manifest import LOCK
+from gpn_scale.ppr.manifest import CLUSTERS, LOCK
 from gpn_scale.ppr.shard import shard_name
 from gpn_scale.ppr.verification import verify_store
+from precompute import repair
 from precompute.compact import compact_store
 from precompute.repair import repair_store
 from tests.precompute.engines import config_of, random_graph
@@ -72,3 +73,27 @@ def test_a_store_that_is_being_updated_or_unfinished_is_refused(tmp_path):
     (folder / "manifest.json").unlink()
     with pytest.raises(StoreError, match="unfinished"):
         repair_store(folder)
+
+
+@pytest.mark.parametrize("bit", [0x01, 0x40], ids=["another cluster", "out of range"])
+def test_damaged_clusters_are_not_used(tmp_path, bit):
+    folder = built(tmp_path, random_graph(60), config_of(k=4, clusters=2))
+    path, shard = folder / CLUSTERS, folder / shard_name(0)
+    data = bytearray(path.read_bytes())
+    data[-17 if bit == 0x40 else -20] ^= bit  # int32, so that a number ends at -17
+    path.write_bytes(data)
+    shard.unlink()
+    with pytest.raises(StoreError, match=r"clusters\.npy is damaged: its checksum is"):
+        repair_store(folder, resources=ONE_THREAD)
+    assert not shard.exists()
+
+
+def test_rows_that_differ_from_the_listed_ones_are_not_written(tmp_path, monkeypatch):
+    folder = built(tmp_path, random_graph(60), config_of(k=4, clusters=2))
+    shard = folder / shard_name(0)
+    shard.unlink()
+    true_totals = repair.row_totals
+    monkeypatch.setattr(repair, "row_totals", lambda engine: true_totals(engine) * 1.5)
+    with pytest.raises(StoreError, match="computes rows that differ from the stored ones"):
+        repair_store(folder, resources=ONE_THREAD)
+    assert not shard.exists()
