@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,17 @@ def test_a_job_array_and_xargs_give_the_bytes_of_a_single_build(tmp_path):
     (line,) = re.findall(r"^seq 16 .*$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     line = line.replace("seq 16", "seq 2").replace("{}/16", "{}/2").replace("--out rows", "")
     run(["bash", "-c", f"{line} --dataset {GRAPH} --out {shlex.quote(str(out))}"])
+    assert main(["finish", str(out)]) == 0
+    assert content(out) == single_build(tmp_path / "single")
+
+
+@pytest.mark.skipif(shutil.which("parallel") is None, reason="GNU parallel is not installed")
+def test_gnu_parallel_gives_the_bytes_of_a_single_build(tmp_path):
+    out = tmp_path / "rows"
+    (line,) = re.findall(r"^parallel .*$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    line = line.replace("seq 16", "seq 2").replace("{}/16", "{}/2").replace("--out rows", "")
+    own = f"--dataset {GRAPH} --out {shlex.quote(str(out))}"
+    run(["bash", "-c", line.replace(":::", f"{own} :::")])
     assert main(["finish", str(out)]) == 0
     assert content(out) == single_build(tmp_path / "single")
 
