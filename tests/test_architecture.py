@@ -362,3 +362,12 @@ def test_the_architecture_names_every_package_and_layer():
     assert not unnamed
     for depth, names in enumerate(LAYERS, start=1):
         assert f"| {depth} | {', '.join(sorted(names))} |" in text
+
+
+def test_the_glossary_defines_every_word_once():
+    text = (REPOSITORY / "docs" / "glossary.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    words = [row.split("|")[1].strip() for row in rows]
+    words = [word for word in words if word not in ("word", "symbol")]
+    assert len(words) > 100
+    assert sorted(words) == sorted(set(words))

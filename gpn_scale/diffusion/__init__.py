@@ -1,4 +1,4 @@
-"""The diffusion B <- (1 - t) S B + t beta, its matrix S, and every implementation of it.
+"""The diffusion beta_agg <- (1 - t) S beta_agg + t beta, its matrix S, and its implementations.
 
 All compute the same map. They differ in what they are applied to:
 

@@ -77,10 +77,11 @@ class AdjacencyBlocks:
 
 
 class BlockDiffusion:
-    """K steps of B <- (1 - t) S B + t beta as in `PowerIteration`, without a matrix S.
+    """K steps of the diffusion as in `PowerIteration`, without a matrix S.
 
-    With S = diag(r) (A + diag(l)) diag(c), Y = c B obeys Y <- (1 - t) r c (A Y + l Y) + t c beta:
-    one product with the graph's own adjacency, and one element-wise pass.
+    With S = diag(r) (A + diag(l)) diag(c), Y = c beta_agg obeys
+    Y <- (1 - t) r c (A Y + l Y) + t c beta: one product with the graph's own adjacency, and one
+    element-wise pass.
 
     >>> from gpn_scale import build_graph
     >>> path, kind = build_graph([0, 1], [1, 2]), (torch.device("cpu"), torch.float32)

@@ -20,11 +20,11 @@ _LOG_LIMIT = 80.0
 
 
 class PowerIteration:
-    """K steps of B <- (1 - t) S B + t beta from B = beta (APPNP; Klicpera et al., 2019).
+    """K steps of beta_agg <- (1 - t) S beta_agg + t beta (APPNP; Klicpera et al., 2019).
 
-    The map is linear, so its gradient is the same iteration with the transposed matrix: nothing is
-    kept for the backward pass. As K grows the rows tend to personalised PageRank,
-    t (I - (1 - t) S)^-1.
+    The iteration starts from beta_agg = beta. The map is linear, so its gradient is the same
+    iteration with the transposed matrix: nothing is kept for the backward pass. As K grows the rows
+    tend to personalised PageRank, t (I - (1 - t) S)^-1.
 
     >>> pair = SparseMatrix(torch.tensor([0, 1, 2]), torch.tensor([1, 0]), torch.ones(2), 2)
     >>> PowerIteration(pair, teleport=0.75, steps=1)(torch.tensor([[4.0], [0.0]]))

@@ -75,11 +75,11 @@ class PushedRow:
 def push_row(
     transition: PatchedTransition, root: int, *, teleport: float, steps: int, tolerance: float
 ) -> PushedRow:
-    """Return a row of t sum_{i<K} (1-t)^i S^i + (1-t)^K S^K: K steps of B <- (1-t) S B + t I.
+    """Return a row of t sum_{i<K} (1-t)^i S^i + (1-t)^K S^K: K steps of X <- (1-t) S X + t I.
 
     Mass moves level by level: of what arrives at a node, the fraction t stays and the rest moves on
     along S; after K levels, all of it stays. An amount x below `tolerance` leaves its fraction t
-    and is not pushed on. An exact row then exceeds the computed one by x (1-t) S B, summed over all
+    and is not pushed on. An exact row then exceeds the computed one by x (1-t) S X, summed over all
     such x, which is non-negative and has a bounded sum (`PatchedTransition.largest_sum`). Where
     most edges are used anyway, a step takes all of them and drops nothing.
 

@@ -11,10 +11,17 @@ import numpy as np
 
 Seeds = tuple[int, int]
 """Seeds of the split and of the initial weights."""
+_ROUNDING = 1e-12
+"""Standard errors below this fraction of the mean are rounding errors of equal values."""
 
 
 def mean_and_error(values: Mapping[Seeds, float]) -> tuple[float, float]:
     """Return the mean of all values but NaN, and its standard error, NaN for a single value.
+
+    The error is 0 if all values are equal up to rounding.
+
+    >>> mean_and_error({(split, 1): 1.9458 for split in range(5)})[1]
+    0.0
 
     The value of a run is modelled as a sum of three random effects: split, initialisation and
     residual. The variance of the mean is estimated from the means of splits, plus that from the
@@ -33,7 +40,8 @@ def mean_and_error(values: Mapping[Seeds, float]) -> tuple[float, float]:
     by_init = ((init, value) for (_, init), value in deviation.items())
     variance = _variance(by_split, len(deviation)) + _variance(by_init, len(deviation))
     residual = _residual_variance(deviation) / len(deviation)
-    return mean, math.sqrt(max(variance - residual, independent))
+    error = math.sqrt(max(variance - residual, independent))
+    return mean, error if error > _ROUNDING * abs(mean) else 0.0
 
 
 def _variance(deviations: Iterable[tuple[Hashable, float]], count: int) -> float:

@@ -47,9 +47,9 @@ class PushedContributors:
 class EvidencePush:
     """Follows the evidence of nodes back to the nodes that supplied it.
 
-    K steps of B <- (1-t) S B + t beta are followed backwards, level by level: of the weight that
-    has arrived at a node, the fraction t stays there and the rest moves on along S; after K levels,
-    all of it stays. A weight r that has arrived at node w stands for about r B(w) of the root's
+    K steps of the diffusion are followed backwards, level by level: of the weight that has arrived
+    at a node, the fraction t stays there and the rest moves on along S; after K levels, all of it
+    stays. A weight r that has arrived at node w stands for about r beta_agg(w) of the root's
     evidence. If that is less than the fraction `tolerance` of it, the weight is dropped.
 
     >>> from gpn_scale import build_graph

@@ -1,9 +1,12 @@
 """The Python of the pages gives what it says."""
 
 import doctest
+import gzip
+import re
 
 import pytest
 
+from gpn_scale import load_graph
 from tests.docs import REPOSITORY
 
 ELSEWHERE = {
@@ -30,3 +33,21 @@ def test_the_other_pages_are_run_by_their_tests(name, test):
     text = (REPOSITORY / test).read_text(encoding="utf-8")
     assert "doctest.testfile" in text
     assert name in text
+
+
+def test_the_downloaded_links_of_web_google_become_a_graph(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ring = [(3 * page, 3 * ((page + step) % 1200)) for page in range(1200) for step in (1, 5)]
+    lines = ["# Directed graph: web-Google.txt", "# FromNodeId\tToNodeId"]
+    lines += [f"{source}\t{target}" for source, target in ring]
+    with gzip.open("web-Google.txt.gz", "wt") as file:
+        file.write("\n".join(lines) + "\n")
+    page = (REPOSITORY / "docs" / "ppr_engine.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n(import gzip\n.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    names = {}
+    exec(code, names)
+    assert names["similar"][:3].tolist() == [0, 15, 3]
+    graph = load_graph("web-Google", "graphs")
+    assert (graph.num_nodes, graph.num_edges) == (1200, 4800)
+    ends = graph.indices[graph.indptr[1] : graph.indptr[2]]
+    assert set(graph.node_names[ends]) == {"0", "6", "18", "3588"}

@@ -59,6 +59,13 @@ def test_without_effects_of_seeds_errors_are_rather_too_large():
     assert scatter < error < 1.35 * scatter
 
 
+@given(numbers, st.integers(2, 9))
+def test_equal_values_have_no_error(value, count):
+    mean, error = mean_and_error({(split, 1): value for split in range(count)})
+    assert mean == pytest.approx(value)
+    assert error == 0.0
+
+
 def test_numbers_that_are_missing_are_left_out():
     mean, error = mean_and_error({(1, 1): 2.0, (2, 1): math.nan, (3, 1): 4.0})
     assert (mean, error) == (3.0, 1.0)

@@ -57,6 +57,16 @@ def test_what_is_no_fraction_has_digits_instead_of_decimals():
     assert texts["conformal_size"] == "1.23e+03 ± 6.8"
 
 
+@pytest.mark.parametrize("value", [1.9458, 2.0794])  # only the mean of the first is rounded
+def test_equal_values_have_no_error_whatever_rounding_makes_of_their_mean(value):
+    runs = {
+        Cell("G", "LP", False, split, 1): CellResult("f", {"clean": {"nll": value, "ece": value}})
+        for split in range(1, 6)
+    }
+    texts = {entry.metric: cell_text(entry) for entry in entries(runs)}
+    assert texts == {"nll": f"{value:.3g} ± 0", "ece": f"{100 * value:.1f} ± 0.0"}
+
+
 def test_experiments_stand_in_their_order_whichever_was_run_first():
     cell = Cell("G", "GPN", False, 1, 1)
     turned = CellResult("f", {"isolated": {"a": 1.0}, "clean": {"b": 1.0}})
