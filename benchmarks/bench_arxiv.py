@@ -107,12 +107,13 @@ def train(options: argparse.Namespace, mode: str, seed: int) -> None:
     keep_freed_blocks(KEPT_BLOCK_BYTES[mode])
     torch.set_num_threads(options.threads)
     graph = load_graph(options.dataset, options.work / "graphs")
+    left_out = left_out_count(options.dataset, options.left_out_classes)
     recipe = recipe_for(options.dataset, graph)
+    recipe = override(recipe, [("data.left_out_classes", str(left_out))])
     recipe = in_minibatches(recipe, graph) if mode == "minibatch" else recipe
     epochs = options.exact_epochs if mode == "exact" else options.minibatch_epochs
     pairs: dict[str, Any] = {"model": "GPN", "train.rng_seed": seed}
     pairs |= {"train.epochs": epochs or recipe.train.epochs}
-    pairs |= {"data.left_out_classes": left_out_count(options.dataset, options.left_out_classes)}
     assignments = parse_assignments(options.set) if mode == "minibatch" else []
     config = override(recipe, [*((key, str(value)) for key, value in pairs.items()), *assignments])
     graph = prepare_graph(graph, config)

@@ -171,8 +171,12 @@ class GPNClassifier(AbstractClassifier):
 
         Raises:
             GraphError: the graph has fewer than two classes or no features.
+            ConfigError: batches would have more nodes than the graph's split has for training.
         """
-        check_trainable(as_graph(graph))
+        given = as_graph(graph)
+        check_trainable(given)
+        if self.config.mode == "minibatch" and given.split is not None:
+            self.config.minibatch.roots_per_batch(len(given.split.train))
 
     def trainer(self, graph: GraphLike, store: StoreLike | None = None) -> Trainer:
         """Return a new trainer of the feature evidence, which is the only part of a GPN.

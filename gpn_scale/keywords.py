@@ -61,7 +61,8 @@ def configuration_for(
     if config is None:
         config = recipe_for(graph.name, graph)
         if keywords.get("mode") == "minibatch":
-            config = in_minibatches(config, graph)
+            own = None if graph.split is None else len(graph.split.train)
+            config = in_minibatches(config, graph, num_train=own)
     return with_keywords(config, keywords)
 
 

@@ -25,7 +25,7 @@ from gpn_scale.config import (
     TrainConfig,
 )
 from gpn_scale.data.graph import CSRFeatures, Graph
-from gpn_scale.data.splits import trainable_nodes
+from gpn_scale.data.splits import num_training_nodes, trainable_nodes
 from gpn_scale.errors import ConfigError
 
 LEFT_OUT_CLASSES = {
@@ -216,36 +216,43 @@ def recipe_for(dataset: str, graph: Graph) -> RunConfig:
     )
 
 
-def in_minibatches(config: RunConfig, graph: Graph) -> RunConfig:
+def in_minibatches(config: RunConfig, graph: Graph, *, num_train: int | None = None) -> RunConfig:
     """Return `config` for training in minibatches.
 
     If one batch holds all training nodes, only the mode changes. Otherwise batches have 512 roots,
-    because quality depends on the number of steps more than on their size. An epoch then has
-    several steps, so fewer epochs suffice, but at least so many that training has 800 steps, and
-    that of the opinion 400. The learning rate falls to 0 over them, which averages out the noise of
-    single steps.
+    or as many as `minibatch.batch_size` says, because quality depends on the number of steps more
+    than on their size. An epoch then has several steps, so fewer epochs suffice, but at least so
+    many that training has 800 steps, and that of the opinion 400. The learning rate falls to 0 over
+    them, which averages out the noise of single steps.
 
     >>> from gpn_scale import build_graph
     >>> graph = build_graph([0, 1], [1, 2], labels=[0, 1, 0])
     >>> in_minibatches(RunConfig(), graph).mode
     'minibatch'
+
+    Args:
+        config: Configuration of the run, with its split, its left-out classes and its batch size.
+        graph: Graph of the run, before its split is drawn and classes are left out.
+        num_train: Number of nodes to train on; None for the number that `config` implies.
     """
     config = replace(config, mode="minibatch")
-    if graph.split is not None and config.split.kind == "public":
-        num_train = len(graph.split.train)
-    else:
-        num_train = round(config.split.train * len(trainable_nodes(graph)))
-    if num_train <= config.minibatch.roots_per_batch(num_train):
+    if num_train is None:
+        num_train = num_training_nodes(graph, config)
+    given = config.minibatch.batch_size
+    if num_train <= (config.minibatch.roots_per_batch(num_train) if given == "auto" else given):
         return config
-    minibatch = replace(config.minibatch, **MINIBATCH)
-    steps = math.ceil(num_train / minibatch.roots_per_batch(num_train))
+    size = MINIBATCH["batch_size"] if given == "auto" else given
+    steps = math.ceil(num_train / size)
     epochs = min(config.train.epochs, max(MINIBATCH_EPOCHS, math.ceil(MINIBATCH_STEPS / steps)))
-    train = replace(config.train, schedule="cosine", epochs=epochs, patience=epochs)
     opinion_epochs = min(epochs, max(OPINION_EPOCHS, math.ceil(OPINION_STEPS / steps)))
-    opinion = replace(
-        config.opinion, epochs=opinion_epochs, patience=opinion_epochs, schedule="cosine"
+    return replace(
+        config,
+        train=replace(config.train, schedule="cosine", epochs=epochs, patience=epochs),
+        minibatch=replace(config.minibatch, **MINIBATCH | {"batch_size": size}),
+        opinion=replace(
+            config.opinion, epochs=opinion_epochs, patience=opinion_epochs, schedule="cosine"
+        ),
     )
-    return replace(config, train=train, minibatch=minibatch, opinion=opinion)
 
 
 def left_out_count(dataset: str, count: str) -> int:

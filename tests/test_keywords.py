@@ -84,6 +84,15 @@ def test_the_command_and_the_classifier_take_the_same_configuration(
     assert configuration_for(graph, None, keywords) == expected
 
 
+def test_minibatches_of_a_graph_with_a_split_have_its_training_nodes():
+    graph = synthetic_graph(SyntheticConfig(nodes=6000, classes=3, features=4, unseen_classes=0))
+    graph = replace(graph, name="CoraML")
+    keywords = {"mode": "minibatch"}
+    assert configuration_for(graph, None, keywords).train.schedule == "constant"
+    split = stratified_split(graph, train=0.25, val=0.1, rng_seed=1)
+    assert configuration_for(split, None, keywords).train.epochs == 267
+
+
 def test_keywords_change_a_given_configuration():
     given_config = RunConfig(model="GPN", train=TrainConfig(epochs=3))
     config = configuration_for(GRAPH, given_config, {"epochs": 5})

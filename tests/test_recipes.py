@@ -12,7 +12,7 @@ from gpn_scale.data.building import build_graph
 from gpn_scale.data.datasets import DATASET_NAMES
 from gpn_scale.data.graph import CSRFeatures, Split
 from gpn_scale.data.preparation import Preparation
-from gpn_scale.data.splits import prepare_graph
+from gpn_scale.data.splits import prepare_graph, stratified_split
 from gpn_scale.errors import ConfigError
 from gpn_scale.recipes import (
     ENOUGH_TRAINING_NODES,
@@ -172,6 +172,34 @@ def test_many_training_nodes_are_taken_in_falling_steps(public):
     assert config.train.epochs == config.train.patience < recipe.train.epochs
     assert config.opinion_training.schedule == "cosine"
     assert config.opinion_training.epochs == config.opinion_training.patience <= config.train.epochs
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_training_has_enough_steps_with_left_out_classes(public):
+    labels = np.arange(8000) % 6
+    graph = build_graph([0], [1], labels=labels, num_nodes=8000)
+    if public:
+        graph = stratified_split(graph, train=0.3, val=0.1, rng_seed=2)
+    config = override(
+        recipe_for("ogbn-arxiv" if public else "CoraML", graph),
+        [("data.left_out_classes", "3"), ("data.left_out_set", "1"), ("split.train", "0.3")],
+    )
+    config = in_minibatches(config, graph)
+    steps = -(-len(prepare_graph(graph, config).split.train) // config.minibatch.batch_size)
+    assert (steps, config.minibatch.batch_size) == (3, 512)
+    assert config.train.epochs * steps >= MINIBATCH_STEPS
+
+
+def test_a_given_batch_size_counts():
+    graph = build_graph([0], [1], labels=np.arange(40_000) % 2, num_nodes=40_000)
+    recipe = recipe_for("CoraML", graph)  # 2,000 training nodes
+    for size, epochs in ((32, 30), (100, 40), (1000, 400)):
+        given = override(recipe, [("minibatch.batch_size", str(size))])
+        config = in_minibatches(given, graph)
+        assert (config.minibatch.batch_size, config.train.epochs) == (size, epochs)
+    whole = override(recipe, [("minibatch.batch_size", "2000")])
+    assert in_minibatches(whole, graph) == replace(whole, mode="minibatch")
+    assert in_minibatches(recipe, graph, num_train=1024) == replace(recipe, mode="minibatch")
 
 
 def test_epochs_of_many_steps_are_few():

@@ -239,8 +239,9 @@ def run_config(options: argparse.Namespace, graph: Graph) -> RunConfig:
         base = config if options.base is None else options.base.applied_to(config)
         return override(base, pairs)
 
-    # Batches depend on the number of training nodes, so the split is set first.
-    config = replace(config, split=changed(config).split)
+    # Epochs depend on the training nodes and on the batch size, so these are set first.
+    wanted = changed(config)
+    config = replace(config, data=wanted.data, split=wanted.split, minibatch=wanted.minibatch)
     if config.split.kind == "public" and graph.split is not None:
         _refuse_split_fields(options, [key for key, _ in assignments])
     if options.mode == "minibatch":

@@ -180,8 +180,6 @@ def _prepare(options: argparse.Namespace, directory: RunDirectory, world: World)
         classifier.check(graph)
         # Checked before rows are computed, which may take long.
         check_model_size(config, graph.num_features, graph.num_classes)
-        if config.mode == "minibatch" and graph.split is not None:
-            config.minibatch.roots_per_batch(len(graph.split.train))
         summary = _open(options, graph, config, start) if world.is_first else None
     store = _store(options, directory, graph, config, world)
     with world.all_or_none():

@@ -91,6 +91,30 @@ def trainable_nodes(graph: Graph) -> NodeIds:
     return np.flatnonzero(eligible)
 
 
+def num_training_nodes(graph: Graph, config: RunConfig) -> int:
+    """Return the number of training nodes that `prepare_graph` would give, without preparing it.
+
+    Settings that `prepare_graph` refuses give the number of training nodes that would be left.
+
+    >>> from gpn_scale import build_graph
+    >>> from gpn_scale.config import DataConfig, SplitConfig
+    >>> graph = build_graph([], [], labels=[0, 1, 2] * 10)
+    >>> config = RunConfig(data=DataConfig(left_out_classes=1), split=SplitConfig(train=0.3))
+    >>> num_training_nodes(graph, config), len(prepare_graph(graph, config).split.train)
+    (6, 6)
+    """
+    split = config.split
+    if split.kind == "public" and graph.split is not None:
+        labels = graph.labels[graph.split.train]
+        train_C = np.bincount(labels[labels != MISSING_LABEL], minlength=graph.num_classes)
+    else:
+        nodes_C = np.bincount(graph.labels[trainable_nodes(graph)], minlength=graph.num_classes)
+        train_C = np.array([_class_counts(int(n), split.train, split.val)[0] for n in nodes_C], int)
+    if left_out := min(config.data.left_out_classes, graph.num_classes):
+        train_C[left_out_class_set(graph.num_classes, left_out, config.data.left_out_set)] = 0
+    return int(train_C.sum())
+
+
 def _shuffled_classes(graph: Graph, rng: np.random.Generator) -> list[NodeIds]:
     """Return the unmarked nodes of each class, in random order."""
     order = rng.permutation(trainable_nodes(graph))

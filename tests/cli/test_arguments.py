@@ -178,6 +178,18 @@ def test_batches_follow_the_split_that_is_set():
     assert few.train.schedule == "constant"
 
 
+def test_epochs_follow_the_batch_size_and_the_classes_that_are_set():
+    graph = build_graph([0], [1], labels=np.arange(10_000) % 5, num_nodes=10_000)
+    minibatch = ["--dataset", "mine", "--mode", "minibatch", "--set", "split.train=0.2"]
+    config = run_config(options_of(*minibatch), graph)
+    assert (config.minibatch.batch_size, config.train.epochs) == (512, 200)
+    small = run_config(options_of(*minibatch, "--set", "minibatch.batch_size=32"), graph)
+    assert (small.minibatch.batch_size, small.minibatch.tail_nodes) == (32, 2048)
+    assert (small.train.epochs, small.opinion.epochs) == (30, 12)
+    fewer = run_config(options_of(*minibatch, "--left-out-classes", "2"), graph)
+    assert fewer.train.epochs == 267  # of 3 steps, for 1,200 training nodes
+
+
 def test_help_explains_every_field_and_names_no_private_dataset():
     text = training_parser().format_help()
     assert "diffusion.teleport\n      Probability of returning to the root" in text

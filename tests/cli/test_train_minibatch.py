@@ -274,9 +274,10 @@ def test_a_class_without_training_nodes_is_refused(tmp_path, capsys, kind):
 
 def test_a_run_brings_its_rows_to_a_resumed_and_to_a_repeated_one(tmp_path, store, monkeypatch):
     rows, first = str(store), tmp_path / "first"
+    constant = ["--set", "train.schedule=constant", "--set", "opinion.schedule=constant"]
     assert run(tmp_path / "whole", "--ppr", rows, epochs=4) == 0
-    assert run(first, "--ppr", rows, "--set", "train.schedule=constant", epochs=2) == 0
-    assert run(tmp_path / "long", "--ppr", rows, "--set", "train.schedule=constant", epochs=4) == 0
+    assert run(first, "--ppr", rows, *constant, epochs=2) == 0
+    assert run(tmp_path / "long", "--ppr", rows, *constant, epochs=4) == 0
     monkeypatch.chdir(tmp_path)
     assert main(["--resume", "--out", "first", "--epochs", "4"]) == 0
     assert main(["--config", "whole/config.json", "--out", "again"]) == 0

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpn_scale.config import DataConfig, RunConfig, SplitConfig
 from gpn_scale.data.building import build_graph
 from gpn_scale.data.graph import MISSING_LABEL, Graph, Split
 from gpn_scale.data.splits import (
@@ -14,6 +15,8 @@ from gpn_scale.data.splits import (
     class_prior,
     leave_out_classes,
     left_out_class_set,
+    num_training_nodes,
+    prepare_graph,
     stratified_split,
 )
 from gpn_scale.errors import ConfigError, GraphError
@@ -175,6 +178,28 @@ def test_a_class_set_that_the_graph_does_not_have_is_refused(class_set):
 def test_a_missing_split_is_refused(needs_split):
     with pytest.raises(GraphError, match="has no split, expected one: call `stratified_split`"):
         needs_split(labelled_graph(LABELS))
+
+
+@pytest.mark.parametrize("left_out", [0, 1, 2])
+@pytest.mark.parametrize("kind", ["stratified", "public"])
+@given(st.data())
+def test_training_nodes_are_counted_without_preparing_the_graph(kind, left_out, data):
+    sizes = data.draw(st.lists(st.integers(1, 30), min_size=4, max_size=7))
+    marked = {"odd": [sum(sizes)]}
+    graph = labelled_graph([*np.repeat(np.arange(len(sizes)), sizes), 0, MISSING_LABEL], marked)
+    if kind == "public":
+        graph = stratified_split(graph, train=0.4, rng_seed=3)
+    config = RunConfig(
+        data=DataConfig(left_out_classes=left_out, left_out_set=data.draw(st.integers(0, 3))),
+        split=SplitConfig(kind=kind, train=data.draw(st.floats(0.01, 0.8))),
+    )
+    assert num_training_nodes(graph, config) == len(prepare_graph(graph, config).split.train)
+
+
+def test_training_nodes_are_counted_where_none_are_left():
+    nothing = RunConfig(data=DataConfig(left_out_classes=900, left_out_set=7))
+    assert num_training_nodes(labelled_graph(LABELS), nothing) == 0
+    assert num_training_nodes(labelled_graph([MISSING_LABEL]), nothing) == 0
 
 
 def test_class_prior_is_the_frequency_in_training():

@@ -61,6 +61,7 @@ TRAIN_OPTIONS = [
     "cpu",
 ]
 BATCH_OPTIONS = ["--set", "minibatch.batch_size=8", "--set", "minibatch.tail_nodes=64"]
+BATCH_OPTIONS += ["--set", "train.schedule=constant", "--set", "opinion.schedule=constant"]
 EVALUATE_OPTIONS = ["--datasets", KNOWN_CLASSES_GRAPH, "--splits", "1", "--inits", "1"]
 EVALUATE_OPTIONS += ["--experiment", "clean,left-out-classes,isolated", "--left-out-classes", "1"]
 EVALUATE_OPTIONS += ["--set", "train.epochs=15", "--threads", "1"]

@@ -4,7 +4,9 @@ import pytest
 
 from gpn_scale.baselines.gcn import EnergyGCN, EnergyOptions
 from gpn_scale.config import RunConfig, SplitConfig, override
+from gpn_scale.data.splits import num_training_nodes
 from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
+from gpn_scale.errors import ConfigError
 from gpn_scale.models.hyper_parameters import without_diffusion
 from gpn_scale.models.registry import setting_of
 from gpn_scale.models.spec import BaselineSpec, GPNSpec
@@ -28,11 +30,10 @@ def test_what_makes_a_variant_of_gpn_is_not_changed():
 
 
 CHANGES = {
-    "minibatch.batch_size": "16",
     "minibatch.tail_nodes": "64",
     "train.schedule": "constant",
     "train.patience": "7",
-    "train.epochs": "50",
+    "train.epochs": "300",
     "opinion.patience": "9",
 }
 
@@ -43,7 +44,7 @@ def test_changes_by_the_user_win_over_the_recipe_of_minibatches(kind):
     recipe = replace(RunConfig(), split=SplitConfig(train=0.4))
     plain = setting_of(kind, recipe, [], graph).config
     assert (plain.minibatch.batch_size, plain.train.schedule, plain.train.epochs) == (
-        *(512, "cosine", 30),
+        *(512, "cosine", 267),
     )
     assert plain == in_minibatches(replace(recipe, model=plain.model), graph)
     for key, value in CHANGES.items():
@@ -56,6 +57,23 @@ def test_changes_by_the_user_win_over_the_recipe_of_minibatches(kind):
     assert setting_of(kind, recipe, [("mode", "exact")], graph).config == plain
     fewer = setting_of(kind, recipe, [("train.epochs", "2")], graph).config
     assert (fewer.train.epochs, fewer.train.patience, fewer.opinion.epochs) == (2, 2, 2)
+
+
+@pytest.mark.parametrize("kind", ["GPN-minibatch", "GPN+-minibatch"])
+def test_epochs_of_minibatches_follow_the_users_batch_size(kind):
+    graph = synthetic_graph(SyntheticConfig(nodes=2000, classes=4))
+    name = f"{kind}[minibatch.batch_size=32]"
+    setting = setting_of(name, RunConfig(split=SplitConfig(train=0.05)), [], graph)
+    setting.check(graph)
+    config = setting.config
+    num_train = num_training_nodes(graph, config)
+    assert 64 < num_train <= 96
+    assert (config.minibatch.batch_size, config.train.schedule) == (32, "cosine")
+    assert (config.train.epochs, config.opinion.epochs) == (267, 134)
+    whole = setting_of(f"{kind}[minibatch.batch_size={num_train}]", RunConfig(), [], graph).config
+    assert whole.train == RunConfig().train
+    with pytest.raises(ConfigError, match=r"minibatch.batch_size is 500, .* at most the \d+ nodes"):
+        setting_of(f"{kind}[minibatch.batch_size=500]", RunConfig(), [], graph).check(graph)
 
 
 @pytest.mark.parametrize(
