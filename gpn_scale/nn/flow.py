@@ -108,8 +108,9 @@ class RadialFlow(nn.Module):
         memory_mib: Scratch memory that all active chunks may take together on a CPU. Each thread
             has a chunk of about 10 MiB; fewer threads run if their chunks do not fit.
         generator: Source of the initial values.
-        compiled: Whether `torch.compile` fuses the layers; without a C++ compiler, a warning says
-            that they are not.
+        compiled: Whether `torch.compile` fuses the layers in training mode; without a C++ compiler,
+            a warning says that it does not. Evaluation mode never compiles, so that validation and
+            prediction, whose number of nodes differs, do not wait for it.
     """
 
     def __init__(
@@ -158,7 +159,7 @@ class RadialFlow(nn.Module):
             return self.chunked_log_density(z_ND)
         parameters = centre_RCD, radial_scale_RC, radial_strength_RC
         log_density_NC: Tensor
-        if self.compiled:
+        if self.compiled and self.training:  # compiling takes longer than predicting
             log_density_NC = self._compiled_log_density(z_ND, *parameters)
         elif device_rule(z_ND.device).whole_rows:
             log_density_NC = WholeRadialLogDensity.apply(  # type: ignore[no-untyped-call]
