@@ -92,7 +92,8 @@ class FlowConfig:
     chunks, which the backward pass recomputes.
     """
     compiled: bool = False
-    """Compile the flows with `torch.compile`, which needs a C++ compiler and takes a minute or two.
+    """Compile the flows of training steps with `torch.compile`, which needs a C++ compiler and
+    takes a minute or two. Validation and prediction are never compiled.
     """
 
     def __post_init__(self) -> None:

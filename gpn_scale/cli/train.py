@@ -52,6 +52,7 @@ from gpn_scale.inference.stored_rows import open_rows
 from gpn_scale.interop.tracking import log_run
 from gpn_scale.memory import KEPT_BLOCK_BYTES, anonymous_bytes, keep_freed_blocks
 from gpn_scale.messages import say
+from gpn_scale.nn.radial_compiled import has_compiler
 from gpn_scale.page.run_facts import run_facts
 from gpn_scale.page.run_record import read_run
 from gpn_scale.ppr.store import PPRStore
@@ -63,6 +64,10 @@ from gpn_scale.train.metrics_log import metrics_log
 from gpn_scale.train.model_size import check_model_size
 from gpn_scale.train.run_directory import RunDirectory
 from gpn_scale.train.trainer import EpochRecord, Interrupted, Trainer
+
+_COMPILING = (
+    "flow.compiled is set: the first training step compiles the flows, which takes a minute or two"
+)
 
 
 def train(options: argparse.Namespace) -> None:
@@ -215,7 +220,8 @@ def _open(
     """Print notes, the graph and its label counts; return the summary of the user's own graph."""
     unused = unused_seed(options, config)
     notes = () if start is None else start.notes
-    for note in (*notes, *([] if unused is None else [unused])):
+    compiling = [_COMPILING] if config.flow.compiled and has_compiler() else []
+    for note in (*notes, *([] if unused is None else [unused]), *compiling):
         say("note", note, text=f"note: {note}")
     summary = GraphSummary.of(graph) if is_own_graph(options.dataset) else None
     print_opening(graph, config.split, summary)

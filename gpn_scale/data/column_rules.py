@@ -86,6 +86,16 @@ class AbstractColumnRule(ABC):
         joined = scipy.sparse.hstack([encoded.features, marks], format="csr")
         return encoded._replace(features=scipy.sparse.csr_array(joined))
 
+    @property
+    def width(self) -> int:
+        """Number W of features, counted without making their names, which a file may ask for."""
+        return self._num_values + self.marks_missing
+
+    @property
+    @abstractmethod
+    def _num_values(self) -> int:
+        """Number of features of given values."""
+
     @abstractmethod
     def _value_labels(self) -> tuple[str, ...]:
         """Return the names of the features of given values."""
@@ -120,6 +130,11 @@ class NumberRule(AbstractColumnRule):
         """Number of features that are not 0 in a usual row."""
         return 1
 
+    @property
+    def _num_values(self) -> int:
+        """Number of features of given values."""
+        return 1
+
     def _value_labels(self) -> tuple[str, ...]:
         return (self.column,)
 
@@ -152,6 +167,11 @@ class CategoryRule(AbstractColumnRule):
     def filled(self) -> int:
         """Number of features that are not 0 in a usual row."""
         return 1
+
+    @property
+    def _num_values(self) -> int:
+        """Number of features of given values."""
+        return len(self.categories)
 
     def _value_labels(self) -> tuple[str, ...]:
         return tuple(f"{self.column}={category}" for category in self.categories)
@@ -188,6 +208,11 @@ class HashedCategoryRule(AbstractColumnRule):
         """Number of features that are not 0 in a usual row."""
         return 1
 
+    @property
+    def _num_values(self) -> int:
+        """Number of features of given values."""
+        return self.num_columns
+
     def _value_labels(self) -> tuple[str, ...]:
         return tuple(f"{self.column}#{place}" for place in range(self.num_columns))
 
@@ -218,6 +243,11 @@ class TextRule(AbstractColumnRule):
     def filled(self) -> int:
         """Number of features that are not 0 in a usual row."""
         return ASSUMED_WORDS
+
+    @property
+    def _num_values(self) -> int:
+        """Number of features of given values."""
+        return len(self.frequent_words)
 
     def _value_labels(self) -> tuple[str, ...]:
         return tuple(

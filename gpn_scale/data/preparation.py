@@ -205,7 +205,7 @@ class Preparation:
     @property
     def num_features(self) -> int:
         """Number of features F."""
-        return len(self._labels)
+        return sum(rule.width for rule in self.rules) + len(self.structure)
 
     @property
     def is_sparse(self) -> bool:

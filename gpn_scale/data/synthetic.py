@@ -15,6 +15,7 @@ from gpn_scale.data.building import build_graph
 from gpn_scale.data.compressed_edges import MAX_NODES
 from gpn_scale.data.graph import MISSING_LABEL, Graph, NodeIds
 from gpn_scale.errors import ConfigError
+from gpn_scale.memory import physical_bytes
 
 NAME = "synthetic"
 
@@ -24,6 +25,7 @@ _SMALLEST_CLASS = 0.5  # relative to the largest
 _NODES_PER_BLOCK = 20
 _CHUNK_ROWS = 1 << 16
 _CHUNK_EDGES = 1 << 20
+_BYTES_PER_EDGE, _BYTES_PER_FEATURE = 50, 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +124,18 @@ def _error(message: str) -> ConfigError:
     return ConfigError(f"{NAME}: {message}", arguments=("dataset",))
 
 
+def _check_size(config: SyntheticConfig) -> None:
+    """Refuse a graph that this machine could not hold; its size is a few digits in a file."""
+    num_bytes = _BYTES_PER_FEATURE * config.nodes * config.features
+    num_bytes += _BYTES_PER_EDGE * int(config.nodes * config.degree / 2)
+    if num_bytes > (present := physical_bytes()):
+        raise _error(
+            f"a graph of {config.nodes:,} nodes with {config.features:,} features and "
+            f"{config.degree:,g} neighbours takes about {num_bytes / 1e9:,.1f} GB, but this "
+            f"machine has {present / 1e9:,.1f} GB: lower nodes, features or degree"
+        )
+
+
 def synthetic_graph(config: SyntheticConfig) -> Graph:
     """Return a homophilic graph from a degree-corrected block model (Karrer & Newman, 2011).
 
@@ -138,7 +152,11 @@ def synthetic_graph(config: SyntheticConfig) -> Graph:
     >>> graph = synthetic_graph(SyntheticConfig(nodes=200, classes=3))
     >>> {mark: len(nodes) for mark, nodes in graph.marks.items()}
     {'isolated': 2, 'foreign_features': 2, 'unseen_class': 20}
+
+    Raises:
+        ConfigError: the machine has not enough memory for the graph.
     """
+    _check_size(config)
     node_rng, edge_rng, feature_rng = (
         np.random.default_rng(child) for child in np.random.SeedSequence(config.rng_seed).spawn(3)
     )

@@ -17,6 +17,8 @@ from gpn_scale.diffusion.transition import steps_to_tolerance, transition_matrix
 from gpn_scale.nn.sparse import SparseMatrix
 
 _LOG_LIMIT = 80.0
+_NEGLIGIBLE = 1e-20
+"""Undistributed mass that changes no float64, even times the root of the largest degree."""
 
 
 class PowerIteration:
@@ -98,12 +100,17 @@ def exact_diffusion(
 def config_steps(config: DiffusionConfig) -> int:
     """Return K; for `inf`, the fewest steps that distribute all but `tolerance` of the mass.
 
+    Steps after which (1 - t)^K is too small to change a float64 are left out, so that a number in a
+    model file cannot make a prediction run for hours.
+
     >>> config_steps(DiffusionConfig(steps="inf", teleport=0.5, tolerance=0.01))
     7
+    >>> config_steps(DiffusionConfig(steps=100_000, teleport=0.5))
+    67
     """
     if config.steps == "inf":
         return steps_to_tolerance(config.teleport, config.tolerance)
-    return config.steps
+    return min(config.steps, steps_to_tolerance(config.teleport, _NEGLIGIBLE))
 
 
 def from_logs(values_NC: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ from gpn_scale.nn.radial_compiled import (
 )
 from gpn_scale.nn.radial_limits import (
     chunk_rows,
+    has_few_layers,
     is_representable,
     scratch_bytes_per_row,
     whole_bytes_per_row,
@@ -93,8 +94,9 @@ class RadialFlow(nn.Module):
     memory does not grow with N x C x R; each thread takes whole chunks. It can be differentiated
     once. On a GPU, it takes all nodes at once instead (`nn/radial_whole.py`), as far as memory
     allows. `log_density` computes the same from positions, without fusing: it can be differentiated
-    twice. `forward` falls back to it, in chunks, if the latent space has fewer than 3 dimensions or
-    parameters are so extreme that products over layers could overflow.
+    twice. `forward` falls back to it, in chunks, if the latent space has fewer than 3 dimensions,
+    if parameters are so extreme that products over layers could overflow, or if there are so many
+    layers that differences between all centres would take more than 256 MiB.
 
     >>> sizes, source = {"num_classes": 3, "latent": 2}, torch.Generator().manual_seed(1)
     >>> normal = RadialFlow(**sizes, radial_layers=0, memory_mib=1, generator=source)
@@ -108,8 +110,9 @@ class RadialFlow(nn.Module):
         memory_mib: Scratch memory that all active chunks may take together on a CPU. Each thread
             has a chunk of about 10 MiB; fewer threads run if their chunks do not fit.
         generator: Source of the initial values.
-        compiled: Whether `torch.compile` fuses the layers; without a C++ compiler, a warning says
-            that they are not.
+        compiled: Whether `torch.compile` fuses the layers in training mode; without a C++ compiler,
+            a warning says that it does not. Evaluation mode never compiles, so that validation and
+            prediction, whose number of nodes differs, do not wait for it.
     """
 
     def __init__(
@@ -144,7 +147,8 @@ class RadialFlow(nn.Module):
         """Return log p(z | c), (N, D) -> (N, C)."""
         if not self.layers:
             return self.log_density(z_ND)
-        if self.latent < _FUSED_FROM:
+        few = has_few_layers(self.num_classes, self.latent, len(self.layers))
+        if self.latent < _FUSED_FROM or not few:
             return self.chunked_log_density(z_ND)
         layers = [layer for layer in self.layers if isinstance(layer, RadialLayer)]
         dtype = torch.promote_types(z_ND.dtype, layers[0].centre_CD.dtype)
@@ -158,7 +162,7 @@ class RadialFlow(nn.Module):
             return self.chunked_log_density(z_ND)
         parameters = centre_RCD, radial_scale_RC, radial_strength_RC
         log_density_NC: Tensor
-        if self.compiled:
+        if self.compiled and self.training:  # compiling takes longer than predicting
             log_density_NC = self._compiled_log_density(z_ND, *parameters)
         elif device_rule(z_ND.device).whole_rows:
             log_density_NC = WholeRadialLogDensity.apply(  # type: ignore[no-untyped-call]

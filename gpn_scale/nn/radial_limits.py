@@ -11,6 +11,8 @@ from torch import Tensor
 CACHE_ELEMENTS = 30720
 """Number of nodes x classes in a chunk; measured in benchmarks/results/flow_2cores_202611.md."""
 
+_GAP_BYTES = 256 << 20
+"""Largest memory of the differences between all centres, which grows with the layers squared."""
 _MAX_ROWS = 4096
 """Largest number of nodes of a chunk: with few classes, float64 start distances dominate."""
 
@@ -30,6 +32,17 @@ def is_representable(radial_scale_RC: Tensor, radial_strength_RC: Tensor) -> boo
     # One comparison, because each transfer from a device waits for it. NaN compares as False.
     fits = (spread <= 0.5 * math.log(limits.max)) & (at_centre_RC.amin() >= 16 * limits.eps)
     return bool(fits)
+
+
+def has_few_layers(num_classes: int, latent: int, layers: int) -> bool:
+    """Return whether the differences between all centres, which the fused computation needs, fit.
+
+    >>> has_few_layers(num_classes=7, latent=16, layers=10)
+    True
+    >>> has_few_layers(num_classes=7, latent=16, layers=10_000)
+    False
+    """
+    return 8 * num_classes * latent * (layers + 1) ** 2 <= _GAP_BYTES
 
 
 def scratch_bytes_per_row(num_classes: int, latent: int, layers: int, itemsize: int) -> int:

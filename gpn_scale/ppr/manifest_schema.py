@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from gpn_scale.config_sections import MOST_CLUSTERS
 from gpn_scale.errors import StoreError
 from gpn_scale.field_types import shown
 from gpn_scale.ppr.sealed import REBUILD, REBUILD_ARGUMENTS
@@ -42,6 +43,8 @@ FIRST_FOLDER = "."
 """Folder of the generation of the build: that of the store itself."""
 _FOLDER = re.compile(r"generation-\d{5,}")
 _MOST_NODES, _MOST_EDGES, _MOST_SHARDS = 1 << 31, 1 << 50, 1 << 20
+_MOST: dict[str, int] = {"num_clusters": MOST_CLUSTERS}
+"""Largest values of entries that may not be as large as the number of nodes."""
 _LEAST = {"num_nodes": 0, "num_roots": 0, "rows_per_shard": 1, "k": 1, "num_clusters": 0}
 
 
@@ -62,9 +65,10 @@ def check_build(source: Path | str, stored: Mapping[str, Any]) -> None:
         if type(stored[key]) not in kinds:
             raise _refusal(source, f"has {shown(stored[key])} for {key!r}")
     for key, least in _LEAST.items():
-        if not least <= stored[key] <= _MOST_NODES:
+        most = _MOST.get(key, _MOST_NODES)
+        if not least <= stored[key] <= most:
             raise _refusal(
-                source, f"has {shown(stored[key])} for {key!r}, expected {least} to {_MOST_NODES:,}"
+                source, f"has {shown(stored[key])} for {key!r}, expected {least} to {most:,}"
             )
     if (graph := stored["graph"]) is not None:
         typed = graph.keys() == _GRAPH_TYPES.keys() and all(

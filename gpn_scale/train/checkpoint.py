@@ -151,6 +151,7 @@ def restore_checkpoint(path: Path, trainer: Trainer, config: RunConfig, graph: s
     """
     tensors, facts = load_tensors(path)
     _check_same_run(path, facts, config, graph)
+    _check_counts(path, facts, trainer.task.num_steps)
     steps = facts["epoch"] * trainer.task.num_steps + facts["step"]
     optimiser = trainer.new_optimiser(trainer.phase(max(steps, 1)))
     check_tensors(path, tensors, _expected(trainer, optimiser, tensors))
@@ -207,8 +208,6 @@ def _check_same_run(path: Path, facts: dict[str, Any], config: RunConfig, graph:
             raise RunError(
                 f"{path} has {given} for {key!r}: it is damaged; remove it and train again"
             )
-    if not all(0 <= facts[key] < _MOST_STEPS for key in ("epoch", "step", "best_epoch")):
-        raise RunError(f"{path} has counts of steps out of range; remove it and train again")
     if facts["graph"] != graph:
         raise RunError(
             f"{path} was trained on another graph, split or store (fingerprint {facts['graph']}, "
@@ -228,6 +227,17 @@ def _check_same_run(path: Path, facts: dict[str, Any], config: RunConfig, graph:
                 f"{path} was trained with {key}={saved.get(key)}, now it is {now.get(key)}: "
                 "use the same configuration to resume, or overwrite the run",
                 arguments=("overwrite",),
+            )
+
+
+def _check_counts(path: Path, facts: dict[str, Any], num_steps: int) -> None:
+    """Refuse counts that no training has, with which it would skip steps or never stop."""
+    most = {"epoch": _MOST_STEPS, "best_epoch": facts["epoch"], "step": num_steps}
+    for key, bound in most.items():
+        if not 0 <= facts[key] <= bound:
+            raise RunError(
+                f"{path} has {shown(facts[key])} for {key!r}, expected 0 to {bound:,}: it is "
+                "damaged; remove it and train again"
             )
 
 

@@ -13,12 +13,15 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from gpn_scale.cli import train as train_module
 from gpn_scale.cli.arguments import field_docs
 from gpn_scale.cli.train import main
 from gpn_scale.config import field_types_by_key
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.npz import write_npz
 from gpn_scale.estimator import GPNClassifier
+from gpn_scale.nn import flow as flow_module
+from gpn_scale.nn.radial_compiled import layer_by_layer
 from gpn_scale.train.checkpoint import load_tensors
 from gpn_scale.train.metrics_log import read_metrics
 from gpn_scale.train.run_directory import RunDirectory
@@ -106,6 +109,27 @@ def few_labels(folder):
     labels[np.flatnonzero(labels >= 0)[40:]] = -1
     write_npz(replace(graph, labels=labels, marks={}), folder / "mine.npz")
     return ["--data-dir", str(folder)]
+
+
+def test_only_training_compiles_the_flows_and_says_so(graph_file, small_graph, monkeypatch, capsys):
+    asked = []
+
+    def compiled_layers(device):
+        asked.append(device)
+        return layer_by_layer
+
+    for module in (flow_module, train_module):
+        monkeypatch.setattr(module, "has_compiler", lambda: True)
+    monkeypatch.setattr(flow_module, "compiled_layers", compiled_layers)
+    data = ["--data-dir", str(graph_file), "--set", "split.kind=public"]
+    options = [*data, "--set", "flow.compiled=true", "--set", "encoder.latent=4"]
+    assert run(graph_file / "run", *options, dataset="mine") == 0
+    assert "note: flow.compiled is set: the first training step" in capsys.readouterr().err
+    assert len(asked) == 1
+    loaded = GPNClassifier.load(RunDirectory(graph_file / "run").model)
+    assert loaded.config.flow.compiled
+    loaded.predict(small_graph)
+    assert len(asked) == 1
 
 
 def test_few_labels_are_split_shown_and_warned_about(tmp_path, capsys):

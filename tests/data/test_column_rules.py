@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -82,9 +84,12 @@ def test_texts_have_their_hashed_words():
     ],
 )
 @pytest.mark.parametrize("rows", [0, 1])
-def test_tables_of_no_and_one_row(rule, rows):
+@pytest.mark.parametrize("marks", [False, True])
+def test_tables_of_no_and_one_row(rule, rows, marks):
+    rule = replace(rule, marks_missing=marks)
     encoded = rule.encoded(reader(["a"] * rows, pa.string()))
     assert encoded.features.shape == (rows, len(rule.labels))
+    assert rule.width == len(rule.labels)
     assert encoded.features.dtype == np.float32
     assert rule.filled >= 1
 

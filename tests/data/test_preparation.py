@@ -3,6 +3,7 @@
 import doctest
 import json
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from gpn_scale.data.building import build_graph
 from gpn_scale.data.column_kinds import KINDS as ALL_KINDS
+from gpn_scale.data.column_rules import HashedCategoryRule
 from gpn_scale.data.faults import TableFaults
 from gpn_scale.data.graph import CSRFeatures
 from gpn_scale.data.preparation import Preparation, prepared_features
@@ -311,6 +313,15 @@ def test_rows_must_be_those_of_the_graph():
 def test_damaged_values_are_refused(edit, message):
     with pytest.raises(GraphError, match=f"the preparation of columns is damaged: {message}"):
         Preparation.from_dict(edit(FITTED.to_dict()))
+
+
+def test_features_are_counted_without_making_their_names(monkeypatch):
+    """A record of 100 bytes may ask for 16 million names; its width is compared before that."""
+    assert FITTED.num_features == len(FITTED.feature_names)
+    monkeypatch.setattr(HashedCategoryRule, "labels", None)
+    rule = HashedCategoryRule(column="city", num_columns=1 << 24)
+    wide = Preparation.from_dict(replace(FITTED, rules=(rule,) * 9).to_dict())
+    assert wide.num_features == 9 << 24
 
 
 def test_the_example_of_the_documentation_runs():

@@ -170,6 +170,14 @@ def test_chunks_keep_every_rule(monkeypatch):
     assert graph.features.std(axis=1).min() > 0.3
 
 
+@pytest.mark.parametrize("field", ["nodes=2000000000", "features=2000000000"])
+def test_a_graph_that_fits_no_memory_is_refused_before_it_is_drawn(field, monkeypatch):
+    monkeypatch.setattr(synthetic, "physical_bytes", lambda: 64 << 30)
+    config = parse_synthetic(f"synthetic:{field}")
+    with pytest.raises(ConfigError, match=r"takes about .* GB, but this machine has 68.7 GB: low"):
+        synthetic_graph(config)
+
+
 def test_parse_without_keys_gives_the_defaults():
     assert parse_synthetic("synthetic") == parse_synthetic("synthetic:") == SyntheticConfig()
 

@@ -103,3 +103,21 @@ def test_averaged_logarithms_stay_finite_where_rows_sum_to_more_than_one(log_evi
 def test_the_configured_steps_are_counted_or_follow_from_the_tolerance():
     assert config_steps(DiffusionConfig(steps=7)) == 7
     assert config_steps(DiffusionConfig(steps="inf", teleport=0.5, tolerance=1e-3)) == 10
+
+
+@pytest.mark.parametrize("teleport", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("normalisation", ["sym", "rw"])
+def test_steps_that_change_nothing_are_left_out(teleport, normalisation):
+    """A file may ask for 100,000 steps, of which the last 99,000 leave all numbers as they are."""
+    config = DiffusionConfig(teleport=teleport, normalisation=normalisation, steps=100_000)
+    assert config_steps(config) < 500
+    star = build_graph(np.zeros(50, np.int64), np.arange(1, 51))
+    short = exact_diffusion(star, config, CPU, torch.float64)
+    longer = PowerIteration(short.transition, teleport=teleport, steps=2 * short.steps)
+    expected = matrix_of(longer, star.num_nodes)
+    np.testing.assert_allclose(matrix_of(short, star.num_nodes), expected, rtol=1e-14, atol=1e-18)
+
+
+def test_a_small_teleport_keeps_its_steps():
+    assert config_steps(DiffusionConfig(teleport=1e-6, steps=100_000)) == 100_000
+    assert config_steps(DiffusionConfig(teleport=0.1, steps=437)) == 437

@@ -54,6 +54,18 @@ def test_no_distance_breaks_values_or_gradients(generator, distance):
     assert gradient.isfinite().all()
 
 
+def test_only_training_is_compiled(generator, monkeypatch):
+    """Compiling takes a minute, and a file decides whether a loaded model wants it."""
+    model = random_flow(generator, compiled=True).eval()
+    z_ND = torch.randn(5, model.latent, generator=generator).double()
+    with monkeypatch.context() as patch:
+        patch.setattr(flow_module, "compiled_log_density", None)
+        evaluated_NC = model(z_ND)
+        with pytest.raises(TypeError):
+            model.train()(z_ND)
+    torch.testing.assert_close(evaluated_NC, model(z_ND))
+
+
 def test_without_a_compiler_the_plain_path_is_taken_with_one_sentence(generator, monkeypatch):
     monkeypatch.setattr(flow_module, "has_compiler", lambda: False)
     with pytest.warns(RuntimeWarning, match=r"there is no C\+\+ compiler: .*; install g\+\+"):

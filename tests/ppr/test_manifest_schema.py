@@ -45,6 +45,7 @@ def test_what_a_build_writes_is_accepted(store):
         ({"num_nodes": -1}, "has -1 for 'num_nodes', expected 0 to 2,147,483,648"),
         ({"rows_per_shard": 0}, "has 0 for 'rows_per_shard', expected 1 to"),
         ({"num_clusters": 10**30}, r"has 10+ for 'num_clusters'"),
+        ({"num_clusters": 10**8}, "has 100000000 for 'num_clusters', expected 0 to 4,096"),
         ({"k": 1.0}, r"has 1.0 for 'k'"),
         ({"parameters": []}, r"has \[\] for 'parameters'"),
         ({"roots": 3}, "has 3 for 'roots'"),

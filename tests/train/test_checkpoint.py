@@ -166,6 +166,10 @@ FIRST = "encoder.first.weight"
         (lambda t, f: t.update({"optimiser.99.step": torch.zeros(())}), "expected nothing"),
         (lambda t, f: t.pop("generator"), "has nothing for 'generator'"),
         (lambda t, f: f.pop("epoch"), "is a model file, expected a training checkpoint"),
+        (lambda t, f: f.update(epoch=-1), "has -1 for 'epoch', expected 0 to"),
+        # A best epoch in the future would keep early stopping from ever stopping.
+        (lambda t, f: f.update(best_epoch=f["epoch"] + 1), "for 'best_epoch', expected 0 to 8: it"),
+        (lambda t, f: f.update(step=2), "has 2 for 'step', expected 0 to 1: it is damaged"),
     ],
 )
 def test_a_checkpoint_whose_tensors_do_not_fit_is_refused(small_graph, tmp_path, edit, message):
