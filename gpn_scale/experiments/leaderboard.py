@@ -17,6 +17,8 @@ from gpn_scale.experiments.tables import Entry, RunValues, entries, run_values
 
 REFERENCE = "GPN"
 """Model that all others are compared with, run by run."""
+OWN_MODEL = "GPN+"
+"""Our default model, for the table of where others are better."""
 SCORE_PLACES = {
     "errors, AUC-ROC": ("misclassification", "auroc_{}", "errors"),
     "left-out, AUC-ROC": ("left-out-classes", "auroc_{}", "unknown"),

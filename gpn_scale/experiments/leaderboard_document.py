@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gpn_scale.experiments.declared_scores import declared_scores
-from gpn_scale.experiments.leaderboard import SCORE_PLACES, Leaderboard
+from gpn_scale.experiments.leaderboard import OWN_MODEL, SCORE_PLACES, Leaderboard
 from gpn_scale.experiments.leaderboard_columns import COLUMNS, COSTS, TASKS, Column
 from gpn_scale.experiments.tables import Entry, cell_text
 from gpn_scale.table_text import csv_text, markdown_row, markdown_text
@@ -94,6 +94,20 @@ def mean_table(board: Leaderboard) -> TextTable:
         for column in COLUMNS
     ]
     return TextTable(("column", *ranked), tuple(rows))
+
+
+def behind_table(board: Leaderboard, model: str = OWN_MODEL) -> TextTable:
+    """Return where another model is better than `model`: the best one of each graph and column."""
+    rows = []
+    for dataset in board.datasets:
+        for column in COLUMNS:
+            best, own = board.best(dataset, column), board.number(dataset, model, column)
+            if own is None or not best or model in best:
+                continue
+            numbers = {name: board.number(dataset, name, column) for name in sorted(best)}
+            top = cell_text(next(iter(numbers.values())))
+            rows.append((dataset, column.arrow_heading, ", ".join(numbers), top, cell_text(own)))
+    return TextTable(("graph", "column", "best", "its mean", model), tuple(rows))
 
 
 def graph_table(board: Leaderboard, dataset: str) -> TextTable:
@@ -192,6 +206,7 @@ def sections(board: Leaderboard) -> dict[str, str]:
         "ranks": rank_table(board).markdown(),
         "winners": winner_table(board).markdown(),
         "means": mean_table(board).markdown(),
+        "behind": behind_table(board).markdown(),
         "graphs": "\n".join(graphs),
         "scores": "\n".join(scores),
         "declared": declared_table(board).markdown(),

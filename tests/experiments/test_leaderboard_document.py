@@ -2,6 +2,7 @@ import csv
 
 from gpn_scale.experiments.leaderboard import Leaderboard
 from gpn_scale.experiments.leaderboard_document import (
+    behind_table,
     claim,
     difference_table,
     graph_table,
@@ -63,6 +64,13 @@ def test_winners_stand_beside_the_reference():
     assert "| accuracy ↑ | APPNP | 85.5 | 81.5 |" in winner_table(small_board()).markdown()
     assert "| ECE ↓ | APPNP, LP, GPN | 10.0 | 10.0 |" in winner_table(small_board()).markdown()
     assert "| left-out, FPR95 ↓ | LP | 17.5 | 27.5 |" in winner_table(small_board()).markdown()
+
+
+def test_columns_in_which_another_model_is_better_are_listed():
+    table = behind_table(small_board(), "LP")
+    assert ("A", "accuracy ↑", "APPNP", "85.5 ± 0.5", "71.5 ± 0.5") in table.rows
+    assert not any(column == "left-out, FPR95 ↓" for _, column, *_ in table.rows)
+    assert behind_table(small_board(), "absent").rows == ()
 
 
 def test_declared_scores_have_a_star():
