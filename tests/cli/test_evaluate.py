@@ -194,6 +194,18 @@ def test_measured_cells_of_another_configuration_are_trained(tmp_path):
     assert len(list((tmp_path / "again").rglob("*.safetensors"))) == 2
 
 
+def test_stored_cells_of_another_configuration_are_refused_although_measured(tmp_path, capsys):
+    measured, matrix = tmp_path / "measured", tmp_path / "matrix"
+    measured.mkdir()
+    one = [*QUICK, "--models", "LP", "--experiment", "clean", "--out", str(matrix)]
+    assert main(one) == 0
+    cells = {cell: CellResult("", result.results) for cell, result in matrix_cells(matrix).items()}
+    (measured / "any.csv").write_text(cells_to_csv(cells, lambda *metric: True))
+    more = ["--set", "diffusion.teleport=0.5", "--measured", str(measured)]
+    assert main([*one, *more]) == 2
+    assert "was made with another configuration" in capsys.readouterr().err
+
+
 def test_measured_cells_need_a_folder_of_tables(tmp_path, capsys):
     one = [*QUICK, "--models", "LP", "--experiment", "clean", "--out", str(tmp_path / "matrix")]
     assert main([*one, "--measured", str(tmp_path / "none")]) == 2
