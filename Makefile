@@ -127,7 +127,8 @@ comparison: install
 	$(BIN)/python launch/evaluate.py --experiment $(TASKS) --datasets AmazonPhotos --models $(COMPARED) --splits 2 --inits 1 $(EVALUATE)
 	$(BIN)/python benchmarks/results_models.py --matrix $(MATRIX) $(PAPER) --write docs/comparison.md
 
-# Trains what the measured cells of the repository lack; BOARD_MEASURED= trains everything again.
+# Trains what the measured cells of the repository and $(BOARD) lack. To train everything again, set BOARD_MEASURED= and remove
+# $(BOARD), whose finished cells are kept.
 leaderboard: install
 	$(BIN)/python launch/evaluate.py --experiment $(BOARD_TASKS) --datasets $(BOARD_GRAPHS) --models $(BOARD_MODELS) --splits $(BOARD_SPLITS) --inits 1 --class-sets $(BOARD_SETS) --own-seeds $(if $(BOARD_MEASURED),--measured $(BOARD_MEASURED)) --processes $(shell nproc) --data-dir $(DATA_DIR) --out $(BOARD)
 	$(BIN)/python benchmarks/leaderboard.py --matrix $(BOARD) --write docs/leaderboard.md --page $(BOARD)/leaderboard.html

@@ -1,16 +1,19 @@
 """A study of GPN+ on the validation side: its options, its trainings, its file and its tables.
 
 Every split and every set of left-out classes is one training, with a seed of its own. Measurements
-are kept in a file, if there is one, and are not made again.
+are kept in a file, if there is one, together with the script and its options, and are not made
+again by the same script with the same options.
 """
 
 import argparse
 import json
 import math
+import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from ablation_case import Case, Key
@@ -29,6 +32,8 @@ Values = dict[str, dict[Seeds, dict[Key, float]]]
 """Measured values by graph, and by split and class set."""
 Train = Callable[..., Case]
 """A function that trains with further changes `section.field=value` of the recipe."""
+_CHOICES = ("datasets", "data_dir", "splits", "class_sets", "values")
+"""Options that say which trainings are made, not what they are."""
 
 
 def study_parser(description: str, *, splits: int) -> argparse.ArgumentParser:
@@ -44,7 +49,7 @@ def study_parser(description: str, *, splits: int) -> argparse.ArgumentParser:
     add("--left-out-classes", type=int, help="number; default: the paper's, or 2 of other graphs")
     add("--epochs", type=int, help="maximum number; default: the recipe's")
     add("--set", action="append", default=[], help="change of the recipe")
-    add("--values", type=Path, help="JSON lines of all measurements")
+    add("--values", type=Path, help="JSON lines of all measurements, with their options")
     return parser
 
 
@@ -59,15 +64,22 @@ def study_with(
     """Return the measurements of all trainings; `measured` trains as often as it needs to."""
     names = list(split_datasets(options.datasets))
     graphs = {dataset: load_graph(dataset, options.data_dir) for dataset in names}
-    values: Values = {dataset: stored(options.values, dataset) for dataset in names}
+    made = made_with(options)
+    values: Values = {dataset: stored(options.values, dataset, made) for dataset in names}
     class_sets = [int(class_set) for class_set in options.class_sets.split(",")]
     for split, class_set in product(range(1, options.splits + 1), class_sets):
         for dataset in names:
             if (split, class_set) not in values[dataset]:
                 train = partial(trained_case, graphs[dataset], dataset, split, class_set, options)
                 values[dataset][split, class_set] = measured(train)
-                store(options.values, dataset, split, class_set, values)
+                store(options.values, dataset, split, class_set, values, made)
     return values
+
+
+def made_with(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the script and the options that its measurements depend on, as JSON has them."""
+    chosen = {name: value for name, value in vars(options).items() if name not in _CHOICES}
+    return {"script": Path(sys.argv[0]).stem, "options": chosen}
 
 
 def trained_case(
@@ -101,10 +113,13 @@ def trained_case(
     )
 
 
-def stored(path: Path | None, dataset: str) -> dict[Seeds, dict[Key, float]]:
-    """Return the measurements of a graph that the file has."""
+def stored(
+    path: Path | None, dataset: str, made: Mapping[str, Any]
+) -> dict[Seeds, dict[Key, float]]:
+    """Return the measurements of a graph that the file has, made with `made_with`."""
     lines = path.read_text(encoding="utf-8").splitlines() if path and path.exists() else []
-    records = [record for record in map(json.loads, lines) if record["dataset"] == dataset]
+    wanted = {"dataset": dataset, **made}
+    records = [record for record in map(json.loads, lines) if wanted.items() <= record.items()]
     return {
         (record["split"], record["class_set"]): {
             (table, line, column): value for table, line, column, value in record["values"]
@@ -113,11 +128,18 @@ def stored(path: Path | None, dataset: str) -> dict[Seeds, dict[Key, float]]:
     }
 
 
-def store(path: Path | None, dataset: str, split: int, class_set: int, values: Values) -> None:
+def store(
+    path: Path | None,
+    dataset: str,
+    split: int,
+    class_set: int,
+    values: Values,
+    made: Mapping[str, Any],
+) -> None:
     """Append the measurements of a training to the file."""
     if path is not None:
         own = [[*key, value] for key, value in values[dataset][split, class_set].items()]
-        record = {"dataset": dataset, "split": split, "class_set": class_set, "values": own}
+        record = {"dataset": dataset, "split": split, "class_set": class_set, **made, "values": own}
         with path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
 

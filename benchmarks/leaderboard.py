@@ -5,7 +5,8 @@
 
 Reads the folder --cells, which is part of the repository, and the finished cells of a matrix of
 `launch/evaluate.py` if there is one (`make leaderboard` does both). Where both have a result, that
-of the matrix counts. Then writes --cells, the tables and the page again. Trains nothing.
+of the matrix counts, and cells that it replaces with another configuration are counted. Then writes
+--cells, the tables and the page again. Trains nothing.
 """
 
 import argparse
@@ -43,6 +44,11 @@ def write_cells(folder: Path, cells: dict[Cell, CellResult]) -> None:
         write_text(path, cells_to_csv(of_graph, is_shown))
 
 
+def has_other_setting(measured: CellResult, added: CellResult) -> bool:
+    """Return whether both settings are known and differ."""
+    return measured.fingerprint not in ("", added.fingerprint)
+
+
 def is_wanted(options: argparse.Namespace) -> Callable[[Cell], bool]:
     """Return whether a cell belongs to the part of the leaderboard that is to be shown."""
     datasets, models = (options.datasets or "").split(","), (options.models or "").split(",")
@@ -77,9 +83,15 @@ def main() -> None:
     add("--splits", type=int, help="show the first N splits only")
     add("--class-sets", help="sets of left-out classes to show, as 0,1 (default: all)")
     options = parser.parse_args()
-    cells = read_cells(options.cells)
+    is_new = options.matrix is not None and not options.cells.exists()
+    cells = {} if is_new else read_cells(options.cells)
     if options.matrix is not None:
-        cells = merged_cells(cells, matrix_cells(options.matrix))
+        added = matrix_cells(options.matrix)
+        changed = sum(has_other_setting(cells[cell], added[cell]) for cell in cells.keys() & added)
+        if changed:
+            print(f"{changed:,} measured cells are replaced by others of {options.matrix}, which")
+            print("have another configuration")
+        cells = merged_cells(cells, added)
         write_cells(options.cells, cells)
         # Read again, so that the same numbers are shown with and without the matrix.
         cells = read_cells(options.cells)

@@ -97,10 +97,10 @@ class RunConfig:
                 arguments=("diffusion.of", "model"),
             )
         rate = self._opinion_rate
-        if rate > MOST_LEARNING_RATE:
+        if self.model == "GPN+" and not 0.0 < rate <= MOST_LEARNING_RATE:
             raise ConfigError(
-                f"train.learning_rate times opinion.learning_rate_factor is {rate:g}, expected at "
-                f"most {MOST_LEARNING_RATE:,}",
+                f"train.learning_rate times opinion.learning_rate_factor is {rate:g}, expected a "
+                f"number above 0 and at most {MOST_LEARNING_RATE:,}",
                 arguments=("train.learning_rate", "opinion.learning_rate_factor"),
             )
 
@@ -110,7 +110,11 @@ class RunConfig:
 
     @property
     def opinion_training(self) -> TrainConfig:
-        """Training settings of GPN+'s opinion: those of `train`, changed by fields of `opinion`."""
+        """Training settings of GPN+'s opinion: those of `train`, changed by fields of `opinion`.
+
+        Raises:
+            ConfigError: the model has no opinion, and the learning rate would be out of range.
+        """
         return replace(
             self.train,
             epochs=min(self.train.epochs, self.opinion.epochs),

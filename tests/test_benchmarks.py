@@ -289,6 +289,19 @@ def test_the_parts_of_the_ablation_are_joined_as_the_model_joins_them(run, tmp_p
     assert run("ablation_parts", ABLATION) == printed  # nothing is measured twice
 
 
+def test_measurements_are_used_again_by_the_same_script_and_options_alone(run, tmp_path):
+    path = tmp_path / "values.jsonl"
+    for name, more, count in (
+        ("review_order", "", 1),
+        ("review_order", "", 1),
+        ("review_order", " --set encoder.latent=3", 2),
+        ("ablation_temperature", "", 3),
+        ("review_order", "", 3),
+    ):
+        run(name, ABLATION + more)
+        assert len(path.read_text(encoding="utf-8").splitlines()) == count
+
+
 def test_without_left_out_classes_the_ablation_compares_probabilities_alone(run):
     printed = run("ablation_parts", ABLATION.replace("classes 1", "classes 0"))
     assert "| opinion and GPN, pooled in logs | " in printed

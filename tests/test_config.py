@@ -114,8 +114,18 @@ def test_the_opinion_is_trained_by_its_own_fields_and_no_longer_than_the_rest():
 
 
 def test_the_learning_rate_of_the_opinion_has_a_bound():
-    with pytest.raises(ConfigError, match=r"learning_rate_factor is 50000, expected at most 1,000"):
+    message = r"learning_rate_factor is 50000, expected a number above 0 and at most 1,000"
+    with pytest.raises(ConfigError, match=message):
         changed("train.learning_rate=100", "opinion.learning_rate_factor=500")
+    with pytest.raises(ConfigError, match=r"learning_rate_factor is 0, expected a number above 0"):
+        changed("train.learning_rate=1e-200", "opinion.learning_rate_factor=1e-200")
+
+
+def test_the_learning_rate_of_a_model_without_opinion_is_its_own():
+    config = changed("model=GPN", "train.learning_rate=300", "opinion.learning_rate_factor=5")
+    assert config.train.learning_rate == 300
+    with pytest.raises(ConfigError, match="learning_rate_factor is 1500, expected"):
+        override(config, [("model", "GPN+")])
 
 
 def test_gpn_plus_diffuses_evidence_alone():

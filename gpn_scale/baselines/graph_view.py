@@ -86,22 +86,32 @@ class FeatureRows:
         features: Scaled features.
         device: Device of the inputs.
         dtype: Type of their values.
+        repeated: Whether every step takes all rows, so that products are worth remembering.
     """
 
-    def __init__(self, features: Features, device: torch.device, dtype: torch.dtype) -> None:
+    def __init__(
+        self,
+        features: Features,
+        device: torch.device,
+        dtype: torch.dtype,
+        *,
+        repeated: bool = False,
+    ) -> None:
         self.features, self._device, self._dtype = features, device, dtype
+        self._is_repeated = repeated
 
     @cached_property
     def inputs(self) -> Inputs:
-        """Inputs of all nodes, (N, F)."""
-        return repeated_inputs(self.as_inputs(self.features))
+        """Inputs of all rows, (N, F)."""
+        inputs = self.as_inputs(self.features)
+        return repeated_inputs(inputs) if self._is_repeated else inputs
 
     def as_inputs(self, rows: Features) -> Inputs:
         """Convert any feature rows to model inputs."""
         return as_inputs(rows, self._device, self._dtype)
 
     def take(self, nodes: NodeIds) -> "FeatureRows":
-        """Return the feature rows of some nodes."""
+        """Return the feature rows of some nodes, for one step."""
         return FeatureRows(take_rows(self.features, nodes), self._device, self._dtype)
 
 
@@ -126,7 +136,8 @@ class GraphView:
         """Return the unchanged graph with scaled features."""
         rows = None
         if graph.features is not None:
-            rows = FeatureRows(scale_features(graph.features, scaling), device, dtype)
+            scaled = scale_features(graph.features, scaling)
+            rows = FeatureRows(scaled, device, dtype, repeated=True)
         return cls(graph, EdgeMatrices(graph, device, dtype), rows, device)
 
     @property

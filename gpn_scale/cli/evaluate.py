@@ -57,7 +57,7 @@ def evaluate(options: argparse.Namespace) -> None:
 
 
 def wanted_cells(options: argparse.Namespace, request: MatrixRequest) -> list[Cell]:
-    """Return the cells of the matrix that are not measured elsewhere.
+    """Return the cells of the matrix that are not measured elsewhere with the same configuration.
 
     Raises:
         RunError: `--measured` is not a folder of such tables.
@@ -65,7 +65,13 @@ def wanted_cells(options: argparse.Namespace, request: MatrixRequest) -> list[Ce
     if options.measured is None:
         return request.cells
     measured = read_cells(options.measured)
-    return without_measured(request.cells, measured, request.experiments, request.fractions)
+    return without_measured(
+        request.cells,
+        measured,
+        request.experiments,
+        request.fractions,
+        fingerprint_of=lambda cell: request.setting(cell).fingerprint,
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

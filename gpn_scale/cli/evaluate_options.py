@@ -121,7 +121,9 @@ def evaluation_parser() -> argparse.ArgumentParser:
         type=Path,
         metavar="DIR",
         help="folder of CSV tables with measured cells, as benchmarks/leaderboard.py writes them; "
-        "cells that have all results there are not trained (default: none)",
+        "cells that have all results there, with the same configuration, are not trained. The "
+        "fingerprint in the tables covers the configuration but not the code; lines without one "
+        "count for every configuration (default: none)",
     )
     add("--tables-only", action="store_true", help="only write the tables of finished results")
     add(

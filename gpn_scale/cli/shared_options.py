@@ -3,7 +3,7 @@
 import argparse
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import torch
@@ -104,6 +104,9 @@ def use_threads(threads: int | None) -> None:
 def claimed_folder(folder: Path, names: Iterable[str], *, overwrite: bool) -> Iterator[None]:
     """Claim the folder of `--out` for a block; one that is new and stays empty is removed again.
 
+    Another process may use the same folder and remove it while it is empty, so what writes there
+    creates it again if needed.
+
     Args:
         folder: The folder.
         names: Names of the files that will be written there.
@@ -117,8 +120,9 @@ def claimed_folder(folder: Path, names: Iterable[str], *, overwrite: bool) -> It
     try:
         yield
     finally:
-        if is_new and not any(folder.iterdir()):
-            remove_folder(folder)
+        if is_new:
+            with suppress(OSError):  # it holds files, or is gone
+                remove_folder(folder)
 
 
 def claim_folder(folder: Path, names: Iterable[str], *, overwrite: bool) -> None:

@@ -24,6 +24,7 @@ from gpn_scale.cli.terminal_table import table_lines
 from gpn_scale.command_line import CommandParser, command_name
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.evaluation.known_calibration import ELSEWHERE_CONDITION, LATER_CONDITION
+from gpn_scale.files import make_folder
 from gpn_scale.messages import say
 from gpn_scale.page.run_record import read_run
 from gpn_scale.progress import ProgressMeter
@@ -135,6 +136,7 @@ def _write_lists(options: argparse.Namespace) -> None:
         confidence=options.confidence,
     )
     is_other = related.relation == "other"
+    make_folder(options.out)  # for scratch files; another process may have removed it
     with ProgressMeter("predict", "node", graph.num_nodes) as meter:
         lists = classifier.triage(
             graph,

@@ -80,19 +80,26 @@ def run_matrix(
 def unfinished_cells(request: MatrixRequest, cells: Sequence[Cell] | None = None) -> list[Cell]:
     """Return the cells with missing results; everything that can be refused is refused here.
 
+    Stored results of all cells of the matrix are checked, since its directory is also read as a
+    whole.
+
     Args:
         request: The matrix.
-        cells: Cells of the matrix to look at; None for all.
+        cells: Cells of the matrix that are wanted; None for all.
 
     Raises:
         ConfigError, GraphError: a model or an experiment refuses its dataset.
         RunError: stored results come from another configuration or version.
     """
-    directory, unfinished = request.directory, []
-    for cell in request.cells if cells is None else cells:
-        fingerprint = request.setting(cell).fingerprint
-        if directory.unfinished(cell, request.experiments, fingerprint, request.fractions):
-            unfinished.append(cell)
+    directory = request.directory
+    stored = {cell: result for cell in request.cells if (result := directory.result(cell))}
+    for cell in stored:
+        directory.result_of(cell, request.setting(cell).fingerprint)
+    unfinished = [
+        cell
+        for cell in (request.cells if cells is None else cells)
+        if cell.unfinished(stored.get(cell), request.experiments, request.fractions)
+    ]
     for cell in unfinished:
         graph = request.graph(cell.dataset)
         check_possible(cell.experiments_among(request.experiments), graph)

@@ -20,6 +20,8 @@ from gpn_scale.ppr.sealed import file_checksum
 from gpn_scale.ppr.shard import read_shard_info, shard_name
 from gpn_scale.reading import JSON_BYTES
 
+_ROOT_BYTES, _NPY_HEADER_BYTES = 4, 1024
+"""Bytes of a root in `roots.npy`, and more than its header has."""
 _MOST_PROBLEMS = 1000
 """Number of damaged files after which the check stops, since the others may not exist at all."""
 
@@ -55,10 +57,11 @@ def _problems_of(directory: Path, build: Build, manifest: Mapping[str, Any] | No
     files = {} if manifest is None else manifest["files"]
     expected = {BUILD: build.fingerprint, ROOTS: build.roots}
     expected |= {name: facts["checksum"] for name, facts in files.items()}
+    most = {BUILD: JSON_BYTES, ROOTS: _ROOT_BYTES * build.num_roots + _NPY_HEADER_BYTES}
     for name, wanted in expected.items():
         if wanted is not None:
-            size = files[name]["bytes"] if name in files else None
-            problems += _complaints(_check_file, directory / name, wanted, size)
+            path, size = directory / name, files[name]["bytes"] if name in files else None
+            problems += _complaints(_check_file, path, wanted, size, most.get(name, 0))
     for index in range(build.num_shards):
         problems += _complaints(_check_shard, directory, manifest, build, index)
         if len(problems) >= _MOST_PROBLEMS and index + 1 < build.num_shards:
@@ -77,14 +80,21 @@ def _check_shard(
     OpenShard(path, info, build.num_nodes).check_all()
 
 
-def _check_file(path: Path, wanted: str, size: int | None) -> None:
-    """Check a file's checksum, and before its size, since a file may have grown without end."""
+def _check_file(path: Path, wanted: str, size: int | None, most: int) -> None:
+    """Check a file's checksum, and before its size, since a file may have grown without end.
+
+    Args:
+        path: The file.
+        wanted: Its checksum.
+        size: Its size in bytes; None if it is not recorded.
+        most: The largest size of a file whose size is not recorded.
+    """
     try:
         actual_size = path.stat().st_size
     except OSError as error:
         raise StoreError(f"{path} is missing or cannot be read ({error})") from error
-    if actual_size > JSON_BYTES if size is None else actual_size != size:
-        expected = f"at most {JSON_BYTES:,}" if size is None else f"{size:,}"
+    if actual_size > most if size is None else actual_size != size:
+        expected = f"at most {most:,}" if size is None else f"{size:,}"
         raise StoreError(
             f"{path} is corrupt or truncated: it has {actual_size:,} bytes, expected {expected}"
         )

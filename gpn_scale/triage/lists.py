@@ -19,6 +19,7 @@ from gpn_scale.evaluation.prediction import Prediction
 from gpn_scale.evaluation.prediction_table import class_names
 from gpn_scale.evaluation.reasons import USUAL_P
 from gpn_scale.evaluation.table_writers import table_writer
+from gpn_scale.files import make_folder
 from gpn_scale.inference.explanation import Explanation
 from gpn_scale.inference.trained_model import TrainedModel
 from gpn_scale.ppr.store import PPRStore
@@ -99,7 +100,8 @@ class Triage:
     """Notes for readers of the lists, one sentence each."""
 
     def write(self, folder: Path) -> tuple[Path, Path]:
-        """Write both lists to an existing folder, and return their paths."""
+        """Write both lists to a folder, which is created if needed, and return their paths."""
+        make_folder(folder)
         paths = folder / REVIEW, folder / LABEL_NEXT
         for path, table in zip(paths, (self.review, self.label_next), strict=True):
             with table_writer(path) as writer:

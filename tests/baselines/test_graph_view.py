@@ -7,6 +7,8 @@ import torch
 from gpn_scale.baselines.graph_view import GraphView
 from gpn_scale.data.features import take_rows
 from gpn_scale.errors import GraphError
+from gpn_scale.nn.repeated import RepeatedInputs
+from gpn_scale.nn.sparse import SparseMatrix
 from tests.baselines.graphs import as_sparse, small_graph
 from tests.oracles import dense_transition
 
@@ -72,6 +74,14 @@ def test_replaced_features_are_seen_by_maps_and_dense_rows(sparse):
     np.testing.assert_allclose(view.project(linear), expected, rtol=1e-6)
     chosen = np.array([2, 3, 40])
     np.testing.assert_allclose(view.dense_rows(chosen), expected[chosen], rtol=1e-6)
+
+
+def test_products_are_remembered_for_all_nodes_alone():
+    view = view_of(as_sparse(small_graph(nodes=400)))
+    assert isinstance(view.feature_rows.inputs, RepeatedInputs)
+    near, _ = view.around(5, 1)
+    for rows in (view.feature_rows.take(np.array([3, 40])), near.feature_rows):
+        assert isinstance(rows.inputs, SparseMatrix)
 
 
 def test_features_are_required_where_they_are_used():

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,12 @@ from gpn_scale.cli.evaluate import main
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.data.npz import write_npz
 from gpn_scale.experiments.cells import Cell, CellResult
-from gpn_scale.experiments.measured_cells import cells_to_csv, read_cells, without_measured
+from gpn_scale.experiments.measured_cells import (
+    cells_to_csv,
+    matrix_cells,
+    read_cells,
+    without_measured,
+)
 from tests.experiments.latex_source import check_table
 from tests.page.browser import chromium, opened
 
@@ -168,10 +174,36 @@ def test_measured_cells_that_lack_an_experiment_are_trained(tmp_path):
     cell = Cell(SMALL, "GPN", False, 1, 1)
     results = CellResult("", {"clean": {"accuracy": 0.5}})
     (tmp_path / "any.csv").write_text(cells_to_csv({cell: results}, lambda *metric: True))
-    measured = read_cells(tmp_path)
-    assert without_measured([cell], measured, ["clean"]) == []
-    assert without_measured([cell], measured, ["clean", "isolated"]) == [cell]
-    assert without_measured([cell._replace(split=2)], measured, ["clean"])
+    wanted = partial(without_measured, measured=read_cells(tmp_path), fingerprint_of=str)
+    assert wanted([cell], experiments=["clean"]) == []
+    assert wanted([cell], experiments=["clean", "isolated"]) == [cell]
+    assert wanted([cell._replace(split=2)], experiments=["clean"])
+
+
+def test_measured_cells_of_another_configuration_are_trained(tmp_path):
+    measured, matrix = tmp_path / "measured", tmp_path / "matrix"
+    measured.mkdir()
+    one = [*QUICK, "--models", "LP", "--experiment", "clean"]
+    assert main([*one, "--out", str(matrix)]) == 0
+    text = cells_to_csv(matrix_cells(matrix), lambda *metric: True)
+    (measured / "any.csv").write_text(text)
+    again = [*one, "--measured", str(measured), "--out", str(tmp_path / "again")]
+    assert main(again) == 0
+    assert not list((tmp_path / "again").rglob("*.safetensors"))
+    assert main([*again, "--set", "diffusion.teleport=0.5"]) == 0
+    assert len(list((tmp_path / "again").rglob("*.safetensors"))) == 2
+
+
+def test_stored_cells_of_another_configuration_are_refused_although_measured(tmp_path, capsys):
+    measured, matrix = tmp_path / "measured", tmp_path / "matrix"
+    measured.mkdir()
+    one = [*QUICK, "--models", "LP", "--experiment", "clean", "--out", str(matrix)]
+    assert main(one) == 0
+    cells = {cell: CellResult("", result.results) for cell, result in matrix_cells(matrix).items()}
+    (measured / "any.csv").write_text(cells_to_csv(cells, lambda *metric: True))
+    more = ["--set", "diffusion.teleport=0.5", "--measured", str(measured)]
+    assert main([*one, *more]) == 2
+    assert "was made with another configuration" in capsys.readouterr().err
 
 
 def test_measured_cells_need_a_folder_of_tables(tmp_path, capsys):

@@ -93,6 +93,16 @@ def test_a_new_folder_that_stays_empty_is_removed(tmp_path):
     assert (tmp_path / "new" / "x.csv").exists()
 
 
+def test_a_folder_that_has_vanished_does_not_hide_the_error(tmp_path):
+    def refuse_without_folder():
+        with claimed_folder(tmp_path / "new", ("x.csv",), overwrite=False):
+            (tmp_path / "new").rmdir()
+            raise ConfigError("too few")
+
+    with pytest.raises(ConfigError, match="too few"):
+        refuse_without_folder()
+
+
 @pytest.mark.parametrize("value", [0.0, -1.0, math.inf, -math.inf, math.nan, 1e30])
 def test_memory_budgets_are_bounded(value):
     with pytest.raises(ConfigError, match=rf"--memory-budget is {re.escape(str(value))}, expected"):

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gpn_scale.checked_json import read_checked_json, write_checked_json
+from gpn_scale.cli import triage as command
 from gpn_scale.cli.predict import main as predict
 from gpn_scale.cli.train import main as train
 from gpn_scale.cli.triage import list_lines, main
@@ -84,6 +85,18 @@ def test_lists_are_replaced_only_when_that_is_wanted(run, tmp_path, capsys):
     assert triage(run, tmp_path, *few) == 2
     assert_one_sentence(capsys, "review.csv already exists: use --overwrite to replace it")
     assert triage(run, tmp_path, *few, "--overwrite") == 0
+
+
+def test_a_folder_that_another_call_removes_is_made_again(run, tmp_path, monkeypatch):
+    out, real = tmp_path / "new", command.store_of
+
+    def removed(*arguments):
+        out.rmdir()
+        return real(*arguments)
+
+    monkeypatch.setattr(command, "store_of", removed)
+    assert triage(run, out) == 0
+    assert sorted(path.name for path in out.iterdir()) == ["label_next.csv", "review.csv"]
 
 
 def test_a_promise_is_kept_in_the_run_and_predictions_abstain(own_run, tmp_path, capsys):

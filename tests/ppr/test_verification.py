@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpn_scale.ppr import verification
 from gpn_scale.ppr.verification import verify_store
-from tests.ppr.cases import content, example, flip
+from tests.ppr.cases import Case, content, example, flip
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -62,6 +63,23 @@ def test_a_file_that_has_grown_is_not_read(built, name):
         file.truncate(1 << 40)  # takes no space, and would take an hour to read
     (problem,) = verify_store(built)
     assert f"{name} is corrupt or truncated: it has 1,099,511,627,776 bytes, expected" in problem
+
+
+def test_long_lists_of_roots_are_checked_without_a_manifest(tmp_path, monkeypatch):
+    roots = list(range(0, 2000, 2))
+    rows = [[(root, 0.5)] for root in roots]
+    path = tmp_path / "s"
+    Case(num_nodes=2000, roots=roots, rows=rows, rows_per_shard=1000).build(path)
+    size = (path / "roots.npy").stat().st_size
+    # The list stays below the limit of JSON files only if there are few roots.
+    monkeypatch.setattr(verification, "JSON_BYTES", (path / "build.json").stat().st_size)
+    assert size > verification.JSON_BYTES
+    flip(path / "manifest.json", 40)
+    (problem,) = verify_store(path)
+    assert "manifest.json" in problem
+    with (path / "roots.npy").open("r+b") as file:
+        file.truncate(1 << 40)
+    assert "roots.npy is corrupt or truncated: it has 1,099" in verify_store(path)[1]
 
 
 def test_a_damaged_manifest_does_not_hide_a_damaged_shard(built):
