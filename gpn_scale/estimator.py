@@ -173,8 +173,7 @@ class GPNClassifier(AbstractClassifier):
             GraphError: the graph has fewer than two classes or no features.
             ConfigError: batches would have more nodes than the graph's split has for training.
         """
-        given = as_graph(graph)
-        check_trainable(given)
+        check_trainable(given := as_graph(graph))
         if self.config.mode == "minibatch" and given.split is not None:
             self.config.minibatch.roots_per_batch(len(given.split.train))
 
