@@ -54,7 +54,7 @@ def test_cells_of_a_matrix_join_the_committed_ones(write, tmp_path):
     MatrixDirectory(tmp_path / "matrix").write_result(cell, CellResult("f", results))
     after, document = write("--matrix", tmp_path / "matrix")
     added = after.pop("Z.csv")
-    assert added.splitlines()[1:] == ["Z,LP,none,1,1,clean,accuracy,0.123"]
+    assert added.splitlines()[1:] == ["Z,LP,none,1,1,clean,accuracy,0.123,f"]
     assert after == before
     assert "### Z\n" in document
     assert "| LP | 1 + 0 | **12.3** |" in document
