@@ -75,6 +75,17 @@ def measured(records: Records, part: Part) -> list[Measured]:
     return measurements
 
 
+def whole_runs(records: Records) -> dict[int, float]:
+    """Return the seconds of all stages together, by size, where every stage was measured."""
+    stages = {part.stage for part in PARTS}
+    sizes = sorted({nodes for nodes, _ in records})
+    return {
+        nodes: sum(records[nodes, stage]["seconds"] for stage in stages)
+        for nodes in sizes
+        if all((nodes, stage) in records for stage in stages)
+    }
+
+
 def write_report(records: Records, directory: Path) -> None:
     """Write `RESULT`.md and `RESULT`.svg of all sizes and stages so far."""
     rows = {part: measured(records, part) for part in PARTS}
@@ -105,7 +116,13 @@ def _head(records: Records) -> str:
     loads = [record["load"] for record in records.values()]
     load = f"{min(loads):.1f} to {max(loads):.1f}"
     versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    whole = [f"{_digits(t)} s for {nodes:,} nodes" for nodes, t in whole_runs(records).items()]
+    claim = (
+        f"From drawing the graph to predictions of all nodes: {', '.join(whole)}." if whole else ""
+    )
     return f"""# Minibatch GPN over graph size, 2 cores, 24 GB, November 2026
+
+{claim}
 
 Command: `python benchmarks/bench_minibatch_scaling.py --work DIR {call}`,
 then `python benchmarks/bench_minibatch_scaling.py --work DIR --report`.
