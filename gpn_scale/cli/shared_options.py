@@ -121,8 +121,9 @@ def claimed_folder(folder: Path, names: Iterable[str], *, overwrite: bool) -> It
         yield
     finally:
         if is_new:
-            with suppress(OSError):  # it holds files, or is gone
-                remove_folder(folder)
+            with suppress(OSError):  # another process has removed it, or has just written to it
+                if not any(folder.iterdir()):
+                    remove_folder(folder)
 
 
 def claim_folder(folder: Path, names: Iterable[str], *, overwrite: bool) -> None:
