@@ -25,9 +25,8 @@ from gpn_scale.train.task import checked_split
 class OpinionMinibatchTask(AbstractMinibatchTask):
     """Training of an opinion on batches, as PPRGo does (Bojchevski et al., 2020).
 
-    Deviation: the kept weights of a row are multiplied so that their sum is that of the whole row.
-    Logits of sums over kept entries alone are smaller than those of the exact diffusion that
-    predicts, by a different factor at every root, and training fits the weights to these factors.
+    Logits are sums over only the kept entries of a row. The cut part changes a softmax far less
+    than it changes sums of evidence, so no tail is needed.
     """
 
     def __init__(
@@ -40,8 +39,8 @@ class OpinionMinibatchTask(AbstractMinibatchTask):
         world: World | None = None,
     ) -> None:
         objective = OpinionObjective(len(checked_split(graph).train))
-        whole = replace(config, minibatch=replace(config.minibatch, tail="renormalised"))
-        super().__init__(graph, whole, store, objective, device, dtype, world)
+        truncated = replace(config, minibatch=replace(config.minibatch, tail="truncated"))
+        super().__init__(graph, truncated, store, objective, device, dtype, world)
 
     def _aggregation(self, model: Opinion, batch: PPRBatch) -> Aggregation:
         return batch_aggregation(batch, lambda values_NC: values_NC, self._context(model))
