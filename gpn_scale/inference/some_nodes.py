@@ -171,10 +171,12 @@ def row_logits(
     opinion: TrainedOpinion,
     features: Features,
     nodes: NodeIds,
+    *,
     store: PPRStore,
     tail: AbstractTail,
+    cluster_PC: Tensor,
 ) -> Tensor:
-    """Return the diffused logits of `nodes` from the kept entries of their rows, (B, C).
+    """Return the diffused logits of `nodes` from their rows, (B, C).
 
     >>> from tempfile import TemporaryDirectory
     >>> from gpn_scale import GPNClassifier
@@ -185,8 +187,9 @@ def row_logits(
     >>> config = RunConfig(diffusion=EXAMPLE_DIFFUSION, train=TrainConfig(epochs=1))
     >>> opinion = GPNClassifier(config, device="cpu").fit(graph).trained.opinion
     >>> with TemporaryDirectory() as folder:
-    ...     parts = example_store(folder), TruncatedTail(graph, EXAMPLE_DIFFUSION)
-    ...     row_logits(opinion, graph.features, nodes, *parts).shape
+    ...     parts = {"store": example_store(folder), "cluster_PC": torch.empty(0, 2)}
+    ...     parts["tail"] = TruncatedTail(graph, EXAMPLE_DIFFUSION)
+    ...     row_logits(opinion, graph.features, nodes, **parts).shape
     torch.Size([2, 2])
 
     Args:
@@ -194,11 +197,12 @@ def row_logits(
         features: Feature rows of all nodes.
         nodes: Nodes with rows in the store, (B,).
         store: The rows.
-        tail: A tail without clusters, since the cut part of rows does not count.
+        tail: Estimate of what the rows have cut.
+        cluster_PC: Mean logits of the tail's clusters.
     """
     logits = []
     for batch in _batches(nodes, BatchSource(store=store, tail=tail)):
-        aggregate = batch_aggregation(batch, lambda values_NC: values_NC, opinion)
+        aggregate = batch_aggregation(batch, lambda _: cluster_PC, opinion)
         logits.append(aggregate(opinion.values_of(features, batch.support_global)))
     return torch.cat(logits)
 

@@ -56,9 +56,11 @@ class ClusterEvidence(nn.Module):
     steps, and a tail that lags behind the rows derails training (docs/performance.md).
 
     >>> clusters = ClusterEvidence(num_clusters=2, num_classes=1)
-    >>> evidence_NC, cluster_N = torch.tensor([[1.0], [3.0], [8.0]]), torch.tensor([0, 0, 1])
-    >>> clusters.track(evidence_NC, cluster_N, weight_N=torch.ones(3))
+    >>> clusters.track(torch.tensor([[2.0], [8.0]]), torch.tensor([True, True]))
     tensor([[2.],
+            [8.]])
+    >>> clusters.track(torch.tensor([[3.0], [0.0]]), torch.tensor([True, False]))
+    tensor([[3.],
             [8.]])
 
     Args:
@@ -79,21 +81,10 @@ class ClusterEvidence(nn.Module):
         """The number of clusters, P."""
         return len(self.mean_PC)
 
-    def track(self, evidence_NC: Tensor, cluster_N: Tensor, weight_N: Tensor) -> Tensor:
-        """Return the cluster means of a batch's support, (P, C), and store them; differentiable.
+    def track(self, batch_PC: Tensor, present_P: Tensor | None) -> Tensor:
+        """Return the cluster means of a batch, (P, C), and store them; differentiable.
 
         A cluster without a node in the support keeps its last mean, without gradient.
-
-        Args:
-            evidence_NC: Evidence of the support.
-            cluster_N: Cluster of each node of the support.
-            weight_N: Weight of each node in its cluster's mean.
-        """
-        batch_PC, present_P = weighted_means(evidence_NC, cluster_N, weight_N, self.num_clusters)
-        return self.track_means(batch_PC, present_P)
-
-    def track_means(self, batch_PC: Tensor, present_P: Tensor | None) -> Tensor:
-        """Return the cluster means of a batch, (P, C), and store them; differentiable.
 
         Args:
             batch_PC: Means over the batch's support.

@@ -22,10 +22,13 @@ from gpn_scale.data.graph import CSRFeatures
 from gpn_scale.distributed import World
 from gpn_scale.inference.encoder_inputs import as_tensor
 from gpn_scale.nn.encoder import Inputs
-from gpn_scale.nn.model import GPN, Aggregation
-from gpn_scale.nn.opinion import Opinion
+from gpn_scale.nn.model import Aggregation
 from gpn_scale.nn.sparse import SparseMatrix
 from gpn_scale.ppr.batches import PPRBatch
+
+ClusterMeans = Callable[[Tensor, Tensor | None], Tensor]
+"""Takes the means of a batch's clusters, 0 for those without nodes, and which clusters have nodes
+(None: all); returns the means to use."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,11 +134,15 @@ class DeviceBatch:
             return self.features.matrix()
         return self.features.to(dtype)
 
-    def aggregation(self, model: GPN | Opinion, world: World) -> Aggregation:
+    def aggregation(self, tracked: ClusterMeans, world: World) -> Aggregation:
         """Return the map from the values of this rank's nodes to those of all roots.
 
         Every rank adds up what its own nodes contribute to the roots and to the clusters; one sum
         over ranks, of B + P rows, joins them.
+
+        Args:
+            tracked: Completes the clusters' means over the batch.
+            world: The ranks that divide the batch.
         """
         sums = self.sums.matrix()
         sizes = [self.num_roots, self.cluster_weight_BP.shape[1]]
@@ -145,10 +152,7 @@ class DeviceBatch:
             if not sizes[1]:
                 return total
             kept_BC, mean_PC = torch.split(total, sizes)
-            assert isinstance(model, GPN)
-            assert model.clusters is not None
-            tracked_PC = model.clusters.track_means(mean_PC, self.present_P)
-            return torch.addmm(kept_BC, self.cluster_weight_BP, tracked_PC)
+            return torch.addmm(kept_BC, self.cluster_weight_BP, tracked(mean_PC, self.present_P))
 
         return aggregate
 

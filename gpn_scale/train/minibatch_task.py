@@ -2,7 +2,8 @@
 
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,7 +20,7 @@ from gpn_scale.inference.all_nodes import predict_all
 from gpn_scale.inference.encoder_inputs import as_inputs, required_features
 from gpn_scale.inference.memory_plan import modest_bytes
 from gpn_scale.inference.some_nodes import batch_aggregation, row_posteriors
-from gpn_scale.inference.trained_model import TrainedModel
+from gpn_scale.inference.trained_model import AbstractTrainedPart, TrainedModel
 from gpn_scale.nn.aggregation import weighted_means
 from gpn_scale.nn.model import GPN, Aggregation
 from gpn_scale.nn.noise import NOISE_ROWS, Noise
@@ -102,18 +103,32 @@ class AbstractMinibatchTask(AbstractTask):
             itemsize=dtype.itemsize,
         )
         self._graph = graph if self._validates_exactly(graph) else None
+        # Use the same nodes every time, so that validation is a function of the weights.
+        rng = np.random.default_rng(self.rng_seed)
+        count = 0 if self._graph is not None else _VALIDATION_DRAWS * self.config.tail_nodes
+        self._drawn = self.tail.draw(count, rng)
 
     @abstractmethod
-    def _aggregation(self, model: Any, batch: PPRBatch) -> Aggregation:
-        """Return the aggregation of a batch, a function of the values of its whole support."""
+    def _context(self, model: Any) -> AbstractTrainedPart:
+        """Return the current network with everything that inference needs."""
+
+    @abstractmethod
+    def _tracked(self, model: Any, mean_PC: Tensor, present_P: Tensor | None) -> Tensor:
+        """Return the means of a step's clusters, given those over its batch (`ClusterMeans`)."""
 
     @abstractmethod
     def _exact_probabilities(self, model: Any, graph: Graph) -> NDArray[np.float32]:
         """Return the class probabilities of the validation nodes by exact diffusion, (B, C)."""
 
     @abstractmethod
-    def _row_probabilities(self, model: Any, nodes: NodeIds) -> Tensor:
-        """Return the class probabilities of `nodes` from their stored rows, (B, C)."""
+    def _row_probabilities(self, model: Any, nodes: NodeIds, cluster_PC: Tensor) -> Tensor:
+        """Return the class probabilities of `nodes` from their stored rows, (B, C).
+
+        Args:
+            model: The network.
+            nodes: Nodes with rows, (B,).
+            cluster_PC: Mean values of the tail's clusters.
+        """
 
     @property
     def num_steps(self) -> int:
@@ -190,9 +205,21 @@ class AbstractMinibatchTask(AbstractTask):
 
     def joined_loss(self, model: TrainedPart, batch: DeviceBatch, noise: Noise | None) -> Tensor:
         """Return the sum of the losses of the roots of one batch, the same in all processes."""
-        aggregate = batch.aggregation(model, self.world)
+        aggregate = batch.aggregation(partial(self._tracked, model), self.world)
         output = model(batch.inputs(self.dtype), aggregate, noise)
         return self.objective.loss(output, batch.label_B)
+
+    def _aggregation(self, model: TrainedPart, batch: PPRBatch) -> Aggregation:
+        """Return the aggregation of a batch, a function of the values of its whole support."""
+        context = self._context(model)
+        cluster_N = torch.from_numpy(batch.cluster).to(self.device)
+        weight_N = torch.from_numpy(batch.weight_in_cluster).to(self.device, self.dtype)
+
+        def means(values_NC: Tensor) -> Tensor:
+            in_batch = weighted_means(values_NC, cluster_N, weight_N, self.tail.num_clusters)
+            return self._tracked(model, *in_batch)
+
+        return batch_aggregation(batch, means, context)
 
     def facts(self) -> dict[str, Any]:
         """Return sizes of rows and batches, the tail, and how many nodes an epoch encodes."""
@@ -217,8 +244,20 @@ class AbstractMinibatchTask(AbstractTask):
             exact = self._exact_probabilities(model, self._graph)[own]
             probabilities = torch.from_numpy(exact).to(self.device)
         else:
-            probabilities = self._row_probabilities(model, self.val_nodes[own])
+            cluster_PC = self._drawn_means(model)
+            probabilities = self._row_probabilities(model, self.val_nodes[own], cluster_PC)
         return Validation.of(probabilities, self.val_labels[own], self.world)
+
+    def _drawn_means(self, model: TrainedPart) -> Tensor:
+        """Return estimates of the clusters' mean values, (P, C), from the drawn nodes."""
+        drawn = self._drawn
+        means_PC, _ = weighted_means(
+            self._context(model).values_of(self.features, drawn.node_global),
+            torch.from_numpy(drawn.cluster).to(self.device),
+            torch.from_numpy(drawn.weight).to(self.device, self.dtype),
+            self.tail.num_clusters,
+        )
+        return means_PC
 
     def _validates_exactly(self, graph: Graph) -> bool:
         """Return whether validation uses exact diffusion, by configuration or as the cheaper way.
@@ -245,13 +284,13 @@ class MinibatchTask(AbstractMinibatchTask):
     ) -> None:
         objective = EvidenceObjective(config.train.entropy_weight)
         super().__init__(graph, config, store, objective, device, dtype, world)
-        # Use the same nodes every time, so that validation is a function of the weights.
-        rng = np.random.default_rng(self.rng_seed)
-        count = 0 if self._graph is not None else _VALIDATION_DRAWS * self.config.tail_nodes
-        self._drawn = self.tail.draw(count, rng)
 
-    def _aggregation(self, model: GPN, batch: PPRBatch) -> Aggregation:
-        return batch_aggregation(batch, self._tracked_clusters(model, batch), self._context(model))
+    def _context(self, model: GPN) -> TrainedModel:
+        return TrainedModel(model, self.scaling, self.diffusion, self.device, self.dtype)
+
+    def _tracked(self, model: GPN, mean_PC: Tensor, present_P: Tensor | None) -> Tensor:
+        assert model.clusters is not None
+        return model.clusters.track(mean_PC, present_P)
 
     def _exact_probabilities(self, model: GPN, graph: Graph) -> NDArray[np.float32]:
         prediction = predict_all(
@@ -259,16 +298,9 @@ class MinibatchTask(AbstractMinibatchTask):
         )
         return prediction.probabilities[self.val_nodes]
 
-    def _row_probabilities(self, model: GPN, nodes: NodeIds) -> Tensor:
-        trained, drawn = self._context(model), self._drawn
-        cluster_PC, _ = weighted_means(
-            trained.evidence(self.features, drawn.node_global),
-            torch.from_numpy(drawn.cluster).to(self.device),
-            torch.from_numpy(drawn.weight).to(self.device, self.dtype),
-            self.tail.num_clusters,
-        )
+    def _row_probabilities(self, model: GPN, nodes: NodeIds, cluster_PC: Tensor) -> Tensor:
         posterior = row_posteriors(
-            trained,
+            self._context(model),
             self.features,
             nodes,
             store=self.store,
@@ -276,26 +308,6 @@ class MinibatchTask(AbstractMinibatchTask):
             cluster_PC=cluster_PC,
         )
         return posterior.mean_NC
-
-    def _context(self, model: GPN) -> TrainedModel:
-        """Return the current network with everything that inference needs."""
-        return TrainedModel(model, self.scaling, self.diffusion, self.device, self.dtype)
-
-    def _tracked_clusters(self, model: GPN, batch: PPRBatch) -> Callable[[Tensor], Tensor]:
-        """Return a function from evidence of the support to that of the clusters.
-
-        The model tracks the result.
-        """
-
-        def cluster_evidence(evidence_NC: Tensor) -> Tensor:
-            assert model.clusters is not None
-            return model.clusters.track(
-                evidence_NC,
-                torch.from_numpy(batch.cluster).to(self.device),
-                torch.from_numpy(batch.weight_in_cluster).to(self.device, self.dtype),
-            )
-
-        return cluster_evidence
 
 
 def _check_neighbours(config: RunConfig) -> None:

@@ -1,7 +1,5 @@
 """Training of the opinion of GPN+ on batches of labelled roots with their stored rows."""
 
-from dataclasses import replace
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -11,11 +9,9 @@ from gpn_scale.config import RunConfig
 from gpn_scale.data.graph import Graph, NodeIds
 from gpn_scale.distributed import World
 from gpn_scale.inference.all_nodes import diffused_logits
-from gpn_scale.inference.some_nodes import batch_aggregation, row_logits
+from gpn_scale.inference.some_nodes import row_logits
 from gpn_scale.inference.trained_model import TrainedOpinion
-from gpn_scale.nn.model import Aggregation
 from gpn_scale.nn.opinion import Opinion
-from gpn_scale.ppr.batches import PPRBatch
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.train.minibatch_task import AbstractMinibatchTask
 from gpn_scale.train.objective import OpinionObjective
@@ -25,8 +21,9 @@ from gpn_scale.train.task import checked_split
 class OpinionMinibatchTask(AbstractMinibatchTask):
     """Training of an opinion on batches, as PPRGo does (Bojchevski et al., 2020).
 
-    Logits are sums over only the kept entries of a row. The cut part changes a softmax far less
-    than it changes sums of evidence, so no tail is needed.
+    Deviation: the cut part of a row counts with the mean logits of its clusters, as it does in the
+    feature evidence. Sums over kept entries alone fit the network to rows that are more
+    concentrated than the diffusion that predicts.
     """
 
     def __init__(
@@ -39,11 +36,14 @@ class OpinionMinibatchTask(AbstractMinibatchTask):
         world: World | None = None,
     ) -> None:
         objective = OpinionObjective(len(checked_split(graph).train))
-        truncated = replace(config, minibatch=replace(config.minibatch, tail="truncated"))
-        super().__init__(graph, truncated, store, objective, device, dtype, world)
+        super().__init__(graph, config, store, objective, device, dtype, world)
 
-    def _aggregation(self, model: Opinion, batch: PPRBatch) -> Aggregation:
-        return batch_aggregation(batch, lambda values_NC: values_NC, self._context(model))
+    def _context(self, model: Opinion) -> TrainedOpinion:
+        return TrainedOpinion(model, self.scaling, self.diffusion, self.device, self.dtype)
+
+    def _tracked(self, model: Opinion, mean_PC: Tensor, present_P: Tensor | None) -> Tensor:
+        del model, present_P  # a cluster without nodes in the batch counts as cut: its mean is 0
+        return mean_PC
 
     def _exact_probabilities(self, model: Opinion, graph: Graph) -> NDArray[np.float32]:
         logits = diffused_logits(
@@ -54,10 +54,14 @@ class OpinionMinibatchTask(AbstractMinibatchTask):
         )
         return probabilities
 
-    def _row_probabilities(self, model: Opinion, nodes: NodeIds) -> Tensor:
+    def _row_probabilities(self, model: Opinion, nodes: NodeIds, cluster_PC: Tensor) -> Tensor:
         opinion = self._context(model)
-        return row_logits(opinion, self.features, nodes, self.store, self.tail).softmax(1)
-
-    def _context(self, model: Opinion) -> TrainedOpinion:
-        """Return the current network with everything that inference needs."""
-        return TrainedOpinion(model, self.scaling, self.diffusion, self.device, self.dtype)
+        logits_BC = row_logits(
+            opinion,
+            self.features,
+            nodes,
+            store=self.store,
+            tail=self.tail,
+            cluster_PC=cluster_PC,
+        )
+        return logits_BC.softmax(1)

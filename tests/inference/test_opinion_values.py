@@ -28,7 +28,7 @@ from gpn_scale.inference.opinion_values import (
 )
 from gpn_scale.inference.perturbed import Perturbed
 from gpn_scale.inference.some_nodes import predict_nodes, row_logits
-from gpn_scale.ppr.tails import TruncatedTail, make_tail
+from gpn_scale.ppr.tails import make_tail
 from tests.diffusion.test_growth import growths
 from tests.inference.models import (
     assert_plus,
@@ -133,8 +133,10 @@ def test_some_nodes_by_rows_without_a_cut(graph, has_split, diffusion, tail):
             ).prediction
             for asked in (nodes, nodes[:1], nodes[:0])
         }
-        kept_alone = TruncatedTail(graph, diffusion)
-        logits = row_logits(trained.opinion, graph.features, nodes, store, kept_alone)
+        means_PS = trained.opinion.network.cluster_PS
+        logits = row_logits(
+            trained.opinion, graph.features, nodes, **rows, cluster_PC=means_PS[:, :-1]
+        )
     for count, got in results.items():
         asked = nodes[:count]
         assert_plus(got, expected.rows(asked), CALIBRATION, around[asked], rtol=1e-4)

@@ -87,7 +87,9 @@ def clusters_of(num_clusters=3):
 def track(clusters, evidence_TC, cluster, weight=None):
     weight_T = torch.ones(len(cluster)) if weight is None else torch.tensor(weight)
     cluster_T = torch.tensor(cluster, dtype=torch.int64)
-    return clusters.track(evidence_TC, cluster_T, weight_T.double())
+    return clusters.track(
+        *weighted_means(evidence_TC, cluster_T, weight_T.double(), clusters.num_clusters)
+    )
 
 
 def test_a_step_takes_the_drawn_mean_and_an_absent_cluster_stays():
@@ -148,9 +150,7 @@ def test_nothing_drawn_changes_nothing():
     clusters = clusters_of(num_clusters=1)
     track(clusters, tensor([1, 2]), [0])
     assert track(clusters, tensor([]), []).tolist() == [[1, 2]]
-    assert ClusterEvidence(0, 2).track(
-        torch.zeros(0, 2), torch.zeros(0, dtype=torch.int64), torch.zeros(0)
-    ).shape == (0, 2)
+    assert track(clusters_of(0), tensor([]), []).shape == (0, 2)
 
 
 def test_a_summary_replaces_the_drawn_means_and_is_saved():

@@ -117,7 +117,8 @@ def test_parts_of_a_batch_add_up_to_its_aggregation(small_graph, store, tail, cl
             return sum(part for _, part in parts)
 
     model = model_of(small_graph, clusters)
-    aggregate = parts[0][0].aggregation(model, Others())
+    tracked = model.clusters.track if clusters else None
+    aggregate = parts[0][0].aggregation(tracked, Others())
     own = evidence_NC[next(batches(small_graph, store, part=RankPart(0, size)).epoch(1)).encoded]
     torch.testing.assert_close(aggregate(own), expected, rtol=1e-6, atol=1e-9)
     if clusters:
@@ -131,7 +132,8 @@ def test_a_cluster_without_nodes_keeps_its_mean(small_graph, store):
     absent = replace(batch, present_P=present_P)
     model = model_of(small_graph, 4)
     model.clusters.mean_PC.fill_(7.0)
-    absent.aggregation(model, World())(torch.ones(batch.sums.num_columns, 3).double())
+    aggregate = absent.aggregation(model.clusters.track, World())
+    aggregate(torch.ones(batch.sums.num_columns, 3).double())
     assert model.clusters.mean_PC[1].tolist() == [7.0] * 3
     torch.testing.assert_close(model.clusters.mean_PC[0], torch.ones(3).double())
 

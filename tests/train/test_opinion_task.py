@@ -15,6 +15,7 @@ from gpn_scale.config import (
 )
 from gpn_scale.distributed import World
 from gpn_scale.errors import GraphError, StoreError
+from gpn_scale.train.device_batch import DeviceBatch
 from gpn_scale.train.new_trainer import new_opinion, new_opinion_trainer
 from gpn_scale.train.objective import OpinionObjective
 from gpn_scale.train.opinion_task import OpinionMinibatchTask
@@ -38,10 +39,12 @@ def config_of(mode="minibatch", *, dropout=0.0, epochs=8, **minibatch):
 
 @pytest.fixture(scope="module")
 def all_rows(small_graph, tmp_path_factory):
-    """A store with every entry of every row, and without clusters."""
+    """A store with every entry of every row."""
     folder = tmp_path_factory.mktemp("store")
     parameters = DIFFUSION.store_parameters
-    return write_store(str(folder), small_graph, DIFFUSION, k=300, parameters=parameters)
+    return write_store(
+        str(folder), small_graph, DIFFUSION, k=300, clusters=4, parameters=parameters
+    )
 
 
 def trainer_for(config, graph, store=None):
@@ -112,18 +115,63 @@ def test_validation_by_rows_is_that_by_exact_diffusion(small_graph, all_rows):
         assert got.accuracy == expected.accuracy
 
 
-def test_rows_that_are_cut_need_no_clusters_and_are_not_completed(small_graph, tmp_path):
+def completed_logits(store, node, logits, mean):
+    """Return a node's row of logits, its cut part replaced by `mean`."""
+    row = store.rows([node])
+    ids, weights = torch.from_numpy(row.ids).long(), torch.from_numpy(row.weights).double()
+    return weights @ logits[ids] + row.missing_mass[0] * mean
+
+
+def test_validation_completes_cut_rows_with_the_mean_of_the_drawn_nodes(small_graph, tmp_path):
     store = write_store(str(tmp_path), small_graph, DIFFUSION, k=5)
-    task = task_for(small_graph, store, tail="clustered", validation="rows")
+    task = task_for(small_graph, store, tail="stationary", validation="rows")
     opinion, val = opinion_for(small_graph), small_graph.split.val
     got = task.validate(opinion)
     logits = opinion.encoder(torch.from_numpy(small_graph.features).double()).detach()
+    # The drawn nodes are all 300, and the far field of `rw` is proportional to the degree.
+    weight = torch.from_numpy(small_graph.out_degree + 1.0)
+    mean = weight @ logits / weight.sum()
     cross_entropy = 0.0
     for node in val:
-        ids, weights = store.row(node)
-        row = torch.from_numpy(weights).double() @ logits[torch.from_numpy(ids).long()]
+        row = completed_logits(store, node, logits, mean)
         cross_entropy -= row.log_softmax(0)[small_graph.labels[node]].item() / len(val)
-    assert got.cross_entropy == pytest.approx(cross_entropy, rel=1e-6)
+    assert got.cross_entropy == pytest.approx(cross_entropy, rel=1e-5)
+
+
+def test_a_step_completes_cut_rows_with_the_mean_of_its_batch(small_graph, tmp_path):
+    """Loss and gradient by hand: the mean over the batch's support carries a gradient."""
+    store = write_store(str(tmp_path), small_graph, DIFFUSION, k=5)
+    task = task_for(small_graph, store, tail="stationary", batch_size=20)
+    opinion = opinion_for(small_graph)
+    batch = next(task.loader.epoch(1))
+    task.loss(opinion, batch, None).backward()
+    got = {name: p.grad.clone() for name, p in opinion.named_parameters()}
+    opinion.zero_grad()
+    logits = opinion.encoder(torch.from_numpy(small_graph.features).double())
+    weight = torch.from_numpy(batch.weight_in_cluster).double()
+    mean = weight @ logits[torch.from_numpy(batch.support_global)] / weight.sum()
+    loss = -sum(
+        completed_logits(store, node, logits, mean).log_softmax(0)[small_graph.labels[node]]
+        for node in batch.root_global
+    ) / len(small_graph.split.train)
+    assert task.loss(opinion, batch, None).item() == pytest.approx(loss.item(), rel=1e-6)
+    loss.backward()
+    for name, parameter in opinion.named_parameters():
+        bound = 1e-6 * parameter.grad.abs().max().item()
+        torch.testing.assert_close(got[name], parameter.grad, rtol=0.0, atol=bound)
+
+
+@pytest.mark.parametrize("clusters", [3, 200])
+def test_batches_for_ranks_have_the_loss_of_batches_for_one(small_graph, tmp_path, clusters):
+    """With 200 clusters, some have no node in the batch, and their part of a row counts as cut."""
+    store = write_store(str(tmp_path), small_graph, DIFFUSION, k=5, clusters=clusters)
+    task = task_for(small_graph, store, tail="clustered", batch_size=20, tail_nodes=2)
+    opinion = opinion_for(small_graph)
+    batch = next(task.loader.epoch(1))
+    plain = task.loss(opinion, batch, None)
+    on_host = DeviceBatch.on_host(batch, small_graph.labels, torch.float64)
+    assert (on_host.present_P is None) == (clusters == 3)
+    assert task.joined_loss(opinion, on_host, None).item() == pytest.approx(plain.item(), rel=1e-6)
 
 
 def test_the_same_seed_gives_the_same_weights_whatever_the_workers(small_graph, all_rows):
