@@ -10,7 +10,7 @@ from typing import Literal
 from gpn_scale.field_types import checks_fields, require
 
 TailKind = Literal["clustered", "stationary", "renormalised", "truncated"]
-"""How the evidence that a top-k row cuts off is estimated; see `gpn_scale.ppr.tails`."""
+"""How what a top-k row cuts off (evidence, logits) is estimated; see `gpn_scale.ppr.tails`."""
 
 _BATCH_SIZE = 1024
 LARGEST_SEED = (1 << 63) - 1
@@ -155,7 +155,7 @@ class MinibatchConfig:
     tail: TailKind = "clustered"
     """Estimate of the cut part of a row; `clustered` needs a store with clusters."""
     tail_nodes: int = 4096
-    """Number of random nodes that each step adds to its estimate of the clusters' evidence."""
+    """Number of random nodes that each step adds to its estimate of the clusters' means."""
     tail_prior_mass: float = 1.0
     """Weight of a cluster's mean relative to its kept mass in the estimate of `clustered`."""
     validation: Literal["auto", "rows", "exact"] = "auto"

@@ -20,11 +20,7 @@ from gpn_scale.inference.cluster_summary import ClusterSummary
 from gpn_scale.inference.contributors import Contributors, contributors_of
 from gpn_scale.inference.encoder_inputs import required_features
 from gpn_scale.inference.opinion_values import OpinionValues
-from gpn_scale.inference.trained_model import (
-    AbstractTrainedPart,
-    TrainedModel,
-    TrainedOpinion,
-)
+from gpn_scale.inference.trained_model import AbstractTrainedPart, TrainedModel
 from gpn_scale.nn.aggregation import ClusterEvidence, TopKAggregation
 from gpn_scale.nn.model import GPNOutput
 from gpn_scale.nn.posterior import DirichletPosterior
@@ -128,47 +124,8 @@ def batch_aggregation(
     return TopKAggregation(rows, cluster_weight_BP, cluster_evidence)
 
 
-def row_posteriors(
-    trained: TrainedModel,
-    features: Features,
-    nodes: NodeIds,
-    *,
-    store: PPRStore,
-    tail: AbstractTail,
-    cluster_PC: Tensor,
-) -> DirichletPosterior:
-    """Return the posteriors of `nodes` with the network's influence, from their rows.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> from gpn_scale import GPNClassifier, load_graph
-    >>> from gpn_scale.config import PPRConfig, RunConfig, TrainConfig
-    >>> from gpn_scale.ppr.tails import TruncatedTail
-    >>> from precompute.build import build_store
-    >>> graph, nodes = load_graph("synthetic:nodes=100,classes=2"), np.array([3, 5])
-    >>> trained = GPNClassifier(RunConfig(train=TrainConfig(epochs=5))).fit(graph).trained
-    >>> tail, none_PC = TruncatedTail(graph, trained.diffusion), torch.empty(0, 2)
-    >>> with TemporaryDirectory() as folder:
-    ...     config = PPRConfig(diffusion=trained.diffusion, k=8, clusters=0)
-    ...     plan = build_store(graph, config, folder)
-    ...     parts = {"store": PPRStore.open(folder), "tail": tail, "cluster_PC": none_PC}
-    ...     posterior = row_posteriors(trained, graph.features, nodes, **parts)
-    >>> posterior.mean_NC.shape
-    torch.Size([2, 2])
-
-    Args:
-        trained: The model.
-        features: Feature rows of all nodes.
-        nodes: Nodes with rows in the store, (B,).
-        store: The rows.
-        tail: Estimate of what the rows have cut.
-        cluster_PC: Mean evidence of the tail's clusters.
-    """
-    blocks = _blocks(trained, features, nodes, store, tail, cluster_PC)
-    return DirichletPosterior.from_evidence(torch.cat([block.aggregated_BC for block in blocks]))
-
-
-def row_logits(
-    opinion: TrainedOpinion,
+def row_values(
+    part: AbstractTrainedPart,
     features: Features,
     nodes: NodeIds,
     *,
@@ -176,7 +133,7 @@ def row_logits(
     tail: AbstractTail,
     cluster_PC: Tensor,
 ) -> Tensor:
-    """Return the diffused logits of `nodes` from their rows, (B, C).
+    """Return the diffused values (evidence or logits) of `nodes` from their rows, (B, C).
 
     >>> from tempfile import TemporaryDirectory
     >>> from gpn_scale import GPNClassifier
@@ -185,26 +142,28 @@ def row_logits(
     >>> from gpn_scale.ppr.tails import TruncatedTail
     >>> graph, nodes = example_graph(), np.array([0, 2])
     >>> config = RunConfig(diffusion=EXAMPLE_DIFFUSION, train=TrainConfig(epochs=1))
-    >>> opinion = GPNClassifier(config, device="cpu").fit(graph).trained.opinion
+    >>> trained = GPNClassifier(config, device="cpu").fit(graph).trained
     >>> with TemporaryDirectory() as folder:
-    ...     parts = {"store": example_store(folder), "cluster_PC": torch.empty(0, 2)}
-    ...     parts["tail"] = TruncatedTail(graph, EXAMPLE_DIFFUSION)
-    ...     row_logits(opinion, graph.features, nodes, **parts).shape
-    torch.Size([2, 2])
+    ...     rows = {"store": example_store(folder), "cluster_PC": torch.empty(0, 2)}
+    ...     rows["tail"] = TruncatedTail(graph, EXAMPLE_DIFFUSION)
+    ...     evidence_BC = row_values(trained, graph.features, nodes, **rows)
+    ...     logits_BC = row_values(trained.opinion, graph.features, nodes, **rows)
+    >>> evidence_BC.shape, logits_BC.shape
+    (torch.Size([2, 2]), torch.Size([2, 2]))
 
     Args:
-        opinion: The opinion.
+        part: The model, for its feature evidence, or its opinion.
         features: Feature rows of all nodes.
         nodes: Nodes with rows in the store, (B,).
         store: The rows.
         tail: Estimate of what the rows have cut.
-        cluster_PC: Mean logits of the tail's clusters.
+        cluster_PC: Mean values of the tail's clusters.
     """
-    logits = []
+    values = []
     for batch in _batches(nodes, BatchSource(store=store, tail=tail)):
-        aggregate = batch_aggregation(batch, lambda _: cluster_PC, opinion)
-        logits.append(aggregate(opinion.values_of(features, batch.support_global)))
-    return torch.cat(logits)
+        aggregate = batch_aggregation(batch, lambda _: cluster_PC, part)
+        values.append(aggregate(part.values_of(features, batch.support_global)))
+    return torch.cat(values)
 
 
 def predict_nodes(

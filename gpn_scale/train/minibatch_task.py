@@ -12,18 +12,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gpn_scale.config import RunConfig
-from gpn_scale.data.graph import Graph, NodeIds
+from gpn_scale.data.graph import Graph
 from gpn_scale.device import device_rule
 from gpn_scale.distributed import World
 from gpn_scale.errors import ConfigError
 from gpn_scale.inference.all_nodes import predict_all
 from gpn_scale.inference.encoder_inputs import as_inputs, required_features
 from gpn_scale.inference.memory_plan import modest_bytes
-from gpn_scale.inference.some_nodes import batch_aggregation, row_posteriors
+from gpn_scale.inference.some_nodes import batch_aggregation, row_values
 from gpn_scale.inference.trained_model import AbstractTrainedPart, TrainedModel
 from gpn_scale.nn.aggregation import weighted_means
 from gpn_scale.nn.model import GPN, Aggregation
 from gpn_scale.nn.noise import NOISE_ROWS, Noise
+from gpn_scale.nn.posterior import DirichletPosterior
 from gpn_scale.ppr.batches import BatchLoader, BatchSource, PPRBatch, check_roots, epoch_cost
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import make_tail
@@ -53,7 +54,6 @@ class AbstractMinibatchTask(AbstractTask):
         graph: Graph with features, labels and a split; arrays may be memory maps.
         config: Configuration; uses the sections data, diffusion, minibatch and train.
         store: Rows of the training and validation nodes, of the configured diffusion.
-        objective: Loss of the network.
         device: Device of all tensors.
         dtype: Type of all real numbers.
         world: The processes that divide the batches among themselves.
@@ -69,7 +69,6 @@ class AbstractMinibatchTask(AbstractTask):
         graph: Graph,
         config: RunConfig,
         store: PPRStore,
-        objective: Objective,
         device: torch.device,
         dtype: torch.dtype = torch.float32,
         world: World | None = None,
@@ -80,10 +79,11 @@ class AbstractMinibatchTask(AbstractTask):
         check_roots(split.val, store)
         self.store, self.device, self.dtype = store, device, dtype
         self.features, self.scaling = required_features(graph), config.data.feature_scaling
-        self.diffusion, self.objective = config.diffusion, objective
+        self.diffusion = config.diffusion
         self.rng_seed, self.config = config.train.rng_seed, config.minibatch
         self.labels = graph.labels
         self.num_train = len(split.train)
+        self.objective = self._new_objective(config, self.num_train)
         self.tail = make_tail(config.minibatch, store, graph, config.diffusion)
         source = BatchSource(
             store=store,
@@ -108,6 +108,11 @@ class AbstractMinibatchTask(AbstractTask):
         count = 0 if self._graph is not None else _VALIDATION_DRAWS * self.config.tail_nodes
         self._drawn = self.tail.draw(count, rng)
 
+    @staticmethod
+    @abstractmethod
+    def _new_objective(config: RunConfig, num_train: int) -> Objective:
+        """Return the loss of the network."""
+
     @abstractmethod
     def _context(self, model: Any) -> AbstractTrainedPart:
         """Return the current network with everything that inference needs."""
@@ -120,15 +125,10 @@ class AbstractMinibatchTask(AbstractTask):
     def _exact_probabilities(self, model: Any, graph: Graph) -> NDArray[np.float32]:
         """Return the class probabilities of the validation nodes by exact diffusion, (B, C)."""
 
+    @staticmethod
     @abstractmethod
-    def _row_probabilities(self, model: Any, nodes: NodeIds, cluster_PC: Tensor) -> Tensor:
-        """Return the class probabilities of `nodes` from their stored rows, (B, C).
-
-        Args:
-            model: The network.
-            nodes: Nodes with rows, (B,).
-            cluster_PC: Mean values of the tail's clusters.
-        """
+    def _probabilities(values_BC: Tensor) -> Tensor:
+        """Return the class probabilities that follow from diffused values, (B, C)."""
 
     @property
     def num_steps(self) -> int:
@@ -244,8 +244,15 @@ class AbstractMinibatchTask(AbstractTask):
             exact = self._exact_probabilities(model, self._graph)[own]
             probabilities = torch.from_numpy(exact).to(self.device)
         else:
-            cluster_PC = self._drawn_means(model)
-            probabilities = self._row_probabilities(model, self.val_nodes[own], cluster_PC)
+            values_BC = row_values(
+                self._context(model),
+                self.features,
+                self.val_nodes[own],
+                store=self.store,
+                tail=self.tail,
+                cluster_PC=self._drawn_means(model),
+            )
+            probabilities = self._probabilities(values_BC)
         return Validation.of(probabilities, self.val_labels[own], self.world)
 
     def _drawn_means(self, model: TrainedPart) -> Tensor:
@@ -273,17 +280,10 @@ class AbstractMinibatchTask(AbstractTask):
 class MinibatchTask(AbstractMinibatchTask):
     """Training of a GPN on batches; arguments and errors are those of the base class."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        config: RunConfig,
-        store: PPRStore,
-        device: torch.device,
-        dtype: torch.dtype = torch.float32,
-        world: World | None = None,
-    ) -> None:
-        objective = EvidenceObjective(config.train.entropy_weight)
-        super().__init__(graph, config, store, objective, device, dtype, world)
+    @staticmethod
+    def _new_objective(config: RunConfig, num_train: int) -> Objective:
+        del num_train  # the loss is a sum over nodes
+        return EvidenceObjective(config.train.entropy_weight)
 
     def _context(self, model: GPN) -> TrainedModel:
         return TrainedModel(model, self.scaling, self.diffusion, self.device, self.dtype)
@@ -298,16 +298,9 @@ class MinibatchTask(AbstractMinibatchTask):
         )
         return prediction.probabilities[self.val_nodes]
 
-    def _row_probabilities(self, model: GPN, nodes: NodeIds, cluster_PC: Tensor) -> Tensor:
-        posterior = row_posteriors(
-            self._context(model),
-            self.features,
-            nodes,
-            store=self.store,
-            tail=self.tail,
-            cluster_PC=cluster_PC,
-        )
-        return posterior.mean_NC
+    @staticmethod
+    def _probabilities(values_BC: Tensor) -> Tensor:
+        return DirichletPosterior.from_evidence(values_BC).mean_NC
 
 
 def _check_neighbours(config: RunConfig) -> None:

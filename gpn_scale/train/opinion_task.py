@@ -6,16 +6,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gpn_scale.config import RunConfig
-from gpn_scale.data.graph import Graph, NodeIds
-from gpn_scale.distributed import World
+from gpn_scale.data.graph import Graph
 from gpn_scale.inference.all_nodes import diffused_logits
-from gpn_scale.inference.some_nodes import row_logits
 from gpn_scale.inference.trained_model import TrainedOpinion
 from gpn_scale.nn.opinion import Opinion
-from gpn_scale.ppr.store import PPRStore
 from gpn_scale.train.minibatch_task import AbstractMinibatchTask
-from gpn_scale.train.objective import OpinionObjective
-from gpn_scale.train.task import checked_split
+from gpn_scale.train.objective import Objective, OpinionObjective
 
 
 class OpinionMinibatchTask(AbstractMinibatchTask):
@@ -26,17 +22,10 @@ class OpinionMinibatchTask(AbstractMinibatchTask):
     concentrated than the diffusion that predicts.
     """
 
-    def __init__(
-        self,
-        graph: Graph,
-        config: RunConfig,
-        store: PPRStore,
-        device: torch.device,
-        dtype: torch.dtype = torch.float32,
-        world: World | None = None,
-    ) -> None:
-        objective = OpinionObjective(len(checked_split(graph).train))
-        super().__init__(graph, config, store, objective, device, dtype, world)
+    @staticmethod
+    def _new_objective(config: RunConfig, num_train: int) -> Objective:
+        del config
+        return OpinionObjective(num_train)
 
     def _context(self, model: Opinion) -> TrainedOpinion:
         return TrainedOpinion(model, self.scaling, self.diffusion, self.device, self.dtype)
@@ -49,19 +38,8 @@ class OpinionMinibatchTask(AbstractMinibatchTask):
         logits = diffused_logits(
             self._context(model), graph, memory_bytes=self._exact_memory_bytes, world=self.world
         )
-        probabilities: NDArray[np.float32] = (
-            torch.from_numpy(logits[self.val_nodes]).softmax(1).numpy()
-        )
-        return probabilities
+        return self._probabilities(torch.from_numpy(logits[self.val_nodes])).numpy()
 
-    def _row_probabilities(self, model: Opinion, nodes: NodeIds, cluster_PC: Tensor) -> Tensor:
-        opinion = self._context(model)
-        logits_BC = row_logits(
-            opinion,
-            self.features,
-            nodes,
-            store=self.store,
-            tail=self.tail,
-            cluster_PC=cluster_PC,
-        )
-        return logits_BC.softmax(1)
+    @staticmethod
+    def _probabilities(values_BC: Tensor) -> Tensor:
+        return values_BC.softmax(1)

@@ -27,7 +27,7 @@ from gpn_scale.inference.opinion_values import (
     with_labels,
 )
 from gpn_scale.inference.perturbed import Perturbed
-from gpn_scale.inference.some_nodes import predict_nodes, row_logits
+from gpn_scale.inference.some_nodes import predict_nodes, row_values
 from gpn_scale.ppr.tails import make_tail
 from tests.diffusion.test_growth import growths
 from tests.inference.models import (
@@ -134,7 +134,7 @@ def test_some_nodes_by_rows_without_a_cut(graph, has_split, diffusion, tail):
             for asked in (nodes, nodes[:1], nodes[:0])
         }
         means_PS = trained.opinion.network.cluster_PS
-        logits = row_logits(
+        logits = row_values(
             trained.opinion, graph.features, nodes, **rows, cluster_PC=means_PS[:, :-1]
         )
     for count, got in results.items():

@@ -24,10 +24,11 @@ from gpn_scale.data.graph import Graph
 from gpn_scale.errors import StoreError
 from gpn_scale.inference import some_nodes as module
 from gpn_scale.inference.cluster_summary import ClusterSummary
-from gpn_scale.inference.some_nodes import predict_nodes, row_posteriors
+from gpn_scale.inference.some_nodes import predict_nodes, row_values
 from gpn_scale.inference.trained_model import TrainedModel
 from gpn_scale.nn.aggregation import ClusterEvidence
 from gpn_scale.nn.model import GPN
+from gpn_scale.nn.posterior import DirichletPosterior
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.tails import AbstractTail, make_tail
 from precompute.build import build_store
@@ -107,7 +108,7 @@ class Case:
         )
 
     def posteriors(self, nodes):
-        return row_posteriors(
+        evidence_BC = row_values(
             self.trained,
             self.graph.features,
             np.array(nodes, np.int64),
@@ -115,6 +116,7 @@ class Case:
             tail=self.tail,
             cluster_PC=self.clusters.mean_PC,
         )
+        return DirichletPosterior.from_evidence(evidence_BC)
 
 
 def case_of(graph, diffusion, store, kind, seed=0) -> Case:
