@@ -15,7 +15,7 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from gpn_scale.errors import ConfigError, ElsewhereError, GpnScaleError, RunError
+from gpn_scale.errors import ConfigError, ElsewhereError, GpnScaleError, MachineError, RunError
 from gpn_scale.explained import Explained
 from gpn_scale.rank_part import RankPart
 
@@ -117,7 +117,7 @@ class World:
         """Give the model of every process the parameters and buffers of rank 0."""
         if self.size > 1:
             for tensor in model.state_dict().values():
-                dist.broadcast(tensor, src=0)
+                self._wait(dist.broadcast(tensor, src=0, async_op=True))
 
     def sum_gradients(self, parameters: Iterable[nn.Parameter], numbers_S: Tensor) -> Tensor:
         """Sum the gradients over all processes, together with some numbers, in one message.
@@ -199,14 +199,26 @@ class World:
         self._wait(dist.all_reduce(tensor, async_op=True))
 
     def _wait(self, work: Any) -> None:
-        """Wait for a sum and add the time to `seconds`."""
+        """Wait for other processes and add the time to `seconds`.
+
+        Raises:
+            MachineError: one of them has ended, or did not answer within the time limit.
+        """
         began = time.monotonic()
         if self.device.type == "cpu":
             # A sleeping process wakes up late, by milliseconds on a virtual machine, and a step has
             # six sums. So the process stays awake a while, but yields the core to gloo's threads.
             while not work.is_completed() and time.monotonic() - began < _AWAKE_SECONDS:
                 os.sched_yield()
-        work.wait()
+        try:
+            work.wait()
+        except RuntimeError as error:
+            reason = str(error).splitlines()[0]
+            raise MachineError(
+                f"another rank has ended or does not answer ({reason}): see its messages, then "
+                "start all ranks again; a training continues from its last checkpoint with resume",
+                arguments=("resume",),
+            ) from error
         self.seconds += time.monotonic() - began
 
 

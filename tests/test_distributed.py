@@ -12,7 +12,7 @@ from gpn_scale import distributed
 from gpn_scale.config import RunConfig
 from gpn_scale.data.synthetic import SyntheticConfig, synthetic_graph
 from gpn_scale.distributed import World, connected
-from gpn_scale.errors import ConfigError, ElsewhereError, RunError, StoreError
+from gpn_scale.errors import ConfigError, ElsewhereError, MachineError, RunError, StoreError
 from gpn_scale.estimator import GPNClassifier
 from gpn_scale.ppr.store import PPRStore
 from tests.distributed.ranks import free_port, run_ranks
@@ -111,19 +111,40 @@ def test_two_ranks_add_up_and_refuse_together(tmp_path):
 def lost(world):
     if world.rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
+    return [
+        caught(lambda: world.totals([1.0])),
+        caught(lambda: world.share_state(torch.nn.Linear(1, 1))),
+    ]
+
+
+def caught(call):
+    """The message of the MachineError that a call raises."""
     try:
-        world.totals([1.0])
-    except RuntimeError as error:
+        call()
+    except MachineError as error:
         return str(error)
     return None
 
 
 @pytest.mark.ddp
 def test_a_rank_that_is_killed_is_noticed_without_a_time_out():
-    (message,) = run_ranks(2, lost, expected=1)
-    assert isinstance(message, str)
-    assert "onnection" in message
-    assert "imed out" not in message
+    (messages,) = run_ranks(2, lost, expected=1)
+    for message in messages:
+        assert message.startswith("another rank has ended or does not answer (")
+        assert "onnection" in message
+        assert "imed out" not in message
+
+
+def test_a_rank_that_does_not_answer_is_named_as_the_reason():
+    class Unanswered:
+        def is_completed(self):
+            return True
+
+        def wait(self):
+            raise RuntimeError("[buffer.cc:78] Timed out waiting 20000ms for recv\nmore lines")
+
+    with pytest.raises(MachineError, match=r"does not answer \(.*20000ms for recv\): see its mess"):
+        World()._wait(Unanswered())
 
 
 def test_a_port_in_use_is_said_so(monkeypatch):
