@@ -172,8 +172,11 @@ def cell_text(entry: Entry | None) -> str:
 
 
 def _number(entry: Entry, value: float, digits: int = 3) -> str:
-    """Return percentages with one decimal, and other numbers with `digits` digits."""
-    return f"{value:.1f}" if unit_of(entry.metric) != 1.0 else f"{value:.{digits}g}"
+    """Return percentages with one decimal, others with `digits` digits, but whole at least."""
+    if unit_of(entry.metric) != 1.0:
+        return f"{value:.1f}"
+    text = f"{value:.{digits}g}"
+    return f"{value:,.0f}" if "e+" in text else text
 
 
 def _plain(value: float) -> str:

@@ -54,7 +54,7 @@ def test_what_is_no_fraction_has_digits_instead_of_decimals():
     }
     assert texts["accuracy"] == "4.0 ± 0.0"
     assert texts["nll"] == "1.23 ± 0.0057"
-    assert texts["conformal_size"] == "1.23e+03 ± 6.8"
+    assert texts["conformal_size"] == "1,234 ± 6.8"
 
 
 @pytest.mark.parametrize("value", [1.9458, 2.0794])  # only the mean of the first is rounded
