@@ -188,10 +188,9 @@ def promise_text(promise: Promise) -> str:
     return (
         f"promise: with a confidence of {100 * promise.confidence:.3g} %, at most "
         f"{100 * promise.error:.3g} % of the answered nodes are wrong.\n"
-        f"  Answer nodes with a trust of at least {promise.threshold:.3g}: about "
-        f"{promise.answered:.0%} of all nodes.\n"
-        f"  Tested on {promise.held_out_nodes:,} labelled test nodes: "
-        f"{promise.answered_nodes:,} answered, {promise.answered_errors:,} of these wrong."
+        f"  Answer nodes with a trust of at least {promise.threshold:.3g}.\n"
+        f"  Tested on {promise.held_out_nodes:,} labelled test nodes: {promise.answered_nodes:,} "
+        f"answered ({100 * promise.answered:.0f} %), {promise.answered_errors:,} of these wrong."
     )
 
 

@@ -126,14 +126,15 @@ def unknown_columns(
 
     >>> [fault] = unknown_columns(["aeg"], ["age", "size"], file="n.csv", purpose="drop")
     >>> fault.advice
-    "no column has this name, which drop mentions; similar: 'age'"
+    "drop names this column, which the table does not have; similar: 'age'"
     """
     known = set(columns)
     return [
         Fault(
             file=file,
             column=name,
-            advice=f"no column has this name, which {purpose} mentions{_similar(name, columns)}",
+            advice=f"{purpose} names this column, which the table does not have"
+            f"{_similar(name, columns)}",
         )
         for name in names
         if name not in known

@@ -3,6 +3,7 @@
 All faults of both tables are collected before they are reported.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -127,6 +128,7 @@ def import_tables(
     faults.report()
     _give_back_memory()
     assert listed is not None
+    assert edge_input is not None
     assert linked is not None
     assert preparation is not None
     placed = everyone
@@ -148,6 +150,9 @@ def import_tables(
         **_label_arguments(placed),
     )
     facts = _facts(graph, listed, everyone, linked, preparation, roles)
+    unused = set(edge_input.column_names) - {roles.source, roles.target, roles.weight, *names.drop}
+    notes = (*_unused_notes(sorted(unused), roles), *_gone_notes(facts.nodes_gone))
+    facts = replace(facts, notes=(*facts.notes, *notes))
     return ImportedGraph(_with_features(graph, placed, preparation, scratch), facts, roles)
 
 
@@ -286,6 +291,33 @@ def _label_notes(graph: Graph, roles: ColumnRoles) -> list[str]:
         f"The label {name!r} counts as a class; leave the label of a node empty if it is unknown."
         for name in names
         if name in MISSING_TOKENS
+    ]
+
+
+def _unused_notes(columns: Sequence[str], roles: ColumnRoles) -> list[str]:
+    """Return a note on columns of the edges without a role."""
+    if not columns:
+        return []
+    named = ", ".join(repr(name) for name in columns)
+    what = (
+        f"The column {named} of the edges is" if len(columns) == 1 else f"{named} of the edges are"
+    )
+    weight = "" if roles.weight else "; a column of numbers can be the weight of the edges (weight)"
+    return [f"{what} not used{weight}."]
+
+
+def _gone_notes(num_gone: int) -> list[str]:
+    """Return a note on nodes of the earlier graph that the tables no longer have."""
+    if not num_gone:
+        return []
+    who = (
+        "One node is gone and keeps its place"
+        if num_gone == 1
+        else "Nodes that are gone keep their places"
+    )
+    return [
+        f"{who}, so that a store of rows can be updated. Predictions and comparisons count such "
+        "nodes, without edges and values; the order of the table leaves them out (order)."
     ]
 
 

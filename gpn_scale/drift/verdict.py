@@ -1,4 +1,4 @@
-"""The verdict of a comparison in one sentence, and what to do."""
+"""The verdict of a comparison in a sentence or two, and what to do."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ _LONGEST = 40
 
 
 def verdict(parts: Sequence[PartDrift], classes: ClassesDrift, columns: ColumnsDrift | None) -> str:
-    """Return one sentence on what has moved.
+    """Return what has moved in a sentence, or two if classes moved as well as p-values.
 
     >>> nothing = ClassesDrift(classes=(), probability=None, abstained=None, left_out=())
     >>> verdict((), nothing, None)
@@ -33,21 +33,22 @@ def verdict(parts: Sequence[PartDrift], classes: ClassesDrift, columns: ColumnsD
     """
     known = next((part for part in parts if part.name == "known"), None)
     moved_columns = () if columns is None else columns.moved
-    moved_classes = [each for each in classes.classes if each.moved]
+    moved_class = next((each for each in classes.classes if each.moved), None)
+    class_too = "" if moved_class is None else f". {_class_sentence(moved_class)}"
     cause = _cause(parts, known, moved_columns)
     if known is not None and known.share_moved:
         share_a, share_b = known.shares[LEVELS[0]]
         verb = "rose" if share_b.value > share_a.value else "fell"
         return (
             f"The share of nodes that look unknown {verb} from {_percent(share_a.value)} to "
-            f"{_percent(share_b.value)}{cause}."
+            f"{_percent(share_b.value)}{cause}{class_too}."
         )
     shares = "" if known is None or LEVELS[0] not in known.shares else _shares(known)
     if known is not None and known.moved:
         how = "stranger" if known.looks_stranger else "less strange"
-        return f"Nodes look {how} on the whole{cause}{shares and f', but {shares}'}."
-    if moved_classes:
-        return f"{_class_sentence(moved_classes[0])}{cause}{shares and f', while {shares}'}."
+        return f"Nodes look {how} on the whole{cause}{shares and f', but {shares}'}{class_too}."
+    if moved_class is not None:
+        return f"{_class_sentence(moved_class)}{cause}{shares and f', while {shares}'}."
     if cause:
         why = f" ({shares})" if shares else ""
         return f"Predictions have not moved{why}, but inputs have{cause}."

@@ -18,13 +18,12 @@ from gpn_scale.triage.raw_values import UsualColumns
 
 MOST_COLUMNS = 200
 """Number of columns that an answer has."""
-_KINDS = {"boolean": "flag"}
 
 
 def column_kinds(graph: Graph) -> list[tuple[str, str]]:
     """Return name and kind of every column that can be given for a node."""
     if graph.preparation is not None and graph.raw_columns is not None:
-        return [(rule.column, _KINDS.get(rule.kind, rule.kind)) for rule in graph.preparation.rules]
+        return [(rule.column, rule.kind) for rule in graph.preparation.rules]
     return [(feature_name(graph, column), "feature") for column in range(graph.num_features)]
 
 

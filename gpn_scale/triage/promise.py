@@ -195,9 +195,10 @@ def make_promise(
         answered = trust_N[nodes] >= first
         raise ConfigError(
             f"no threshold keeps errors among answered nodes at or below {error:.3g} with a "
-            f"confidence of {confidence:.3g}: of {len(nodes):,} labelled test nodes the first one "
-            f"answers {int(answered.sum()):,}, and {int(wrong_N[nodes][answered].sum()):,} of "
-            "these are wrong; accept more errors or less confidence, or label more nodes",
+            f"confidence of {confidence:.3g}: of {len(nodes):,} labelled test nodes, the strictest "
+            f"threshold answers {int(answered.sum()):,}, and "
+            f"{int(wrong_N[nodes][answered].sum()):,} of these are wrong; accept more errors or "
+            "less confidence, or label more nodes",
             arguments=("error_among_answered", "confidence"),
         )
     threshold = float(thresholds_G[passed - 1])

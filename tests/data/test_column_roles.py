@@ -45,9 +45,9 @@ def test_a_dropped_column_has_no_role():
          "'account_no'; the columns are 'x', 'account_no'"),
         (ColumnNames(), ["x"], "id", "name the column of ids of nodes (id); the columns are 'x'"),
         (ColumnNames(id="reff"), ["ref", "age"], "reff",
-         "no column has this name, which id mentions; similar: 'ref'"),
+         "id names this column, which the table does not have; similar: 'ref'"),
         (ColumnNames(label="verdict"), ["id", "q"], "verdict",
-         "no column has this name, which label mentions; the columns are: 'id', 'q'"),
+         "label names this column, which the table does not have; the columns are: 'id', 'q'"),
         (ColumnNames(drop=("id",)), ["id"], "id", "the column holds ids of nodes: do not drop it"),
         (ColumnNames(label="id"), ["id", "age"], "id",
          "id and label name the same column: name two columns"),
@@ -78,7 +78,7 @@ def test_long_lists_of_columns_are_shortened():
 def test_unknown_names_are_faults():
     faults = unknown_columns(["aeg", "size"], ["age", "size"], file="n", purpose="kinds")
     assert [(fault.column, fault.advice) for fault in faults] == [
-        ("aeg", "no column has this name, which kinds mentions; similar: 'age'")
+        ("aeg", "kinds names this column, which the table does not have; similar: 'age'")
     ]
 
 

@@ -29,6 +29,7 @@ def test_the_nodes_of_an_earlier_graph_keep_their_places():
     }  # fmt: skip
     assert (facts.nodes_listed, facts.nodes_added, facts.nodes_gone) == (4, 2, 2)
     assert facts.missing == {"age": 2, "country": 2}
+    assert facts.notes[-1].startswith("Nodes that are gone keep their places, so that a store")
     assert graph.out_degree[[2, 4]].tolist() == [0, 0]
     assert graph.labels.tolist() == [1, 0, -1, -1, -1, 0, 1, -1]
     ages = [31, 29, None, None, None, 35, 50, None]

@@ -71,6 +71,14 @@ def test_classes_that_move():
     assert "promised error rate does not hold after a drift" in drift.advice[1]
 
 
+def test_classes_that_move_with_the_p_values_are_in_the_verdict_too():
+    one = {"predicted_class": [0] * 600, "predicted_class_name": ["private"] * 600}
+    drift = compare(scored(600), stranger(**one))
+    first, second = drift.verdict.split(". The share of nodes predicted as private rose from 3")
+    assert first.startswith("The share of nodes that look unknown rose from 4.5 % to 2")
+    assert second.endswith("to 100.0 %.")
+
+
 def test_models_without_p_values_have_a_verdict():
     bare = {f"p_{name}": None for name in ("known", "features", "neighbourhood", "opinion")}
     assert compare(scored(600, **bare), scored(600, **bare)).verdict == (
