@@ -16,6 +16,7 @@ from gpn_scale.data.graph import Graph
 from gpn_scale.errors import ConfigError, GpnScaleError
 from gpn_scale.flags import PRECOMPUTE_FLAGS, with_flags
 from gpn_scale.messages import say
+from gpn_scale.ppr.manifest import is_store
 from gpn_scale.ppr.manifest_schema import COUNTED
 from gpn_scale.ppr.store import PPRStore
 from gpn_scale.ppr.verification import verify_store
@@ -237,6 +238,12 @@ def _verify(path: Path) -> int:
     problems = verify_store(path)
     for problem in problems:
         say("problem", problem, level="error", text=problem)
+    if problems and is_store(path):
+        advice = (
+            f"to repair shards: gpn-precompute repair {path}; other files: repeat the command of "
+            "the build with --resume"
+        )
+        say("advice", advice)
     message = f"{path}: {len(problems)} problem(s)" if problems else f"{path}: intact"
     say("verified", message, result=True, path=path, problems=len(problems))
     return FAULT if problems else 0

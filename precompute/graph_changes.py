@@ -28,6 +28,13 @@ class EdgeCounts:
     added: int
     removed: int
     reweighted: int
+    before: int = 0
+    """Number of edges of the earlier graph."""
+
+    @property
+    def may_be_renumbered(self) -> bool:
+        """Whether more than half of the edges are gone, as if nodes had been numbered anew."""
+        return 2 * self.removed > self.before > 0
 
     @property
     def any(self) -> bool:
@@ -52,7 +59,7 @@ def edge_counts(old: Graph, new: Graph) -> EdgeCounts:
 
     >>> from gpn_scale import build_graph
     >>> edge_counts(build_graph([0, 1], [1, 2]), build_graph([0, 2], [1, 3]))
-    EdgeCounts(nodes_added=1, added=1, removed=1, reweighted=0)
+    EdgeCounts(nodes_added=1, added=1, removed=1, reweighted=0, before=2)
     """
     only_old, only_new, different = count_row_differences(
         *_grown(np.asarray(old.indptr), new.num_nodes),
@@ -68,6 +75,7 @@ def edge_counts(old: Graph, new: Graph) -> EdgeCounts:
         added=int(only_new) // listed,
         removed=int(only_old) // listed,
         reweighted=int(different) // listed,
+        before=old.num_edges // listed,
     )
 
 

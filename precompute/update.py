@@ -107,6 +107,11 @@ class UpdatePlan:
         text = "\n".join(["update", *(f"  {name:<12} {text}" for name, text in lines)])
         if self.rebuild_is_cheaper:
             text += "\nthe graph has changed so much that rebuilding the store would be faster"
+        if self.changes.may_be_renumbered:
+            text += (
+                "\nmore than half of the edges are gone: were the nodes numbered anew? Without "
+                "ids, an update cannot recognise that, and rows would belong to other nodes"
+            )
         return text
 
 

@@ -104,6 +104,7 @@ def test_a_store_that_is_damaged_or_not_there_is_1(capsys):
     output = capsys.readouterr()
     assert output.err.startswith("absent is not a PPR store")
     assert output.out == "absent: 1 problem(s)\n"
+    assert "to repair" not in output.err
 
 
 @pytest.mark.parametrize("command", BAD_INPUT)

@@ -1,6 +1,7 @@
 """Lists of nodes in text files, one whole number per line."""
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,8 @@ import numpy as np
 from gpn_scale.data.graph import NodeIds
 from gpn_scale.errors import FileError
 from gpn_scale.reading import read_text
+
+_LONGEST = 40
 
 
 def read_id_list(path: Path | str) -> NodeIds:
@@ -23,6 +26,7 @@ def read_id_list(path: Path | str) -> NodeIds:
     Raises:
         FileError: the file is missing, no regular file, empty, or holds anything else.
     """
+    lines: list[str] = []
     try:
         lines = read_text(path).splitlines()
         with warnings.catch_warnings():
@@ -31,8 +35,21 @@ def read_id_list(path: Path | str) -> NodeIds:
         if ids.ndim != 1:
             raise ValueError(f"{ids.shape[1]} numbers per line")
     except (OSError, ValueError, OverflowError, Warning) as error:
-        reason = str(error).partition("\n")[0]
+        reason = _wrong_line(lines) or str(error).partition("\n")[0]
         raise FileError(
             f"{path} cannot be read ({reason}), expected one node id per line"
         ) from error
     return ids
+
+
+def _wrong_line(lines: Sequence[str]) -> str:
+    """Return where the first line that is not one whole number is, or ""."""
+    for number, line in enumerate(lines, start=1):
+        text = line.partition("#")[0].strip()
+        try:
+            if text:
+                int(text)
+        except ValueError:
+            shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+            return f"line {number} is {shown!r}"
+    return ""

@@ -166,7 +166,7 @@ def test_without_explain_there_are_no_reasons(folder, nodes, tmp_path, capsys):
         ("-1\n", r"holds node -1, expected ids in \[0, 300\)"),
         ("a\n", "cannot be read"),
         ("1.5\n", "cannot be read"),
-        ("1 2\n3 4\n", r"cannot be read \(2 numbers per line\), expected one node id per line"),
+        ("1 2\n3 4\n", r"cannot be read \(line 1 is .1 2.\), expected one node id per line"),
         ("", r"cannot be read \(.*no data.*\), expected one node id per line"),
     ],
 )

@@ -20,10 +20,11 @@ def test_ids_are_read_back(tmp_path_factory, ids):
     ("content", "reason"),
     [
         (b"", "no data"),
-        (b"1.5\n", "1.5"),
-        (b"1 2\n3 4\n", "2 numbers per line"),
-        (b"x\n", "could not convert string 'x'"),
-        (b"9" * 5000, "could not convert string"),
+        (b"1.5\n", "line 1 is '1.5'"),
+        (b"1 2\n3 4\n", "line 1 is '1 2'"),
+        (b"# ids\n7\n\n 8 # eight\nx\n", "line 5 is 'x'"),
+        (b"9" * 5000, r"line 1 is '9{40}\.\.\.'"),
+        (b"9" * 30, "line 1|could not convert|too large"),
         (b"\xff\n", "is not text in UTF-8"),
     ],
 )

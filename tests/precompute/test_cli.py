@@ -39,7 +39,9 @@ def test_a_damaged_shard_is_named_and_only_it_is_rebuilt(data, tmp_path, capsys)
     untouched = shards[0].stat().st_mtime_ns
     capsys.readouterr()
     assert main(["verify", str(out)]) == 1
-    assert shards[1].name in capsys.readouterr().err
+    errors = capsys.readouterr().err
+    assert shards[1].name in errors
+    assert f"to repair shards: gpn-precompute repair {out}; other files: repeat" in errors
     assert build(data, out, *PUSH, "--resume") == 0
     assert content(out) == before
     assert shards[0].stat().st_mtime_ns == untouched

@@ -22,6 +22,7 @@ def test_changes_are_counted(pair):
         added=((before == 0) & (after != 0)).sum() // divisor,
         removed=((before != 0) & (after == 0)).sum() // divisor,
         reweighted=((before != after) & (before != 0) & (after != 0)).sum() // divisor,
+        before=(before != 0).sum() // divisor,
     )
 
 
@@ -46,3 +47,10 @@ def test_a_summary_names_what_changed():
     some = EdgeCounts(**counts | {"nodes_added": 2, "removed": 3, "reweighted": 4})
     assert some.summary == "2 nodes added, 3 edges removed, 4 edges reweighted"
     assert some.any
+
+
+def test_nodes_may_be_renumbered_if_most_edges_are_gone():
+    counts = {"nodes_added": 0, "added": 9, "reweighted": 0}
+    assert not EdgeCounts(**counts, removed=5, before=10).may_be_renumbered
+    assert EdgeCounts(**counts, removed=6, before=10).may_be_renumbered
+    assert not EdgeCounts(**counts, removed=0, before=0).may_be_renumbered

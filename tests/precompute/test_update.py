@@ -207,6 +207,19 @@ def test_renumbered_nodes_are_refused(tmp_path):
     assert PPRStore.open(folder).num_nodes == 4
 
 
+def test_a_plan_warns_if_nodes_without_ids_may_be_renumbered(tmp_path):
+    graph = random_graph(60)
+    folder = built(tmp_path, graph, config_of(k=4, clusters=2))
+    order = np.random.default_rng(1).permutation(60)
+    source = np.repeat(order, graph.out_degree)
+    renumbered = build_graph(source, order[graph.indices], num_nodes=60)
+    texts = []
+    updated(folder, renumbered, plan_only=True, say=texts.append)
+    assert "more than half of the edges are gone: were the nodes numbered anew?" in texts[0]
+    updated(folder, with_edges(graph, [0], [30]), plan_only=True, say=texts.append)
+    assert "numbered anew" not in texts[1]
+
+
 def test_an_update_that_was_not_finished_is_continued_or_replaced(tmp_path):
     graph = random_graph(60)
     config = config_of(k=4, clusters=2)
