@@ -139,6 +139,12 @@ def checked_nodes(graph: Graph, *, error: float, confidence: float) -> tuple[Nod
                 f"both{_as_fraction(value)}",
                 arguments=(name,),
             )
+    if graph.split is None:
+        raise ConfigError(
+            f"graph {graph.name!r} has no split, so that it is unknown which labels training has "
+            "not used, and a promise needs such labels: make it on the graph of training",
+            arguments=("error_among_answered",),
+        )
     nodes, needed = held_out_nodes(graph), least_nodes(error, confidence)
     if len(nodes) < needed:
         raise ConfigError(
