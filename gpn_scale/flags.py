@@ -46,6 +46,7 @@ FLAGS = {
     "processes": "--processes P",
     "push_tolerance": "--push-tolerance E",
     "repair_store": "gpn-precompute repair STORE",
+    "resume": "--resume",
     "review": "--review N",
     "roots=None": "gpn-precompute ... --roots all --overwrite",
     "rows": "--ppr STORE",

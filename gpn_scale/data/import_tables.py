@@ -39,6 +39,9 @@ from gpn_scale.data.table_inputs import BLOCK_ROWS, InputTable, TableLike, input
 from gpn_scale.data.text_columns import text_array
 from gpn_scale.memory import give_back_freed_memory
 
+_NAMED_COLUMNS = 5
+"""Number of unused columns of the edges that a note names."""
+
 
 class ImportedGraph(NamedTuple):
     """A graph from tables, and how it was made.
@@ -298,10 +301,11 @@ def _unused_notes(columns: Sequence[str], roles: ColumnRoles) -> list[str]:
     """Return a note on columns of the edges without a role."""
     if not columns:
         return []
-    named = ", ".join(repr(name) for name in columns)
-    what = (
-        f"The column {named} of the edges is" if len(columns) == 1 else f"{named} of the edges are"
-    )
+    named = ", ".join(repr(name) for name in columns[:_NAMED_COLUMNS])
+    if (more := len(columns) - _NAMED_COLUMNS) > 0:
+        named += f" and {more:,} more"
+    subject = f"The column {named}" if len(columns) == 1 else f"The columns {named}"
+    what = f"{subject} of the edges {'is' if len(columns) == 1 else 'are'}"
     weight = "" if roles.weight else "; a column of numbers can be the weight of the edges (weight)"
     return [f"{what} not used{weight}."]
 

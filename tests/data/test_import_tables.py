@@ -238,6 +238,11 @@ def test_both_files_are_faults_if_neither_can_be_read(tmp_path):
         ),
         ({"sum": [1] * 5, "day": [2] * 5}, {}, "'day', 'sum' of the edges are not used; a column"),
         ({"sum": [1] * 5, "day": [2] * 5}, {"weight": "sum"}, "'day' of the edges is not used."),
+        (
+            {f"x{n}": [1] * 5 for n in range(7)},
+            {},
+            "columns 'x0', 'x1', 'x2', 'x3', 'x4' and 2 more",
+        ),
     ],
 )
 def test_columns_of_edges_that_are_not_used_are_named(more, options, note):
