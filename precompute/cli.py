@@ -41,6 +41,7 @@ from precompute.update import update_store
 from precompute.update_arguments import update_parser
 
 COMMANDS = ("ppr", "finish", "update", "compact", "repair", "verify", "info")
+_BLOCK_BYTES = 512  # of POSIX's st_blocks
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -208,12 +209,13 @@ def _repair(path: Path) -> int:
 
 
 def store_bytes(path: Path) -> int:
-    """Return the size of all files of a store, those of its updates included.
+    """Return the size of all files of a store, those of its updates included, without holes.
 
     >>> store_bytes(Path("no_store"))
     0
     """
-    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    sizes = [file.stat() for file in path.rglob("*") if file.is_file()]
+    return sum(min(each.st_size, _BLOCK_BYTES * each.st_blocks) for each in sizes)
 
 
 def _say_part(path: Path, plan: Plan) -> None:

@@ -18,6 +18,7 @@ from gpn_scale.errors import ConfigError, StoreError
 from gpn_scale.files import remove
 from gpn_scale.ppr.claiming import Existing, check_not_updated
 from gpn_scale.ppr.manifest import BUILD, CLUSTERS, MANIFEST, read_manifest
+from gpn_scale.ppr.node_file import most_file_bytes
 from gpn_scale.ppr.open_shard import OpenShard
 from gpn_scale.ppr.part_files import PartFiles, remove_part_files
 from gpn_scale.ppr.sealed import RESUME, RESUME_ARGUMENTS, file_checksum
@@ -241,8 +242,11 @@ def _total_mass(files: PartFiles) -> NDArray[np.float64] | None:
 def _check_graph(files: PartFiles) -> None:
     """Check the graph that parts have stored, since the manifest will vouch for its files."""
     directory, build, names = files.directory, files.build, graph_files(files.build.graph)
+    edges = 0 if build.graph is None else int(build.graph["edges"])
+    most = most_file_bytes(max(build.num_nodes + 1, edges))
     try:
-        listed = {name: {"checksum": file_checksum(directory / name)} for name in names}
+        sums = {name: file_checksum(directory / name, most_bytes=most) for name in names}
+        listed = {name: {"checksum": value} for name, value in sums.items()}
         facts = {"graph": build.graph, "files": listed}
         if listed:
             read_stored_graph(directory, facts, build.graph_fingerprint, build.num_nodes)

@@ -18,7 +18,7 @@ from gpn_scale.command_line import CommandParser, command_name
 from gpn_scale.config import RunConfig, SplitConfig, field_types_by_key, override
 from gpn_scale.data.datasets import dataset_help
 from gpn_scale.data.graph import Graph
-from gpn_scale.errors import ConfigError
+from gpn_scale.errors import ConfigError, RunError
 from gpn_scale.field_types import parse_assignments
 from gpn_scale.recipes import RECIPES, in_minibatches, is_own_graph, left_out_count, recipe_for
 from gpn_scale.train.run_directory import RunDirectory
@@ -175,8 +175,8 @@ def completed(
     """
     options.out, options.resume, options.overwrite = choice.out, choice.resume, choice.overwrite
     earlier = choice.directory if choice.resume else None
-    if options.config is None and earlier is not None and earlier.config.exists():
-        base = ConfigFile(earlier.config)
+    if options.config is None and earlier is not None and earlier.holds_run:
+        base = _config_of(earlier)
     elif base is not None and earlier is None:
         earlier = RunDirectory(base.path.parent)
     options.base = base
@@ -187,6 +187,19 @@ def completed(
     if options.data_dir is None:
         options.data_dir = DEFAULT_DATA_DIR if earlier is None else data_dir_of(earlier, None)
     return options
+
+
+def _config_of(run: RunDirectory) -> ConfigFile | None:
+    """Return the configuration of a run to resume; None if it has not begun to train."""
+    config = ConfigFile(run.config) if run.config.exists() else None
+    has_trained = any(run.checkpoint_of(part).exists() for part in ("features", "opinion"))
+    if config.is_complete if config is not None else not has_trained:
+        return config
+    raise RunError(
+        f"{run.config} is missing or incomplete, so that it is unknown how {run.path} was trained: "
+        "give its configuration (config), or overwrite the run",
+        arguments=("config", "overwrite"),
+    )
 
 
 def checked_timeout(seconds: float) -> float:

@@ -34,6 +34,11 @@ class ConfigFile:
         self._values: dict[str, Any] = values
 
     @property
+    def is_complete(self) -> bool:
+        """Whether the file has all sections, like the one that a run writes."""
+        return all(isinstance(self._values.get(name), dict) for name in _SECTIONS_WITHOUT_MODEL)
+
+    @property
     def dataset(self) -> str | None:
         """Name of the dataset; None if the file does not name one."""
         return self._field("data.dataset")

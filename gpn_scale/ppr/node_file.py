@@ -22,6 +22,15 @@ from gpn_scale.reading import read_bytes
 _HEADER_BYTES = 1 << 16
 
 
+def most_file_bytes(count: int) -> int:
+    """Return the largest size of a `.npy` file of `count` numbers.
+
+    >>> most_file_bytes(1_000_000) > 8_000_000
+    True
+    """
+    return _HEADER_BYTES + 16 * count
+
+
 def read_node_file(path: Path, wanted: str, dtype: str, size: int, *, below: float) -> NDArray[Any]:
     """Return the vector in a `.npy` file of a store, after checking it.
 
@@ -47,7 +56,7 @@ def read_node_file(path: Path, wanted: str, dtype: str, size: int, *, below: flo
         StoreError: the file is missing, damaged, or does not hold such a vector.
     """
     try:
-        data = read_bytes(path, _HEADER_BYTES + 16 * size)
+        data = read_bytes(path, most_file_bytes(size))
     except (OSError, FileError) as error:
         raise StoreError(
             f"{path} is missing or cannot be read ({error}); to repair it, {RESUME}",

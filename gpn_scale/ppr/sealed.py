@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -112,8 +113,10 @@ def checksum(data: bytes | bytearray) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
-def file_checksum(path: Path, start: int = 0) -> str:
+def file_checksum(path: Path, start: int = 0, *, most_bytes: int | None = None) -> str:
     """Return the blake2b-128 hash of the bytes of `path` from offset `start` to the end.
+
+    A damaged file may have grown without end; with `most_bytes`, a larger file is not read.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -122,10 +125,15 @@ def file_checksum(path: Path, start: int = 0) -> str:
     True
 
     Raises:
-        StoreError: the file is missing or cannot be read.
+        StoreError: the file is missing, cannot be read, or is too large.
     """
     try:
         with open_file(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if most_bytes is not None and size > most_bytes:
+                raise StoreError(
+                    f"{path} is damaged: it has {size:,} bytes, expected at most {most_bytes:,}"
+                )
             file.seek(start)
             digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16))
     except (OSError, FileError) as error:

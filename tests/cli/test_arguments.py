@@ -22,7 +22,7 @@ from gpn_scale.cli.remembered import DEFAULT_DATA_DIR, remember_inputs
 from gpn_scale.cli.run_choice import RunChoice
 from gpn_scale.config import field_types_by_key
 from gpn_scale.data.building import build_graph
-from gpn_scale.errors import ConfigError
+from gpn_scale.errors import ConfigError, RunError
 from gpn_scale.files import write_json
 from gpn_scale.recipes import RECIPES
 from gpn_scale.train.run_directory import RunDirectory
@@ -78,6 +78,26 @@ def test_a_resumed_run_starts_from_what_it_was(tmp_path, small_graph):
     assert (options.data_dir, options.remembered_store) == (run / "graphs", run / "rows")
     new = options_of("--out", str(run))
     assert (new.dataset, new.mode, new.data_dir) == ("synthetic", "exact", DEFAULT_DATA_DIR)
+
+
+@pytest.mark.parametrize("text", [None, "{}", '{"data": {"dataset": "mine"}}'])
+def test_a_run_without_its_configuration_is_not_resumed(tmp_path, small_graph, text):
+    directory = RunDirectory(tmp_path / "run")
+    earlier_run(directory.path, small_graph)
+    given = directory.config.read_text()
+    directory.checkpoint.write_bytes(b"")
+    if text is None:
+        directory.config.unlink()
+    else:
+        directory.config.write_text(text)
+    with pytest.raises(RunError, match=r"config\.json is missing or incomplete, so that it is unk"):
+        options_of("--out", str(directory.path), "--resume")
+    (tmp_path / "config.json").write_text(given)
+    config = ["--config", str(tmp_path / "config.json")]
+    assert options_of("--out", str(directory.path), "--resume", *config).dataset == "synthetic"
+    directory.checkpoint.unlink()
+    if text is None:  # it has not begun to train
+        assert options_of("--out", str(directory.path), "--resume").dataset == "synthetic"
 
 
 def test_a_configuration_brings_the_inputs_of_its_run(tmp_path, small_graph):

@@ -13,6 +13,17 @@ def test_texts_are_escaped_and_markup_is_not():
     assert rendered("name.html", text=Markup("<b>")) == "<bdi><b></bdi>"
 
 
+def test_marks_of_direction_stay_only_in_names_with_an_element_of_their_own():
+    name = "\u202etrade\u2066"
+    text = rendered("tables.html", text=name, figures=[], folded=name, tables=[])
+    assert "\u202e" not in text
+    assert text.count("[U+202E]trade[U+2066]") == 2
+    assert rendered("name.html", text=name) == f"<bdi>{name}</bdi>"
+    long = rendered("name.html", text=name + "x" * 60)
+    assert 'title="[U+202E]trade' in long
+    assert "<bdi>" not in rendered("name.html", text="<bdi>")[5:-6]
+
+
 def test_long_names_are_cut_and_shown_in_full_on_demand():
     text = rendered("name.html", text="n" * 61)
     assert f'title="{"n" * 61}"' in text

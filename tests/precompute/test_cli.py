@@ -11,7 +11,7 @@ import pytest
 
 from gpn_scale.data.datasets import load_graph
 from gpn_scale.ppr.store import PPRStore
-from precompute.cli import main
+from precompute.cli import main, store_bytes
 from tests.precompute.command import PUSH, REPOSITORY, arguments, build, content
 
 
@@ -25,6 +25,12 @@ def test_the_command_word_may_be_left_out_and_info_tells_all(data, tmp_path, cap
         assert word in text
     manifest = json.loads((tmp_path / "s" / "manifest.json").read_text())
     assert manifest["k"] == 8
+
+
+def test_the_size_of_a_store_is_without_holes(tmp_path):
+    (tmp_path / "data").write_bytes(b"x" * 10_000)
+    os.truncate(tmp_path / "data", 1 << 40)
+    assert 10_000 <= store_bytes(tmp_path) < 100_000
 
 
 def test_a_damaged_shard_is_named_and_only_it_is_rebuilt(data, tmp_path, capsys):

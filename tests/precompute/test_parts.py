@@ -1,5 +1,6 @@
 """Stores computed in parts: the same bytes as one build, whatever happens on the way."""
 
+import os
 import shutil
 from unittest import mock
 
@@ -197,6 +198,15 @@ def test_an_updated_store_is_no_place_for_parts(tmp_path):
         compute(tmp_path / "s", 1, 2)
     repair_store(tmp_path / "s", resources=ONE_THREAD)
     assert files_below(tmp_path / "s") == before
+
+
+@pytest.mark.parametrize("name", ["clusters.npy", "total_mass.npy", "graph_indices.npy"])
+def test_a_file_that_grew_without_end_is_not_read(tmp_path, name):
+    for index in (1, 2):
+        compute(tmp_path / "s", index, 2)
+    os.truncate(tmp_path / "s" / name, 1 << 40)
+    with pytest.raises(StoreError, match=r"cannot be finished .*: compute any part again"):
+        finish_store(tmp_path / "s")
 
 
 def test_finishing_needs_parts(tmp_path):
