@@ -371,11 +371,7 @@ def _advice(manifest: Mapping[str, Any], graph_fingerprint: str | None) -> tuple
     if graph_fingerprint in (None, of_graphs[-1]):
         return REBUILD, REBUILD_ARGUMENTS
     if graph_fingerprint in of_graphs:
-        return (
-            "it has been updated to a later version of this graph: put that version in the place "
-            "of the earlier one, or name it where a command takes a dataset",
-            (),
-        )
+        return "it has been updated to a later version of this graph: put that in its place", ()
     return (
         "if this is a later version of its graph, update the store with update(graph), else "
         f"{REBUILD}",

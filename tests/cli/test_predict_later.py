@@ -184,7 +184,11 @@ def test_the_page_of_a_run_is_not_drawn_for_a_later_graph(folder, tmp_path, caps
     ("store", "dataset", "message"),
     [
         ("outdated", "later", r"update the store with update\(graph\).*precompute update STORE"),
-        ("store", "mine", "has been updated to a later version of this graph: use that"),
+        (
+            "store",
+            "mine",
+            "has been updated to a later version of this graph: put that in its place",
+        ),
     ],
 )
 def test_graphs_and_stores_of_different_versions_are_refused(
