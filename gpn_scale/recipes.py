@@ -125,6 +125,8 @@ RECIPES: dict[str, Callable[[str], RunConfig]] = {
 }
 """Recipes by name; each takes the name of a dataset and returns a configuration."""
 
+_MOST_DIGITS = 18
+"""Number of digits of a number of classes that is read at all."""
 _RECIPE_OF = {
     "AmazonPhotos": amazon,
     "AmazonComputers": amazon,
@@ -274,9 +276,10 @@ def left_out_count(dataset: str, count: str) -> int:
                 arguments=("left_out_classes",),
             )
         return LEFT_OUT_CLASSES[name]
-    if not count.isdecimal():
+    if not count.isdecimal() or len(count) > _MOST_DIGITS:
+        shown = count if len(count) <= _MOST_DIGITS else f"{count[:_MOST_DIGITS]}..."
         raise ConfigError(
-            f"left_out_classes is {count!r}, expected a number or 'paper'",
+            f"left_out_classes is {shown!r}, expected a number or 'paper'",
             arguments=("left_out_classes",),
         )
     return int(count)

@@ -140,6 +140,8 @@ def test_any_labels_get_a_split_with_training_nodes_of_every_class(counts):
 
 def test_left_out_counts():
     assert left_out_count("anything", "2") == 2
+    with pytest.raises(ConfigError, match=r"left_out_classes is '9{18}\.\.\.', expected a number"):
+        left_out_count("anything", "9" * 5000)
     with pytest.raises(ConfigError, match=r"only in CoraML, .*, not in 'mine': give a number"):
         left_out_count("mine", "paper")
     with pytest.raises(ConfigError, match="is '-1', expected a number or 'paper'"):

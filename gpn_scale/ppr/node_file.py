@@ -64,12 +64,15 @@ def read_node_file(path: Path, wanted: str, dtype: str, size: int, *, below: flo
         ) from error
     if (actual := checksum(data)) != wanted:
         raise _damage(path, f"its checksum is {actual}, expected {wanted}")
+    stream = io.BytesIO(data)
     try:
-        values = load_array(io.BytesIO(data))
+        values = load_array(stream)
     except UNREADABLE as error:
         raise _damage(path, str(error) or type(error).__name__) from error
     if values.dtype.str != dtype or values.shape != (size,):
         raise _damage(path, f"it holds {values.dtype} of shape {values.shape}")
+    if stream.tell() != len(data):
+        raise _damage(path, f"{len(data) - stream.tell():,} bytes follow its numbers")
     if size and not (values.min() >= 0 and values.max() < below):
         raise _damage(path, f"a number is out of the range [0, {below})")
     return values

@@ -14,6 +14,7 @@ from gpn_scale.errors import ConfigError, StoreError
 from gpn_scale.ppr.manifest import LOCK
 from gpn_scale.ppr.part_files import PartFiles
 from gpn_scale.ppr.store import PPRStore
+from gpn_scale.ppr.verification import verify_store
 from precompute import build as build_module
 from precompute import plan as plan_module
 from precompute.accuracy_targets import Target
@@ -207,6 +208,18 @@ def test_a_file_that_grew_without_end_is_not_read(tmp_path, name):
     os.truncate(tmp_path / "s" / name, 1 << 40)
     with pytest.raises(StoreError, match=r"cannot be finished .*: compute any part again"):
         finish_store(tmp_path / "s")
+
+
+def test_a_graph_file_with_further_bytes_is_not_vouched_for(tmp_path):
+    for index in (1, 2):
+        compute(tmp_path / "s", index, 2)
+    path = tmp_path / "s" / "graph_indices.npy"
+    path.write_bytes(path.read_bytes() + b"x")
+    with pytest.raises(StoreError, match=r"cannot be finished .*: compute any part again"):
+        finish_store(tmp_path / "s")
+    compute(tmp_path / "s", 1, 2)
+    finish_store(tmp_path / "s")
+    assert not verify_store(tmp_path / "s")
 
 
 def test_finishing_needs_parts(tmp_path):
