@@ -172,13 +172,13 @@ def trained_plus(world, store, validation):
     }
 
 
-@pytest.mark.parametrize("validation", ["exact", "rows"])
-def test_two_ranks_train_calibrate_and_predict_the_same_gpn_plus(store, validation):
+@pytest.mark.parametrize(("validation", "size"), [("exact", 2), ("rows", 2), ("exact", 4)])
+def test_ranks_train_calibrate_and_predict_the_same_gpn_plus(store, validation, size):
     expected = trained_plus(World(), store, validation)
     assert set(expected["parts"]) == {"features", "opinion"}
     assert "opinion.cluster_PS" in expected["state"]
     assert expected["p_values"].shape == (5, NODES)
-    results = run_ranks(2, trained_plus, store, validation)
+    results = run_ranks(size, trained_plus, store, validation)
     for result in results:
         assert isinstance(result, dict), result
         assert result["parts"] == expected["parts"]
@@ -191,10 +191,11 @@ def test_two_ranks_train_calibrate_and_predict_the_same_gpn_plus(store, validati
         step = 1.0 / (1 + expected["state"]["calibration.num_nodes"])
         np.testing.assert_allclose(result["p_values"], expected["p_values"], atol=4 * step)
         assert (result["p_values"] == expected["p_values"]).mean() > 0.98
-    first, second = (result["state"] for result in results)
-    for name, tensor in first.items():  # among themselves, to the bit
-        np.testing.assert_array_equal(second[name], tensor)
-    np.testing.assert_array_equal(results[0]["p_values"], results[1]["p_values"])
+    first, *others = results
+    for other in others:  # among themselves, to the bit
+        for name, tensor in first["state"].items():
+            np.testing.assert_array_equal(other["state"][name], tensor)
+        np.testing.assert_array_equal(other["p_values"], first["p_values"])
 
 
 def poisoned(world, store):
